@@ -43,11 +43,11 @@ def run(asked: Asked) -> Outcome:
 
 
 def _check(outcome: Outcome, source: TortureSource, ran: Ran) -> None:
-    end = ran.end
-    parts = [end[name] for name in ("unchanged", "applied", "pending", "refused")]
-    outcome.require(end["listed"] == sum(parts), f"{end['listed']} listed, but {parts}")
+    listed = ran.end["listed"]
+    offered = len(source.listed) + len(source.refused)
+    outcome.require(sum(listed.values()) == offered, f"{offered} listed, but {listed}")
     broken = sum(1 for way in source.ways if way.code)
-    outcome.require(end["pending"] == broken, f"{end['pending']} pending, not {broken}")
+    outcome.require(listed["pending"] == broken, f"{listed['pending']} pending, not {broken}")
     outcome.require(source.forbidden.connections == 0, "a forbidden address was connected")
 
 

@@ -39,6 +39,7 @@ from docs import (  # noqa: E402 - as above
     keywords_text,
     manual_text,
     reading_text,
+    report_text,
     scenario_text,
 )
 from docs.api_text import NAMES, part  # noqa: E402 - as above
@@ -344,6 +345,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "exit-codes": exit_codes,
     "configuration": partial(configuration_keys, mirror_keys(), "pull"),
     "configuration-sources": partial(configuration_keys, source_keys(), "publish"),
+    **{f"results-{name}": partial(report_text.results, name) for name in report_text.REPORTS},
     "scenario-keys": scenario_text.keys,
     "scenario-events": scenario_text.events,
     "scenario-figures": scenario_text.figures,

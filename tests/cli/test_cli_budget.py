@@ -99,13 +99,11 @@ def test_the_figures_of_a_pull_are_written_for_prometheus(source: TinySource, sa
 
     found = figures(file)
     assert found['resourcesync_pull_in_sync{mirror="museum"}'] == 1
-    assert found['resourcesync_pull_exit_code{mirror="museum"}'] == 0
+    assert found['resourcesync_pull_exit{mirror="museum"}'] == 0
     assert found['resourcesync_pull_resources{mirror="museum"}'] == 12
-    assert found['resourcesync_pull_applied_resources{mirror="museum"}'] == 12
-    assert found['resourcesync_pull_pending_resources{mirror="museum"}'] == 0
-    assert (
-        found['resourcesync_pull_complete_until_timestamp_seconds{mirror="museum"}'] == 1767225600
-    )
+    assert found['resourcesync_pull_listed_applied{mirror="museum"}'] == 12
+    assert found['resourcesync_pull_listed_pending{mirror="museum"}'] == 0
+    assert found['resourcesync_pull_as_of_timestamp_seconds{mirror="museum"}'] == 1767225600
     assert found['resourcesync_pull_received_bytes{mirror="museum"}'] > 110
     assert found['resourcesync_pull_end_timestamp_seconds{mirror="museum"}'] > 1.7e9
     assert [path.name for path in file.parent.iterdir()] == ["museum.prom"]

@@ -47,6 +47,7 @@ def test_a_lenient_pull_says_how_many_copies_contradict_the_list(
     said.readouterr()
     assert run(["status", "museum", "--check", "--json"]) == 1
     (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
-    assert (mirror["state"], mirror["pending"], mirror["contradicting"]) == ("behind", 1, 1)
+    assert (mirror["listed"]["pending"], mirror["retained"]["contradicting"]) == (1, 1)
+    assert mirror["state"] == "behind"
     assert run(["pull", "museum", "--verify", "lenient", "--json"]) == 3
-    assert rows(said)[-1]["contradicting"] == 1
+    assert rows(said)[-1]["retained"]["contradicting"] == 1

@@ -20,7 +20,7 @@ from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
 from resourcesync.cli.main import run
-from resourcesync.cli.render.status_table import status_table
+from resourcesync.cli.render.status import status_table
 from resourcesync.cli.service.watch_mirrors import WatchJobRunner
 from resourcesync.cli.service.watch_status import WatchPages
 from resourcesync.cli.watch_settings import WatchSettings
@@ -199,7 +199,7 @@ def test_deletions_that_are_held_back_are_told_alike_everywhere(tmp_path: Path) 
     found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(place)
     assert found is not None
     page = mirror_page(found)
-    assert (found.summary.status.right, found.summary.status.listed) == (10, 40)
+    assert (found.summary.status.listed.right, found.summary.status.wanted) == (10, 40)
     assert "  25 %  " in status_table([found.summary.status], world.clock.now())[1]
     assert ">25 %<" in page
     assert "30 deletions held" in page

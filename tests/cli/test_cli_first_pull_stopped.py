@@ -34,7 +34,7 @@ def test_the_share_and_the_lag_of_a_mirror_that_is_not_counted_are_not_known(
     )
     assert run(["status", begun, "--json"]) == 0
     (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
-    assert (mirror["counted"], mirror["lag_seconds"]) == (False, None)
+    assert (mirror["is_counted"], mirror["lag_seconds"]) == (False, None)
 
 
 def test_figures_of_a_mirror_that_is_not_counted_have_no_ratio_and_no_lag(
@@ -60,7 +60,7 @@ def test_an_offline_audit_of_a_first_pull_that_was_stopped_is_not_in_sync(
     assert "In sync " not in out
     assert run(["audit", begun, "--offline", "--json"]) == 1
     end = rows(said)[-1]
-    assert (end["begun"], end["in_sync"], end["coverage"]) == (True, False, None)
+    assert (end["is_begun"], end["in_sync"], end["coverage"]) == (True, False, None)
 
 
 def test_what_was_unknown_is_known_again_when_the_pull_has_come_to_its_end(

@@ -91,14 +91,14 @@ def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
             in out
         )
         assert "1 changed locally and kept" in out
-        assert "1 file to delete, but changed locally: move or remove them," in out
+        assert "1 file to delete, but changed locally: move or remove it," in out
         assert "run it again" not in out
 
     assert run(["pull", "museum", "--json"]) == 3
     lines = rows(said)
     (item,) = [line for line in lines if line["type"] == "item" and line["status"] == "error"]
     assert (item["action"], item["code"], item["kept"]) == ("delete", "local-change", True)
-    assert (lines[-1]["edited"], lines[-1]["held"], lines[-1]["failed"]) == (1, 0, 1)
+    assert (lines[-1]["held"], lines[-1]["reasons"]) == (0, {"local-change": 1})
     assert edited.read_text() == "my notes"
 
 
@@ -157,4 +157,4 @@ def test_a_list_that_was_cut_says_nothing_of_what_is_missing(
     assert "run it again" not in told
     assert "repair museum --delete" not in audited
     assert run(["pull", "museum", "--mode", "baseline", "--json"]) == 3
-    assert rows(said)[-1]["gap"] is True
+    assert rows(said)[-1]["faults"]["gap"] is True

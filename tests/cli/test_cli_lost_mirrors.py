@@ -153,5 +153,5 @@ def test_a_failure_that_no_state_could_record_is_told_until_another_pull_ends(tw
     cache.remember_failure(two, failed, before.last_run)
     later = cache.status(two)
 
-    assert (told.state, told.failed, told.outcome) == (MirrorState.FAILING, failed, "disk")
+    assert (told.state, told.failed_run, told.outcome) == (MirrorState.FAILING, failed, "disk")
     assert later == before

@@ -7,20 +7,27 @@ import pytest
 
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.render.pull_outcome import conclude
-from resourcesync.destination.reports import MirrorState, Mode, RunReport
+from resourcesync.destination.reports import FetchedCounts, MirrorState, Mode, RunReport
 
 AS_OF = datetime(2026, 11, 20, 11, 4, 9, tzinfo=UTC)
 
 
 def report(state: MirrorState = MirrorState.IN_SYNC, **counts: Any) -> RunReport:
     return RunReport(
-        run="r", mode=Mode.INCREMENTAL, state=state, seconds=0.2, as_of=AS_OF, **counts
+        pull="r", mode=Mode.INCREMENTAL, state=state, seconds=0.2, as_of=AS_OF, **counts
     )
 
 
 def test_some_hashes_verified_is_not_all() -> None:
     outcome = conclude(
-        report(resources=3, created=3, verified=1, weak=1, unverified=1), "m", first=True, plan={}
+        report(
+            resources=3,
+            created=3,
+            fetched=FetchedCounts(verified=1, weak=1, unverified=1),
+        ),
+        "m",
+        first=True,
+        plan={},
     )
 
     assert "(3 created, 1 of 3 hashes verified, 1 by MD5, SHA-1 or length only)" in (
@@ -40,7 +47,9 @@ def test_some_hashes_verified_is_not_all() -> None:
     ],
 )
 def test_what_a_server_verified_is_not_what_the_list_did(counts: dict[str, Any], text: str) -> None:
-    outcome = conclude(report(resources=3, created=3, **counts), "m", first=True, plan={})
+    outcome = conclude(
+        report(resources=3, created=3, fetched=FetchedCounts(**counts)), "m", first=True, plan={}
+    )
 
     assert f"(3 created, {text})" in outcome.closing[0].text
 

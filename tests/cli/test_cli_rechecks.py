@@ -25,12 +25,12 @@ def test_a_pull_tells_how_many_copies_it_knows_by_their_dates_only(
         assert "by their dates" not in capsys.readouterr().out
         assert run(["pull", "m"]) == 0
         said = capsys.readouterr().out
-        assert "3 of 3 known by their dates only; they are requested again in turn" in said
+        assert "3 of 3 known by their dates only; requested in turn" in said
         assert run(["pull", "m", "--json", "--recheck", "0"]) == 0
         end = rows(capsys)[-1]
-    known = (end["by_hash"], end["by_request"], end["by_date"], end["rechecked"])
-    assert known == (0, 0, 3, 0)
+    assert end["evidence"] == {"by_hash": 0, "by_request": 0, "by_date": 3, "unconfirmed": 0}
+    assert end["fetched"]["rechecked"] == 0
 
     assert run(["status", "m", "--json"]) == 0
     status = next(row for row in rows(capsys) if row["type"] == "mirror")
-    assert (status["by_date"], status["recheck_seconds"]) == (3, 0)
+    assert (status["evidence"]["by_date"], status["recheck_seconds"]) == (3, 0)

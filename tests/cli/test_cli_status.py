@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
-from resourcesync.cli.render.status_formats import CheckedMirror
-from resourcesync.cli.render.status_table import status_table
-from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.cli.render.status import CheckedMirror, status_table
+from resourcesync.destination.reports import ListedCounts, MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said, rows
 from tests.support.commands.settings_file import museum, put
@@ -172,7 +171,7 @@ def seen(status: MirrorStatus, **limits: float) -> CheckedMirror:
 
 
 def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:
-    new = MirrorStatus(folder="m", source="", state=MirrorState.NEW)
+    new = MirrorStatus(mirror="m", source="", state=MirrorState.NEW)
 
     (_, row) = status_table([new], NOW)
 
@@ -181,7 +180,7 @@ def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:
 
 
 def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:
-    timeless = MirrorStatus(folder="m", source="", state=MirrorState.IN_SYNC)
+    timeless = MirrorStatus(mirror="m", source="", state=MirrorState.IN_SYNC)
 
     assert seen(timeless).is_fine
     assert not seen(timeless, max_lag=3600).is_fine
@@ -190,22 +189,24 @@ def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:
 
 def test_the_share_counts_each_listed_resource_once() -> None:
     behind = MirrorStatus(
-        folder="m",
+        mirror="m",
         source="",
         state=MirrorState.BEHIND,
         resources=11,  # of which one is an old copy of what waits
-        pending=2,
-        outdated=1,
-        refused=8,
+        listed=ListedCounts(unchanged=10, pending=2, refused=8),
     )
 
-    assert (behind.right, behind.listed) == (10, 20)
+    assert (behind.listed.right, behind.wanted) == (10, 20)
     assert "  50 %  " in status_table([behind], NOW)[1]
 
 
 def test_rechecks_that_are_late_change_no_exit_code() -> None:
     late = MirrorStatus(
-        folder="m", source="", state=MirrorState.IN_SYNC, recheck=1.0, recheck_reached=2.0
+        mirror="m",
+        source="",
+        state=MirrorState.IN_SYNC,
+        recheck_seconds=1.0,
+        recheck_reached_seconds=2.0,
     )
 
     assert late.is_recheck_late
@@ -217,7 +218,7 @@ def test_rechecks_that_are_late_change_no_exit_code() -> None:
 
 
 def test_a_mirror_whose_first_pull_failed_is_not_called_in_sync() -> None:
-    failed = MirrorStatus(folder="m", source="", state=MirrorState.FAILING, last_run=NOW)
+    failed = MirrorStatus(mirror="m", source="", state=MirrorState.FAILING, last_run=NOW)
 
     (_, row) = status_table([failed], NOW)
 

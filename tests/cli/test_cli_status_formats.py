@@ -4,11 +4,10 @@ import re
 from datetime import UTC, datetime
 
 from resourcesync.cli.main import run
-from resourcesync.cli.render.status_formats import (
-    CheckedMirror,
-    prometheus_lines,
-)
-from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.cli.render.metrics import mirror_figures
+from resourcesync.cli.render.status import CheckedMirror
+from resourcesync.destination.reports import ListedCounts, MirrorState, MirrorStatus
+from resourcesync.server.metrics import write_metrics
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import FILES, LATER, Said
 from tests.support.servers.tiny_source import TinySource
@@ -18,11 +17,11 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
 def seen(name: str, state: MirrorState, lag: float | None = 60, **more: float) -> CheckedMirror:
     status = MirrorStatus(
-        folder=name,
+        mirror=name,
         source="https://museum.example/",
         state=state,
         resources=10,
-        pending=int(more.get("pending", 0)),
+        listed=ListedCounts(unchanged=10, pending=int(more.get("pending", 0))),
         as_of=NOON,
     )
     return CheckedMirror(status, lag, FreshnessSettings(max_lag=more.get("max_lag")))
@@ -32,9 +31,8 @@ IN_SYNC = MirrorState.IN_SYNC
 
 
 def test_the_figures_for_prometheus_are_well_formed() -> None:
-    lines = prometheus_lines(
-        [seen('a"b\\', IN_SYNC), seen("c", MirrorState.BEHIND, None, pending=10)]
-    )
+    mirrors = [seen('a"b\\', IN_SYNC), seen("c", MirrorState.BEHIND, None, pending=10)]
+    lines = write_metrics(mirror_figures(mirrors, [])).decode().splitlines()
 
     samples = [line for line in lines if not line.startswith("#")]
     pattern = (
@@ -63,4 +61,4 @@ def test_status_speaks_to_programs_that_watch(source: TinySource, said: Said) ->
     assert run(["status", "--format", "prom"]) == 0
     figures = said.readouterr().out
 
-    assert 'resourcesync_mirror_pending_resources{mirror="late"} 1\n' in figures
+    assert 'resourcesync_mirror_listed_pending{mirror="late"} 1\n' in figures

@@ -263,7 +263,7 @@ def test_a_plain_climbing_entry_is_counted_as_refused(source: TinySource, tmp_pa
     ran = resourcesync("pull", source.url, tmp_path / "mirror", "--json", cwd=tmp_path)
 
     assert ran.code == 3
-    assert ran.end["refused"] == 1
+    assert ran.end["listed"]["refused"] == 1
 
 
 # 9 -------------------------------------------------------------------------------------------

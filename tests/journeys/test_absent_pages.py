@@ -37,8 +37,8 @@ def test_a_site_of_which_no_page_is_there_is_in_sync_for_no_command(
     for _ in range(2):
         report = world.pull(accept_missing=accept)
 
-        assert (report.state, report.absent) == (MirrorState.BEHIND, listed)
-        assert report.absent_below == f"{BASE}en/"
+        assert (report.state, report.listed.absent) == (MirrorState.BEHIND, listed)
+        assert report.faults.absent_below == f"{BASE}en/"
         assert status(world).state is MirrorState.BEHIND
         assert status(world).share is None
         for method in ("lists", "hash", "remote"):
@@ -63,7 +63,7 @@ def test_a_first_pull_that_finds_most_pages_absent_is_not_in_sync(
 
     for _ in range(2):  # it stays so until somebody accepts it
         report = world.pull()
-        assert (report.state, report.absent) == (state, listed - served)
+        assert (report.state, report.listed.absent) == (state, listed - served)
         assert status(world).state is state
         assert world.audit().in_sync is (state is MirrorState.IN_SYNC)
 
@@ -81,7 +81,7 @@ def test_pages_that_go_later_are_accepted_until_none_is_left(tmp_path: Path) -> 
 
     assert world.pull().state is MirrorState.IN_SYNC
     found = status(world)
-    assert (found.resources, found.right, found.listed) == (12, 2, 12)
+    assert (found.resources, found.listed.right, found.wanted) == (12, 2, 12)
     assert found.share_text == "16.7 %"
 
     world.source.pages.clear()

@@ -73,7 +73,7 @@ def test_never_keeps_also_what_was_to_be_deleted_and_held(tmp_path: Path, mode: 
 
     assert [fields["delete"] for fields in world.told("plan")] == [0]
     assert (report.state, report.held, report.deleted) == (MirrorState.IN_SYNC, 0, 0)
-    assert (dry.deleted, report.unlisted) == (0, 5)
+    assert (dry.deleted, report.retained.unlisted) == (0, 5)
     assert len(world.files()) == 10
 
 
@@ -228,5 +228,5 @@ def test_only_what_is_signalled_goes_of_what_was_held(
     report = world.pull(mode=mode, delete="signalled")
 
     assert [fields["delete"] for fields in world.told("plan")] == [0]
-    assert (report.held, report.deleted, report.unlisted) == (0, 0, 3)
+    assert (report.held, report.deleted, report.retained.unlisted) == (0, 0, 3)
     assert len(world.files()) == 6

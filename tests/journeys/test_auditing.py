@@ -28,7 +28,7 @@ def test_an_audit_of_an_untouched_mirror_finds_nothing(
     assert (report.listed, report.present, report.accurate, report.extra) == (41, 41, 41, 0)
     assert (report.coverage, report.accuracy) == (1.0, 1.0)
     size = sum(map(len, world.source.originals.contents().values()))
-    assert report.read == (size if method == "hash" else 0)
+    assert report.read_bytes == (size if method == "hash" else 0)
 
 
 def test_an_audit_names_what_is_missing_damaged_extra_and_newer_at_the_source(
@@ -82,7 +82,7 @@ def test_a_copy_that_cannot_be_read_is_reported_and_the_others_are_read(
     ]
     assert "reading objects/0002.html" in report.findings[0].reason
     assert (report.listed, report.present, report.accurate) == (41, 41, 40)
-    assert report.read == size - unreadable.stat().st_size
+    assert report.read_bytes == size - unreadable.stat().st_size
     assert report.doubted == 0
     assert world.audit().in_sync
 
@@ -121,7 +121,7 @@ def test_a_folder_that_became_a_link_is_not_followed(
 
     report = world.audit()
 
-    assert report.read < sum(path.stat().st_size for path in outside.iterdir())
+    assert report.read_bytes < sum(path.stat().st_size for path in outside.iterdir())
     assert report.present < report.listed
 
 
@@ -209,7 +209,7 @@ def test_an_audit_of_what_is_served_asks_for_each_resource_once(
 
     assert report.in_sync
     assert len(world.asked_resources()) == 41
-    assert report.read == sum(map(len, world.source.originals.contents().values()))
+    assert report.read_bytes == sum(map(len, world.source.originals.contents().values()))
 
 
 @pytest.mark.parametrize("left", [0, 1])

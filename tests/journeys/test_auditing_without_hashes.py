@@ -62,7 +62,7 @@ def test_a_repair_fetches_what_the_server_was_found_to_serve_otherwise(
     with world.destination() as destination:
         report = destination.repair(found.findings, PullOptions())
 
-    assert (report.state, report.applied) == (MirrorState.IN_SYNC, 1)
+    assert (report.state, report.listed.applied) == (MirrorState.IN_SYNC, 1)
     assert world.audit(method="remote").in_sync
 
 

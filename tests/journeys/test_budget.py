@@ -50,8 +50,13 @@ def until_done(world: World[PublishedSource], most: int, **options: Any) -> list
         reports.append(world.pull(**options))
         assert len(reports) <= most
         report = reports[-1]
-        accounted = report.unchanged + report.applied + report.pending + report.refused
-        assert report.listed == accounted
+        accounted = (
+            report.listed.unchanged
+            + report.listed.applied
+            + report.listed.pending
+            + report.listed.refused
+        )
+        assert report.listed.total == accounted
         if not report.spent:
             return reports
         assert report.state is MirrorState.BEHIND
@@ -66,8 +71,8 @@ def test_a_first_pull_in_parts_of_bytes_comes_to_its_end(large: World[PublishedS
 
     assert [report.spent for report in reports[:-1]] == ["bytes"] * (len(reports) - 1)
     assert len(reports) > 3
-    assert all(0 < report.applied <= 5 for report in reports[:-1])
-    assert all(report.received <= 5.5 * SIZE for report in reports)
+    assert all(0 < report.listed.applied <= 5 for report in reports[:-1])
+    assert all(report.received_bytes <= 5.5 * SIZE for report in reports)
     assert reports[-1].state is MirrorState.IN_SYNC
     assert large.in_sync()
 
@@ -89,7 +94,7 @@ def test_changes_are_fetched_in_parts_of_bytes_too(large: World[PublishedSource]
 def test_one_resource_is_fetched_however_large_it_is(large: World[PublishedSource]) -> None:
     reports = until_done(large, 25, max_bytes=1)
 
-    assert [report.applied for report in reports] == [1] * 20
+    assert [report.listed.applied for report in reports] == [1] * 20
     assert large.in_sync()
 
 
@@ -103,7 +108,7 @@ def test_a_first_pull_in_parts_of_time_comes_to_its_end(large: World[PublishedSo
 
     assert [report.spent for report in reports[:-1]] == ["time"] * (len(reports) - 1)
     assert len(reports) >= 5
-    assert all(report.applied for report in reports[:-1])
+    assert all(report.listed.applied for report in reports[:-1])
     assert reports[-1].state is MirrorState.IN_SYNC
     assert large.in_sync()
 
@@ -175,7 +180,7 @@ def test_an_inventory_knows_what_is_listed_and_fetches_nothing(
     report = large.pull(lists_only=True)
 
     assert report.lists_only
-    assert (report.listed, report.applied, report.pending) == (20, 0, 20)
+    assert (report.listed.total, report.listed.applied, report.listed.pending) == (20, 0, 20)
     assert report.state is MirrorState.BEHIND
     assert status(large) is MirrorState.BEHIND
     assert large.asked_resources() == []
@@ -190,7 +195,7 @@ def test_a_later_pull_fetches_what_the_inventory_told_without_reading_the_list_a
     report = large.pull()
 
     assert report.state is MirrorState.IN_SYNC
-    assert (report.listed, report.applied) == (20, 20)
+    assert (report.listed.total, report.listed.applied) == (20, 20)
     assert report.mode is Mode.INCREMENTAL
     assert large.fetcher.asked.count(f"{BASE}resourcesync/resourcelist.xml") == 1  # 304
     assert large.in_sync()
@@ -207,7 +212,7 @@ def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(
 
     for mode in ("auto", "auto", "baseline", "auto"):
         report = large.pull(lists_only=True, mode=mode)
-        assert (report.listed, report.unchanged, report.pending) == (20, 18, 2)
+        assert (report.listed.total, report.listed.unchanged, report.listed.pending) == (20, 18, 2)
         assert report.state is MirrorState.BEHIND
         assert (large.folder / "02.bin").exists()
     report = large.pull()
@@ -241,7 +246,7 @@ def test_a_pull_that_ends_at_the_first_failure_is_gone_on_with(
     report = large.pull(fail_fast=True)
 
     assert report.failed == 1
-    assert report.applied < 19
+    assert report.listed.applied < 19
     large.network.answers.clear()
     assert large.pull(fail_fast=True).state is MirrorState.IN_SYNC
     assert large.in_sync()

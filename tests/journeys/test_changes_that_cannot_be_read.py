@@ -61,7 +61,7 @@ def test_the_other_changes_are_made_and_the_entry_is_refused(
 
     report = pull_at(world, 20)
 
-    assert (report.refused, report.state) == (1, MirrorState.BEHIND)
+    assert (report.listed.refused, report.state) == (1, MirrorState.BEHIND)
     assert "1.html" in world.texts()
     assert world.texts()["1.html"] == "new"
     assert [fields["uri"] for fields in world.told("item") if fields["action"] == "refuse"] == [
@@ -87,7 +87,7 @@ def test_a_deletion_before_a_change_that_cannot_be_read_takes_no_copy(
 
     report = pull_at(world, 20)
 
-    assert (report.refused, report.deleted, report.held) == (1, 0, 0)
+    assert (report.listed.refused, report.deleted, report.held) == (1, 0, 0)
     assert world.texts()["3.html"] == "3"
     world.source.change(changes, "3.html", "", 30)
     world.source.odd = ("", "")

@@ -65,7 +65,7 @@ def test_a_restored_mirror_deletes_and_replaces_as_the_original_does(
 
     report = world.pull()
 
-    assert (report.deleted, report.updated, report.edited) == (3, 30, 0)
+    assert (report.deleted, report.updated, report.retained.edited) == (3, 30, 0)
     assert report.state == "in sync"
     assert _quarantined(world) == []
     assert world.in_sync()
@@ -93,7 +93,7 @@ def test_a_restored_mirror_of_a_site_without_hashes_is_not_fetched_again(tmp_pat
 
     report = world.pull(mode="baseline")
 
-    assert (report.state, report.unchanged, report.refetched) == ("in sync", 6, 0)
+    assert (report.state, report.listed.unchanged, report.fetched.equal) == ("in sync", 6, 0)
     assert world.asked_resources() == []
 
 
@@ -105,7 +105,7 @@ def test_a_dry_run_of_a_baseline_of_a_restored_mirror_writes_nothing(
 
     report = world.pull(mode="baseline", dry_run=True)
 
-    assert (report.unchanged, report.pending) == (41, 0)
+    assert (report.listed.unchanged, report.listed.pending) == (41, 0)
     assert _count_unlike(world) == 41
 
 
@@ -123,7 +123,7 @@ def test_an_audit_of_a_restored_mirror_finds_nothing_and_learns_its_files(
     assert report.in_sync
     assert (report.accurate, report.doubted) == (41, 0)
     assert _count_unlike(world) == 0
-    assert world.audit(method="stat").read == 0, "what was learned is not read again"
+    assert world.audit(method="stat").read_bytes == 0, "what was learned is not read again"
 
 
 def test_a_repair_of_a_restored_mirror_has_nothing_to_do(world: World[PublishedSource]) -> None:
@@ -150,7 +150,7 @@ def test_other_bytes_in_a_restored_mirror_are_still_kept(world: World[PublishedS
 
     report = world.pull()
 
-    assert (report.edited, report.deleted) == (1, 0)
+    assert (report.retained.edited, report.deleted) == (1, 0)
     assert (world.folder / "objects/0001.html").read_text() == "my own"
     assert len(_quarantined(world)) == 2, "the file and its note"
     assert world.files()[f"{BASE}objects/0002.html"] == b"newer"

@@ -50,7 +50,7 @@ def test_a_damaged_copy_that_an_audit_found_is_no_longer_called_in_sync(
     found = status(damaged)
 
     assert found.state is MirrorState.BEHIND
-    assert found.pending == 1
+    assert found.listed.pending == 1
     assert [failing.uri for failing in found.failures] == [BASE + NAME]
     assert "differs" in found.failures[0].reason
 
@@ -147,7 +147,7 @@ def test_an_audit_that_proves_the_copy_ends_the_doubt(
 
     assert damaged.audit(rolling=rolling, offline=offline).in_sync
     assert status(damaged).state is MirrorState.IN_SYNC
-    assert status(damaged).pending == 0
+    assert status(damaged).listed.pending == 0
     assert damaged.audit(method="stat").in_sync
     damaged.pull()
     assert damaged.asked_resources() == []
@@ -181,7 +181,7 @@ def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World[PublishedSourc
     report = world.audit(rolling=AuditRolling(oldest_first=True))
 
     assert report.doubted == 1
-    assert status(world).pending == 1
+    assert status(world).listed.pending == 1
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
@@ -208,7 +208,7 @@ def test_what_the_source_changed_or_serves_otherwise_is_no_damage_here(
 
     assert world.audit().doubted == 0
     assert world.audit(method="remote").doubted == 0
-    assert status(world).pending == 0
+    assert status(world).listed.pending == 0
 
 
 def test_a_doubt_does_not_hurry_what_rests_after_many_failures(

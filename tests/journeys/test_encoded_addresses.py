@@ -35,7 +35,11 @@ def test_a_page_is_fetched_and_known_by_its_encoded_address(
 
         report = world.pull(SITEMAP)
 
-        assert (report.state, report.resources, report.refused) == (MirrorState.IN_SYNC, 1, 0)
+        assert (report.state, report.resources, report.listed.refused) == (
+            MirrorState.IN_SYNC,
+            1,
+            0,
+        )
         assert set(world.files()) == {BASE + uri}
         told = [
             mapping["message"]
@@ -54,7 +58,7 @@ def test_such_addresses_are_read_among_many_others(tmp_path: Path) -> None:
 
     report = world.pull(SITEMAP)
 
-    assert (report.created, report.refused, report.state) == (400, 0, MirrorState.IN_SYNC)
+    assert (report.created, report.listed.refused, report.state) == (400, 0, MirrorState.IN_SYNC)
     assert world.in_sync()
 
 
@@ -63,7 +67,7 @@ def test_what_is_read_in_several_ways_is_refused(tmp_path: Path, written: str) -
     world = World(tmp_path / "mirror")
     world.network.answers[SITEMAP] = Answer(body=urlset((BASE + written, "")))
 
-    assert world.pull(SITEMAP).refused == 1
+    assert world.pull(SITEMAP).listed.refused == 1
     assert world.asked_resources() == []
 
 

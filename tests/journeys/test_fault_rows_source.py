@@ -362,7 +362,7 @@ def test_a_digest_that_only_finds_accidents_is_called_weak(tmp_path: Path) -> No
 
     report = world.pull(LIST)
 
-    assert (report.weak, report.verified, report.unverified) == (1, 0, 0)
+    assert (report.fetched.weak, report.fetched.verified, report.fetched.unverified) == (1, 0, 0)
 
 
 def test_a_source_that_leads_to_another_origin_is_not_followed_there(tmp_path: Path) -> None:
@@ -379,6 +379,6 @@ def test_a_source_that_leads_to_another_origin_is_not_followed_there(tmp_path: P
     report = world.pull(LIST)
 
     assert report.state is not MirrorState.IN_SYNC
-    assert (report.refused, report.created, report.updated, report.deleted) == (2, 0, 0, 0)
+    assert (report.listed.refused, report.created, report.updated, report.deleted) == (2, 0, 0, 0)
     assert not [uri for uri in world.fetcher.asked if "buyer" in uri]
     assert set(world.home.files_on_disk()) == {"a.txt", "b.txt"}

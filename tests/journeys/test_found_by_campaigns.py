@@ -97,7 +97,7 @@ def test_an_older_change_that_the_source_contradicts_too_is_settled(tmp_path: Pa
     reports = [world.pull() for _ in range(3)]
 
     assert world.in_sync()
-    assert [report.pending for report in reports] == [0, 0, 0]
+    assert [report.listed.pending for report in reports] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("own_times", [False, True])

@@ -37,7 +37,7 @@ def pulled(site: World[PublishedSource], loc: str, filters: Filters) -> tuple[in
     )
     report = site.pull(SITEMAP, filters=filters)
     assert site.asked_resources() == ["new/a.html"]
-    return report.refused, report.state
+    return report.listed.refused, report.state
 
 
 @pytest.mark.parametrize("loc", WRONG)
@@ -62,4 +62,4 @@ def test_an_entry_without_an_address_may_be_wanted(site: World[PublishedSource])
     body = urlset((BASE + "new/a.html", "")).replace(b"<url>", b"<url/><url>")
     site.network.answers[SITEMAP] = Answer(body=body)
 
-    assert site.pull(SITEMAP, filters=Filters(include=("/new/**",))).refused == 1
+    assert site.pull(SITEMAP, filters=Filters(include=("/new/**",))).listed.refused == 1

@@ -82,7 +82,7 @@ def test_a_pull_goes_on_while_resources_are_read(mirror: Mirror) -> None:
     read = mirror.resources()
     first = list(islice(read, 1))
 
-    assert mirror.pull().same == len(FILES)
+    assert mirror.pull().listed.unchanged == len(FILES)
     assert len(first + list(read)) == len(FILES)
 
 

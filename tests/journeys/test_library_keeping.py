@@ -360,7 +360,7 @@ def test_a_held_mirror_is_pulled_by_nobody_else(mirror: Mirror) -> None:
             other.pull()
         assert mirror.audit().in_sync
         assert mirror.repair().updated == 0
-    assert other.pull().same == len(FILES)
+    assert other.pull().listed.unchanged == len(FILES)
 
 
 def test_a_mirror_is_not_held_twice(mirror: Mirror) -> None:
@@ -368,7 +368,7 @@ def test_a_mirror_is_not_held_twice(mirror: Mirror) -> None:
         mirror.pull()
         with pytest.raises(ConfigurationError, match="already open"), mirror:
             pass
-        assert mirror.pull().same == len(FILES)
+        assert mirror.pull().listed.unchanged == len(FILES)
 
 
 def test_a_mirror_that_is_held_belongs_to_one_thread(mirror: Mirror) -> None:

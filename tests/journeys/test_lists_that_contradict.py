@@ -243,5 +243,5 @@ def test_a_dry_run_foresees_what_the_pull_then_asks_for(world: World[Contradicti
 
     assert (plan["update"], plan["delete"]) == (1, 0)
     assert planned.state is not MirrorState.STOPPED
-    assert later(world).refetched + world.pull().updated <= 1
+    assert later(world).fetched.equal + world.pull().updated <= 1
     assert FindingKind.DIFFERENT not in {finding.kind for finding in world.audit().findings}

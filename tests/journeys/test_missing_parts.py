@@ -73,14 +73,28 @@ def test_the_other_parts_of_a_sitemap_are_mirrored(
         report = site.pull(SITEMAP)
 
         assert report.created - created in (0, 1)  # what stands before a fault is listed
-        assert (report.unread, report.refused, report.state) == (1, 1, MirrorState.BEHIND)
+        assert (report.faults.unread, report.listed.refused, report.state) == (
+            1,
+            1,
+            MirrorState.BEHIND,
+        )
         assert refused(site) == [PARTS[2]]
-        assert report.listed == report.unchanged + report.applied + report.pending + report.refused
+        assert (
+            report.listed.total
+            == report.listed.unchanged
+            + report.listed.applied
+            + report.listed.pending
+            + report.listed.refused
+        )
     site.network.answers[PARTS[2]] = whole
 
     report = site.pull(SITEMAP)
 
-    assert (report.unread, report.refused, report.state) == (0, 0, MirrorState.IN_SYNC)
+    assert (report.faults.unread, report.listed.refused, report.state) == (
+        0,
+        0,
+        MirrorState.IN_SYNC,
+    )
     assert site.in_sync()
 
 
@@ -97,7 +111,7 @@ def test_the_others_are_updated_and_nothing_is_taken_for_gone(
     report = site.pull(SITEMAP, delete=delete)
 
     assert (report.created, report.updated, report.deleted) == (1, 1, 0)
-    assert (report.state, report.unread) == (MirrorState.BEHIND, 1)
+    assert (report.state, report.faults.unread) == (MirrorState.BEHIND, 1)
     assert site.in_sync()
     assert len(site.files()) == 7
 
@@ -133,7 +147,7 @@ def test_a_resource_list_without_a_part_is_no_state_to_go_on_from(
 
     report = source.pull()
 
-    assert (report.created, report.unread, report.state) == (3, 1, MirrorState.BEHIND)
+    assert (report.created, report.faults.unread, report.state) == (3, 1, MirrorState.BEHIND)
     source.source.put("5.txt", "changed")
     source.source.remove("0.txt")
     source.source.publish()

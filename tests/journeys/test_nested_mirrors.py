@@ -63,7 +63,7 @@ def test_what_looks_like_an_own_folder_is_stored_beside_it_at_any_depth(
     assert not any(name == ".resourcesync" for path in here for name in path.split("/"))
     assert world.in_sync()
     assert world.audit().in_sync
-    assert world.pull(mode="baseline").same == len(names)
+    assert world.pull(mode="baseline").listed.unchanged == len(names)
 
 
 def test_a_rule_that_names_the_own_folder_gives_another_one(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_mirror_that_is_in_another_one_goes_on_when_it_is_moved_out(
     assert Mirror(None, tmp_path / "outer").pull().state is MirrorState.IN_SYNC
 
     moved = inner.rename(tmp_path / "moved")
-    assert Mirror(None, moved).pull().same == len(FILES)
+    assert Mirror(None, moved).pull().listed.unchanged == len(FILES)
 
 
 @pytest.mark.parametrize("below", ["inner", "a/b/inner"])

@@ -56,8 +56,11 @@ def status(world: World[PublishedSource]) -> MirrorStatus:
 
 
 def is_sound(report: RunReport) -> bool:
-    parts = (report.unchanged, report.applied, report.pending)
-    return report.listed == sum(parts) + report.absent + report.skipped + report.refused
+    parts = (report.listed.unchanged, report.listed.applied, report.listed.pending)
+    return (
+        report.listed.total
+        == sum(parts) + report.listed.absent + report.listed.skipped + report.listed.refused
+    )
 
 
 @pytest.mark.parametrize("code", [404, 410])
@@ -70,10 +73,15 @@ def test_a_page_that_is_gone_is_absent_and_the_mirror_in_sync(
         report = site.pull(SITEMAP)
 
         assert (report.state, report.created) == (MirrorState.IN_SYNC, count)
-        assert (report.absent, report.skipped, report.failed, report.pending) == (1, 0, 0, 0)
+        assert (
+            report.listed.absent,
+            report.listed.skipped,
+            report.failed,
+            report.listed.pending,
+        ) == (1, 0, 0, 0)
         assert report.failures == ()
         assert is_sound(report)
-    assert (status(site).state, status(site).absent, status(site).pending) == (
+    assert (status(site).state, status(site).listed.absent, status(site).listed.pending) == (
         MirrorState.IN_SYNC,
         1,
         0,
@@ -92,7 +100,7 @@ def test_a_page_that_programs_are_kept_from_is_skipped(
     report = site.pull(SITEMAP)
 
     assert (report.state, report.created) == (MirrorState.IN_SYNC, 2)
-    assert (report.absent, report.skipped, report.failed) == (0, 1, 0)
+    assert (report.listed.absent, report.listed.skipped, report.failed) == (0, 1, 0)
     assert is_sound(report)
     [told] = [fields for fields in site.told("item") if fields["status"] != "ok"]
     assert (told["status"], told["code"]) == ("skipped", code)
@@ -110,7 +118,7 @@ def test_a_page_that_leads_to_a_site_without_an_address_is_skipped(
     report = site.pull(SITEMAP)
 
     assert (report.state, report.created) == (MirrorState.IN_SYNC, 2)
-    assert (report.absent, report.skipped, report.failed) == (0, 1, 0)
+    assert (report.listed.absent, report.listed.skipped, report.failed) == (0, 1, 0)
     [told] = [fields for fields in site.told("item") if fields["status"] != "ok"]
     assert (told["status"], told["code"]) == ("skipped", "redirect")
     assert "https://internal.example" in str(told["reason"])
@@ -125,7 +133,7 @@ def test_a_site_without_an_address_itself_is_a_failure(
 
     report = site.pull(SITEMAP)
 
-    assert (report.state, report.skipped, report.failed) == (MirrorState.BEHIND, 0, 1)
+    assert (report.state, report.listed.skipped, report.failed) == (MirrorState.BEHIND, 0, 1)
 
 
 def test_a_copy_of_a_page_that_is_gone_is_kept(site: World[PublishedSource]) -> None:
@@ -136,7 +144,7 @@ def test_a_copy_of_a_page_that_is_gone_is_kept(site: World[PublishedSource]) -> 
 
     report = site.pull(None)
 
-    assert (report.state, report.absent, report.deleted) == (MirrorState.IN_SYNC, 1, 0)
+    assert (report.state, report.listed.absent, report.deleted) == (MirrorState.IN_SYNC, 1, 0)
     assert is_sound(report)
     assert site.files() == before
     [told] = [fields for fields in site.told("item") if fields["status"] == "absent"]
@@ -156,7 +164,7 @@ def test_a_page_that_comes_back_is_fetched(site: World[PublishedSource]) -> None
 
     report = site.pull(None)
 
-    assert (report.created, report.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
+    assert (report.created, report.listed.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
     assert site.in_sync()
 
 
@@ -166,7 +174,7 @@ def test_any_other_refusal_is_a_failure(site: World[PublishedSource], status_cod
 
     report = site.pull(SITEMAP)
 
-    assert (report.state, report.failed, report.absent) == (MirrorState.BEHIND, 1, 0)
+    assert (report.state, report.failed, report.listed.absent) == (MirrorState.BEHIND, 1, 0)
 
 
 def test_what_a_resource_list_has_and_the_source_has_not_is_behind(
@@ -176,7 +184,7 @@ def test_what_a_resource_list_has_and_the_source_has_not_is_behind(
 
     report = source.pull()
 
-    assert (report.state, report.failed, report.absent) == (MirrorState.BEHIND, 1, 0)
+    assert (report.state, report.failed, report.listed.absent) == (MirrorState.BEHIND, 1, 0)
     assert [failure.code for failure in report.failures] == ["missing"]
 
 
@@ -186,7 +194,7 @@ def test_who_accepts_it_once_accepts_it_from_then_on(source: World[PublishedSour
 
     for options in ({"accept_missing": True}, {}, {"filters": Filters(exclude=("/x",))}):
         report = source.pull(**options)
-        assert (report.state, report.absent, report.failed) == (MirrorState.IN_SYNC, 1, 0)
+        assert (report.state, report.listed.absent, report.failed) == (MirrorState.IN_SYNC, 1, 0)
         assert is_sound(report)
 
     assert source.pull(accept_missing=False).state is MirrorState.BEHIND
@@ -208,7 +216,7 @@ def test_what_is_gone_ends_no_run_that_ends_at_the_first_failure(
 
     report = site.pull(SITEMAP, fail_fast=True)
 
-    assert (report.created, report.absent, report.state) == (2, 1, MirrorState.IN_SYNC)
+    assert (report.created, report.listed.absent, report.state) == (2, 1, MirrorState.IN_SYNC)
 
 
 @pytest.mark.parametrize("answer", [Answer(status=404), kept_out("robots")])
@@ -227,7 +235,10 @@ def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
             assert (report.listed, report.present, report.accurate) == (2, 2, 2)
             assert report.absent + report.skipped == 1
             assert report.findings == ()
-    assert (status(site).absent + status(site).skipped, status(site).unknown) == (1, 1)
+    assert (
+        status(site).listed.absent + status(site).listed.skipped,
+        status(site).retained.unknown,
+    ) == (1, 1)
 
 
 def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
@@ -242,7 +253,7 @@ def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
     report = site.audit()
 
     assert (report.listed, report.absent, report.accuracy) == (0, 3, None)
-    assert (status(site).resources, status(site).unknown) == (3, 3)
+    assert (status(site).resources, status(site).retained.unknown) == (3, 3)
 
 
 def test_an_audit_that_asks_says_what_it_is_given(site: World[PublishedSource]) -> None:
@@ -297,9 +308,9 @@ def test_every_command_accepts_what_the_pull_accepted_as_absent(
     for created in (1, 0):
         repaired = repair(site)
         assert (repaired.state, repaired.created) == (MirrorState.IN_SYNC, created)
-        assert (repaired.absent, repaired.failed) == (1, 0)
+        assert (repaired.listed.absent, repaired.failed) == (1, 0)
     assert repair(site, deleting=True).state is MirrorState.IN_SYNC
-    assert (status(site).state, status(site).pending) == (MirrorState.IN_SYNC, 0)
+    assert (status(site).state, status(site).listed.pending) == (MirrorState.IN_SYNC, 0)
     assert explain(site, "b.html").verdict is ResourceVerdict.ABSENT
     assert explain(site, "b.html").verdict.is_well
 

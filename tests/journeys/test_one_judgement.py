@@ -50,7 +50,7 @@ def why(
 
 def test_what_no_one_asked_for_is_as_its_date_says(site: World[PlainSite]) -> None:
     assert site.pull().state is MirrorState.IN_SYNC
-    assert (status(site).state, status(site).pending) == (MirrorState.IN_SYNC, 0)
+    assert (status(site).state, status(site).listed.pending) == (MirrorState.IN_SYNC, 0)
     assert site.audit().in_sync
 
 
@@ -61,7 +61,11 @@ def test_after_an_audit_found_a_page_changed_no_command_calls_the_mirror_in_sync
     assert not site.audit(method="remote").in_sync
 
     found = status(site)
-    assert (found.state, found.pending, found.outdated) == (MirrorState.BEHIND, 1, 1)
+    assert (found.state, found.listed.pending, found.listed.unchanged) == (
+        MirrorState.BEHIND,
+        1,
+        found.resources - 1,
+    )
     assert [failure.uri for failure in found.failures] == [f"{BASE}3.html"]
     for method in ("lists", "stat", "hash"):
         report = site.audit(method=method, offline=offline)
@@ -100,7 +104,7 @@ def test_a_page_that_is_as_before_again_is_well_for_all_after_the_next_audit(
     site.source.pages["3.html"] = b"page 3"
 
     assert site.audit(method="remote").in_sync
-    assert (status(site).state, status(site).pending) == (MirrorState.IN_SYNC, 0)
+    assert (status(site).state, status(site).listed.pending) == (MirrorState.IN_SYNC, 0)
     assert why(site, "3.html").verdict.is_well
 
 
@@ -108,11 +112,11 @@ def test_a_page_that_an_audit_found_gone_is_known_to_all(site: World[PlainSite])
     del site.source.pages["3.html"]
     assert site.audit(method="remote").absent == 1
 
-    assert (status(site).absent, status(site).unknown) == (1, 1)
+    assert (status(site).listed.absent, status(site).retained.unknown) == (1, 1)
     assert site.audit().absent == 1
     assert why(site, "3.html").verdict is ResourceVerdict.ABSENT
     report = site.pull()
-    assert (report.absent, site.asked_resources()) == (1, ["3.html"])
+    assert (report.listed.absent, site.asked_resources()) == (1, ["3.html"])
 
 
 @pytest.fixture
@@ -176,17 +180,17 @@ def resting(tmp_path: Path) -> World[PlainSite]:
 
 
 def test_a_page_that_rests_is_asked_for_by_a_baseline(resting: World[PlainSite]) -> None:
-    assert resting.pull().absent == 1
+    assert resting.pull().listed.absent == 1
 
     report = resting.pull(mode="baseline")
 
-    assert (report.created, report.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
+    assert (report.created, report.listed.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
 
 
 def test_a_page_that_rests_is_asked_for_by_a_repair(resting: World[PlainSite]) -> None:
     report = repair(resting)
 
-    assert (report.created, report.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
+    assert (report.created, report.listed.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
 
 
 def test_a_page_that_rests_is_asked_for_by_an_audit_of_what_is_served(

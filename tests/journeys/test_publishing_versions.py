@@ -5,6 +5,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,7 +60,7 @@ def write(number: int) -> None:
         os.utime(PUBLIC / name, (modified, modified))
 
 
-def pulled(said: Said, *more: str) -> dict[str, object]:
+def pulled(said: Said, *more: str) -> dict[str, Any]:
     said.readouterr()
     run(["pull", *more, "copy", "--json"])
     return rows(said)[-1]
@@ -77,12 +78,13 @@ def test_what_changed_comes_as_patches_that_are_far_smaller(server: str, said: S
         assert run(["publish", "public", "-q"]) == 0
         end = pulled(said, server)
 
-        assert (end["updated"], end["patched"], end["unpatched"], end["verified"]) == (3, 1, 0, 3)
+        assert (end["updated"], end["fetched"]["patched"], end["fetched"]["unpatched"]) == (3, 1, 0)
+        assert end["fetched"]["verified"] == 3
         assert is_same()
     a, b, c = ((PUBLIC / name).stat().st_size for name in ("a.json", "b.xml", "c.txt"))
     lists = sum(path.stat().st_size for path in PUBLIC.rglob("resourcesync/*.xml"))
-    assert int(str(first["bytes"])) > a + b + c
-    assert int(str(end["bytes"])) < b + c + lists + a // 2
+    assert int(str(first["received_bytes"])) > a + b + c
+    assert int(str(end["received_bytes"])) < b + c + lists + a // 2
     assert run(["audit", "copy"]) == 0
 
 
@@ -92,7 +94,7 @@ def test_a_version_that_is_no_longer_there_comes_from_its_memento(server: str, s
 
     end = pulled(said, server)
 
-    assert (end["state"], end["created"], end["verified"]) == ("in sync", 3, 3)
+    assert (end["state"], end["created"], end["fetched"]["verified"]) == ("in sync", 3, 3)
     assert {name: (Path("copy") / name).read_bytes() for name in listed} == listed
     assert run(["publish", "public", "-q"]) == 0
     assert pulled(said, server)["state"] == "in sync"

@@ -23,10 +23,10 @@ def test_a_first_pull_fetches_everything_and_a_second_one_nothing(
     second = world.pull()
 
     assert (first.state, first.mode) == (MirrorState.IN_SYNC, Mode.BASELINE)
-    assert (first.created, first.verified, first.failed) == (41, 41, 0)
+    assert (first.created, first.fetched.verified, first.failed) == (41, 41, 0)
     assert world.in_sync()
     assert (second.state, second.mode) == (MirrorState.IN_SYNC, Mode.UNCHANGED)
-    assert (second.same, second.created, second.updated) == (41, 0, 0)
+    assert (second.listed.unchanged, second.created, second.updated) == (41, 0, 0)
     assert world.fetcher.asked == [CHANGE_LIST, CAPABILITY_LIST, RESOURCE_LIST]
     world.pull()
     assert world.fetcher.asked == [CHANGE_LIST, CAPABILITY_LIST, RESOURCE_LIST]
@@ -150,10 +150,10 @@ def test_a_plain_sitemap_is_mirrored_and_asked_about_with_conditions(
     plain.source.put("b.html", "changed")
     third = plain.pull()
 
-    assert (first.created, first.unverified, first.state) == (2, 2, MirrorState.IN_SYNC)
+    assert (first.created, first.fetched.unverified, first.state) == (2, 2, MirrorState.IN_SYNC)
     assert (again.created, again.updated) == (0, 0)
     assert plain.asked_resources() == ["a.html", "b.html"]
-    assert (third.updated, third.same) == (1, 1)
+    assert (third.updated, third.listed.unchanged) == (1, 1)
     assert plain.in_sync()
 
 
@@ -167,7 +167,7 @@ def test_a_page_that_a_plain_sitemap_lists_no_more_is_kept_unless_told_otherwise
     kept = plain.pull()
     gone = plain.pull(delete="absent")
 
-    assert (kept.deleted, kept.unlisted, kept.state) == (0, 1, MirrorState.IN_SYNC)
+    assert (kept.deleted, kept.retained.unlisted, kept.state) == (0, 1, MirrorState.IN_SYNC)
     assert gone.deleted == 1
     assert list(plain.files()) == [BASE + "a.html"]
 

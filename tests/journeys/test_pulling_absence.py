@@ -64,7 +64,7 @@ def test_a_source_that_lists_everything_at_another_host_loses_nothing_here(
         report = world.pull(mode="baseline", delete=delete)
 
         kept_all(world, report, resources)
-        assert report.refused == resources
+        assert report.listed.refused == resources
         world.clock.advance(hours=24 * 31)
 
 
@@ -308,6 +308,6 @@ def test_what_is_fetched_and_equal_is_not_called_updated(tmp_path: Path) -> None
 
     report = world.pull(mode="baseline")
 
-    assert (report.created, report.updated, report.refetched) == (1, 1, 5)
-    assert (report.unchanged, report.applied, report.listed) == (5, 2, 7)
+    assert (report.created, report.updated, report.fetched.equal) == (1, 1, 5)
+    assert (report.listed.unchanged, report.listed.applied, report.listed.total) == (5, 2, 7)
     assert report.state is MirrorState.IN_SYNC

@@ -47,7 +47,7 @@ def test_deletions_can_be_forbidden(world: World[PublishedSource]) -> None:
 
     report = world.pull(delete="never")
 
-    assert (report.deleted, report.unlisted) == (0, 1)
+    assert (report.deleted, report.retained.unlisted) == (0, 1)
     assert (world.folder / "objects/0003.html").exists()
 
 
@@ -65,7 +65,7 @@ def test_a_policy_of_one_run_does_not_end_a_hold(tmp_path: Path, policy: Any, mo
 
     assert (held.state, held.held, held.held_of) == (MirrorState.STOPPED, 100, 300)
     assert (kept.state, kept.deleted, kept.held) == (MirrorState.IN_SYNC, 0, 0)
-    assert kept.unlisted == 100
+    assert kept.retained.unlisted == 100
     assert (dry.held, dry.held_of) == (100, 300)
     assert (again.state, again.held, again.held_of) == (MirrorState.STOPPED, 100, 300)
     assert (done.state, done.deleted) == (MirrorState.IN_SYNC, 100)
@@ -102,7 +102,7 @@ def test_what_a_policy_kept_is_deleted_by_the_next_pull_without_it(
 
     report = world.pull()
 
-    assert [(report.state, report.deleted, report.unlisted) for report in kept] == [
+    assert [(report.state, report.deleted, report.retained.unlisted) for report in kept] == [
         (MirrorState.IN_SYNC, 0, 1)
     ] * 2
     assert (dry.deleted, report.deleted, report.state) == (0, 1, MirrorState.IN_SYNC)
@@ -137,11 +137,11 @@ def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_li
 
     report = world.pull(filters=chosen, mode=mode, delete="never")
 
-    assert (report.unlisted, report.filtered) == (1, 2)
+    assert (report.retained.unlisted, report.retained.filtered) == (1, 2)
     assert report.state is MirrorState.IN_SYNC
-    assert (report.listed, report.unchanged, report.applied) == (38, 38, 0)
+    assert (report.listed.total, report.listed.unchanged, report.listed.applied) == (38, 38, 0)
     again = world.pull(filters=chosen, delete="never")
-    assert (again.filtered, again.state) == (2, MirrorState.IN_SYNC)
+    assert (again.retained.filtered, again.state) == (2, MirrorState.IN_SYNC)
     with world.destination() as destination:
         looking = destination.read_only_session()
         verdicts = [
@@ -282,7 +282,7 @@ def test_pruning_keeps_the_copy_of_an_entry_that_cannot_be_used(
     chosen = Filters(include=("/objects/0001.html", "/objects/0007.html"))
     report = world.pull(filters=chosen, prune=True, max_delete=DeletionLimit(count=100))
 
-    assert report.refused == 1
+    assert report.listed.refused == 1
     assert sorted(world.home.files_on_disk()) == ["objects/0001.html", "objects/0007.html"]
 
 
@@ -438,6 +438,6 @@ def test_a_list_of_the_same_moment_deletes_nothing(tmp_path: Path) -> None:
     believed = world.pull(mode="baseline", delete="absent")
     allowed = world.pull(mode="baseline", delete="absent", max_delete=DeletionLimit(count=4))
 
-    assert (report.deleted, report.held, report.unlisted) == (0, 0, 4)
+    assert (report.deleted, report.held, report.retained.unlisted) == (0, 0, 4)
     assert (believed.deleted, believed.held) == (0, 4)  # more than half of what was here
     assert allowed.deleted == 4  # the operator said so

@@ -51,11 +51,11 @@ def test_a_first_pull_of_2000_small_resources_takes_one_package(world: World[Dum
     report = world.pull()
 
     assert report.state is MirrorState.IN_SYNC
-    assert report.created == report.verified == 2000
+    assert report.created == report.fetched.verified == 2000
     assert world.in_sync()
     assert len(world.asked()) < 20
     assert world.asked_resources().count("0.zip") == 1
-    assert report.useful == sum(len(told.data) for told in told)
+    assert report.fetched.bytes == sum(len(told.data) for told in told)
 
 
 def test_no_package_is_fetched_where_none_is_wanted(world: World[DumpSource]) -> None:
@@ -125,7 +125,7 @@ def test_what_is_not_in_a_package_as_it_is_listed_is_fetched_singly(
     assert world.in_sync()
     assert singly(world) == number
     if listed[1].hash is not None:
-        assert (report.verified, report.weak) == (0, len(listed))
+        assert (report.fetched.verified, report.fetched.weak) == (0, len(listed))
     assert list(dict.fromkeys(world.warned())) == warned
 
 
@@ -232,7 +232,7 @@ def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
 def test_a_tar_brings_resources_as_well(world: World[DumpSource], mode: str) -> None:
     offer(world, TOLD, tarred(TOLD, mode))
 
-    assert world.pull().verified == 100
+    assert world.pull().fetched.verified == 100
     assert world.in_sync()
     assert singly(world) == 0
 

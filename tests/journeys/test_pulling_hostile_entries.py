@@ -44,7 +44,7 @@ def test_an_entry_that_leads_elsewhere_is_refused_and_the_rest_is_fetched(
 
     report = world.pull(BASE + "list.xml")
 
-    assert (report.created, report.refused, report.state) == (1, 1, MirrorState.BEHIND)
+    assert (report.created, report.listed.refused, report.state) == (1, 1, MirrorState.BEHIND)
     assert (
         world.asked_resources() == ["list.xml", "good.html"]
         or world.asked_resources()[-1] == "good.html"
@@ -62,5 +62,5 @@ def test_names_that_clash_in_a_folder_all_find_a_place(tmp_path: Path) -> None:
 
     report = world.pull(BASE + "list.xml")
 
-    assert (report.created, report.refused, report.failed) == (len(names), 0, 0)
+    assert (report.created, report.listed.refused, report.failed) == (len(names), 0, 0)
     assert world.in_sync()

@@ -33,8 +33,8 @@ def test_what_is_linked_to_is_fetched_once_and_is_in_sync_with_the_rest(
     report = pull(world)
 
     assert report.state is MirrorState.IN_SYNC
-    assert (report.created, report.resources, report.linked) == (5, 5, 2)
-    assert report.listed == 5
+    assert (report.created, report.resources, report.retained.linked) == (5, 5, 2)
+    assert report.listed.total == 5
     assert world.asked_resources().count("licence") == 1
     assert names(world) == ALL
     assert world.files()[LICENCE] == b"free"
@@ -63,7 +63,7 @@ def test_a_linked_thing_is_verified_by_the_links_own_hash(world: World[LooseSour
     aside(world, "about/a.xml", b"<about>x</about>")
     world.source.publish()
     report = pull(world)
-    assert (report.state, report.failed, report.pending) == (MirrorState.BEHIND, 1, 1)
+    assert (report.state, report.failed, report.listed.pending) == (MirrorState.BEHIND, 1, 1)
     assert report.failures[0].code == "hash-mismatch"
     assert "about/a.xml" not in names(world)
 
@@ -83,7 +83,7 @@ def test_a_target_beyond_the_sources_authority_is_refused_once(world: World[Loos
         world.source.links.put(name, described("http://elsewhere.example/x"), described("urn:x"))
     world.source.publish()
     report = pull(world)
-    assert (report.refused, report.resources, report.state) == (2, 3, MirrorState.BEHIND)
+    assert (report.listed.refused, report.resources, report.state) == (2, 3, MirrorState.BEHIND)
     assert not [uri for uri in world.fetcher.asked if "elsewhere" in uri]
     codes = {fields["code"] for fields in world.told("item") if fields["action"] == "refuse"}
     assert codes == {"foreign", "URL_SCHEME"}
@@ -93,7 +93,7 @@ def test_what_is_listed_itself_keeps_its_own_entry(world: World[LooseSource]) ->
     world.source.links.put("c.txt", described(BASE + "a.txt", b"nonsense"))
     world.source.publish()
     report = pull(world)
-    assert (report.state, report.linked, report.resources) == (MirrorState.IN_SYNC, 2, 5)
+    assert (report.state, report.retained.linked, report.resources) == (MirrorState.IN_SYNC, 2, 5)
     assert world.files()[BASE + "a.txt"] == b"a.txt" * 10
     world.source.put("c.txt", b"new")
     world.source.publish()

@@ -59,7 +59,7 @@ def test_what_nobody_links_to_any_more_goes_to_the_trash_with_its_last_entry(
     world.source.remove("b.txt")
     world.source.publish()
     report = pull(world)
-    assert (report.deleted, report.state, report.linked) == (2, MirrorState.IN_SYNC, 0)
+    assert (report.deleted, report.state, report.retained.linked) == (2, MirrorState.IN_SYNC, 0)
     assert names(world) == {"c.txt"}
     assert len(list((world.folder / ".resourcesync/trash").iterdir())) == 4
     assert world.audit().in_sync
@@ -82,7 +82,7 @@ def test_a_dry_run_says_what_nobody_will_link_to_any_more(
     assert world.told("plan") == foreseen
     gone = 3 * (delete == "auto")  # the licence, too: only the other text linked to it
     assert foreseen[0]["delete"] == report.deleted == gone
-    assert dry.unlisted == report.unlisted == 3 - gone
+    assert dry.retained.unlisted == report.retained.unlisted == 3 - gone
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
@@ -93,7 +93,7 @@ def test_nothing_is_deleted_when_that_is_the_policy(world: World[LooseSource], m
     world.source.publish()
     world.source.snapshot()
     report = pull(world, delete="never", mode=mode)
-    assert (report.deleted, report.unlisted) == (0, 2)
+    assert (report.deleted, report.retained.unlisted) == (0, 2)
     assert names(world) == ALL
 
 
@@ -141,7 +141,7 @@ def test_what_was_linked_to_and_becomes_listed_is_no_longer_here_by_links(
     world.source.put("licence", b"listed now")
     world.source.publish()
     report = pull(world)
-    assert (report.updated, report.linked) == (1, 1)
+    assert (report.updated, report.retained.linked) == (1, 1)
     for name in ("a.txt", "b.txt"):
         world.source.links.put(name)
         world.source.put(name, b"without links")
@@ -154,12 +154,12 @@ def test_what_was_linked_to_and_becomes_listed_is_no_longer_here_by_links(
 
 def test_a_baseline_finds_out_that_a_linked_thing_is_listed_now(world: World[LooseSource]) -> None:
     world.source.publish()
-    assert pull(world).linked == 2
+    assert pull(world).retained.linked == 2
     del world.network.answers[LICENCE]
     world.source.put("licence", b"free")
     world.source.publish()
     world.source.snapshot()
-    assert pull(world, mode="baseline").linked == 1
+    assert pull(world, mode="baseline").retained.linked == 1
 
 
 def test_a_copy_that_the_filters_gave_up_is_wanted_again_when_it_is_linked_to(
@@ -169,12 +169,12 @@ def test_a_copy_that_the_filters_gave_up_is_wanted_again_when_it_is_linked_to(
     check(world.pull())
     chosen = {"include": ("a.txt",)}
     before = pull(world, filters=chosen)
-    assert (before.listed, before.linked) == (3, 2)
+    assert (before.listed.total, before.retained.linked) == (3, 2)
     world.source.put("a.txt", b"new")
     world.source.links.put("a.txt", described(LICENCE), described(BASE + "c.txt"))
     world.source.publish()
     after = pull(world, filters=chosen)
-    assert (after.listed, after.linked, after.state) == (3, 2, MirrorState.IN_SYNC)
+    assert (after.listed.total, after.retained.linked, after.state) == (3, 2, MirrorState.IN_SYNC)
     world.source.put("c.txt", b"a change of a filtered entry")
     world.source.publish()
     report = pull(world, filters=chosen)
@@ -200,7 +200,7 @@ def test_a_task_for_what_nobody_links_to_any_more_is_dropped(world: World[LooseS
     world.source.put("a.txt", b"new")
     world.source.publish()
     report = pull(world)
-    assert (report.failed, report.pending, report.state) == (0, 0, MirrorState.IN_SYNC)
+    assert (report.failed, report.listed.pending, report.state) == (0, 0, MirrorState.IN_SYNC)
 
 
 def test_a_baseline_sweeps_what_nobody_links_to(world: World[LooseSource]) -> None:

@@ -92,7 +92,7 @@ def test_entries_whose_places_clash_are_refused_and_the_others_are_fetched(
 
     world.home.mappers = lambda _name: Clashing
     report = world.pull(mapper="clashing")
-    assert (report.refused, report.created, report.state) == (1, 2, MirrorState.BEHIND)
+    assert (report.listed.refused, report.created, report.state) == (1, 2, MirrorState.BEHIND)
     assert world.home.files_on_disk()["a+1.txt"] == b"a/1.txt"
     (refused,) = [mapping for mapping in world.told("item") if mapping["action"] == "refuse"]
     assert (refused["code"], refused["uri"]) == ("mapper", BASE + "a/2.txt")

@@ -82,7 +82,7 @@ def test_a_source_that_moves_behind_tls_is_the_same_source(tmp_path: Path, mode:
     world.source.publish()
     second = world.pull(mode=mode)
 
-    assert (first.state, first.created, first.updated, first.deleted, first.refused) == (
+    assert (first.state, first.created, first.updated, first.deleted, first.listed.refused) == (
         MirrorState.IN_SYNC,
         *(0, 0, 0, 0),
     )
@@ -130,7 +130,7 @@ def test_entries_of_both_kinds_in_one_list_are_of_one_source(tmp_path: Path) -> 
 
     report = world.pull(mode="baseline")
 
-    assert (report.state, report.refused, moved.asked()) == (MirrorState.IN_SYNC, 0, [])
+    assert (report.state, report.listed.refused, moved.asked()) == (MirrorState.IN_SYNC, 0, [])
 
 
 def test_entries_behind_tls_of_a_source_that_does_not_lead_there_are_foreign(
@@ -150,7 +150,7 @@ def test_entries_behind_tls_of_a_source_that_does_not_lead_there_are_foreign(
 
     report = world.pull(mode="baseline")
 
-    assert (report.refused, report.deleted, report.held) == (31, 0, 0)
+    assert (report.listed.refused, report.deleted, report.held) == (31, 0, 0)
     assert len(world.files()) == 31
 
 
@@ -215,7 +215,7 @@ def test_a_source_may_move_twice_behind_tls_and_back(tmp_path: Path) -> None:
     world.fetcher.serve = world.network.serve
     back = world.pull(None, moved=BASE)
 
-    assert (behind_tls.state, behind_tls.refused) == (MirrorState.IN_SYNC, 0)
+    assert (behind_tls.state, behind_tls.listed.refused) == (MirrorState.IN_SYNC, 0)
     assert (back.state, back.updated, back.deleted) == (MirrorState.IN_SYNC, 0, 0)
     assert world.asked_resources() == moved.asked() == []
     assert world.pull().state is MirrorState.IN_SYNC

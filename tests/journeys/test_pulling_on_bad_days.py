@@ -114,9 +114,9 @@ def test_lenient_keeps_other_bytes_and_says_that_they_are_unverified(
 
     report = world.pull(verify="lenient")
 
-    assert (report.failed, report.unverified, report.contradicting) == (1, 1, 1)
+    assert (report.failed, report.fetched.unverified, report.retained.contradicting) == (1, 1, 1)
     assert report.state is MirrorState.BEHIND
-    assert (report.listed, report.applied, report.pending) == (41, 40, 1)
+    assert (report.listed.total, report.listed.applied, report.listed.pending) == (41, 40, 1)
     assert (world.folder / "objects/0003.html").read_bytes() == b"whatever"
 
 
@@ -130,8 +130,8 @@ def test_what_contradicts_the_list_is_asked_for_again_but_not_put_in_place_twice
     for mode in ("auto", "baseline"):
         report = world.pull(verify="lenient", mode=mode)
 
-        assert (report.state, report.contradicting) == (MirrorState.BEHIND, 1)
-        assert (report.listed, report.unchanged, report.pending) == (41, 40, 1)
+        assert (report.state, report.retained.contradicting) == (MirrorState.BEHIND, 1)
+        assert (report.listed.total, report.listed.unchanged, report.listed.pending) == (41, 40, 1)
         assert world.asked_resources() == ["objects/0003.html"]
         assert (world.folder / "objects/0003.html").stat().st_ino == before
     assert not world.audit(offline=True).in_sync
@@ -139,7 +139,11 @@ def test_what_contradicts_the_list_is_asked_for_again_but_not_put_in_place_twice
     del world.network.answers[BASE + "objects/0003.html"]
     report = world.pull()
 
-    assert (report.state, report.contradicting, report.updated) == (MirrorState.IN_SYNC, 0, 1)
+    assert (report.state, report.retained.contradicting, report.updated) == (
+        MirrorState.IN_SYNC,
+        0,
+        1,
+    )
     assert world.in_sync()
 
 
@@ -153,7 +157,7 @@ def test_a_list_that_is_mended_takes_the_contradiction_back_without_a_fetch(
 
     report = world.pull(verify="lenient")
 
-    assert (report.state, report.contradicting) == (MirrorState.IN_SYNC, 0)
+    assert (report.state, report.retained.contradicting) == (MirrorState.IN_SYNC, 0)
     assert world.asked_resources() == []
     assert world.audit().in_sync
 

@@ -48,7 +48,7 @@ def test_a_first_pull_takes_the_packages_and_no_single_resource(
     report = world.pull(dumps="always")
 
     assert report.state is MirrorState.IN_SYNC
-    assert report.created == report.verified == 60
+    assert report.created == report.fetched.verified == 60
     assert singles(world) == []
     assert world.in_sync()
 

@@ -53,7 +53,7 @@ def update(world: World[LooseSource], number: int, patch: bytes | None = None) -
 def check_whole(world: World[LooseSource], report: RunReport, number: int) -> None:
     """The resource is here, and was fetched whole."""
     assert report.state is MirrorState.IN_SYNC
-    assert (report.updated, report.patched) == (1, 0)
+    assert (report.updated, report.fetched.patched) == (1, 0)
     assert world.files()[URI] == version(number)
     assert URI in world.fetcher.asked
 
@@ -65,7 +65,12 @@ def test_a_patch_from_the_version_before_is_fetched_instead_of_the_resource(
     report = world.pull()
 
     assert report.state is MirrorState.IN_SYNC
-    assert (report.updated, report.patched, report.unpatched, report.verified) == (1, 1, 0, 1)
+    assert (
+        report.updated,
+        report.fetched.patched,
+        report.fetched.unpatched,
+        report.fetched.verified,
+    ) == (1, 1, 0, 1)
     assert world.files()[URI] == version(2)
     assert world.asked_resources() == [f"patches/{NAME}"]
     (item,) = world.told("item")
@@ -78,7 +83,7 @@ def test_patches_go_on_from_a_version_that_a_patch_made(world: World[LooseSource
     for number in (2, 3, 4):
         update(world, number, to(number))
         report = world.pull()
-        assert (report.patched, world.files()[URI]) == (1, version(number))
+        assert (report.fetched.patched, world.files()[URI]) == (1, version(number))
 
 
 def test_after_two_changes_no_patch_is_asked_for(world: World[LooseSource]) -> None:
@@ -94,7 +99,7 @@ def test_a_resource_that_is_not_here_is_fetched_whole(
     update(world, 2, to(2))
     world.home.folder = tmp_path / "another"
     report = world.pull()
-    assert (report.created, report.patched) == (2, 0)
+    assert (report.created, report.fetched.patched) == (2, 0)
     assert PATCH not in world.fetcher.asked
 
 
@@ -135,7 +140,7 @@ def test_a_copy_whose_bytes_were_altered_behind_its_back_is_not_patched(
     path.write_bytes(version(1).replace(b"x", b"y"))
     update(world, 2, to(2))
     report = world.pull()
-    assert (report.patched, report.unpatched) == (0, 1)
+    assert (report.fetched.patched, report.fetched.unpatched) == (0, 1)
     assert "changed locally" in str(world.told("patch")[0]["reason"])
     assert path.read_bytes() == version(2)
 
@@ -164,7 +169,7 @@ def test_a_patch_of_no_use_costs_a_request_and_the_resource_is_fetched_whole(
     world.source.publish()
     report = world.pull()
     check_whole(world, report, 2)
-    assert report.unpatched == 1
+    assert report.fetched.unpatched == 1
     (told,) = world.told("patch")
     assert (told["uri"], told["path"]) == (URI, NAME)
     assert why in str(told["reason"])
@@ -197,13 +202,13 @@ def test_a_patch_without_a_length_is_stopped_when_it_is_as_large_as_the_resource
     world.source.publish()
     report = world.pull()
     check_whole(world, report, 2)
-    assert report.unpatched == 1
+    assert report.fetched.unpatched == 1
     update(world, 3)
     world.pull()
     world.source.put(NAME, version(4))
     put_patch(world, NAME, JSON, to(4), "")
     world.source.publish()
-    assert world.pull().patched == 1
+    assert world.pull().fetched.patched == 1
 
 
 def test_without_a_strong_hash_of_the_result_nothing_is_patched(tmp_path: Path) -> None:
@@ -212,7 +217,7 @@ def test_without_a_strong_hash_of_the_result_nothing_is_patched(tmp_path: Path) 
     world.source.publish()
     world.pull()
     update(world, 2, to(2))
-    assert (world.pull().patched, PATCH in world.fetcher.asked) == (0, False)
+    assert (world.pull().fetched.patched, PATCH in world.fetcher.asked) == (0, False)
     assert world.files()[URI] == version(2)
 
 
@@ -222,7 +227,7 @@ def test_changes_without_times_are_never_patched(tmp_path: Path) -> None:
     world.source.publish()
     world.pull()
     update(world, 2, to(2))
-    assert (world.pull().patched, PATCH in world.fetcher.asked) == (0, False)
+    assert (world.pull().fetched.patched, PATCH in world.fetcher.asked) == (0, False)
     assert world.files()[URI] == version(2)
 
 
@@ -236,7 +241,7 @@ def test_a_patch_waits_with_its_resource_and_is_used_in_a_later_run(
     world.network.answers[PATCH] = Answer(body=to(2))
     assert URI not in world.fetcher.asked
     report = world.pull()
-    assert (report.patched, report.updated, world.files()[URI]) == (1, 1, version(2))
+    assert (report.fetched.patched, report.updated, world.files()[URI]) == (1, 1, version(2))
 
 
 def test_while_changes_are_missing_nothing_is_patched(world: World[LooseSource]) -> None:
@@ -244,7 +249,7 @@ def test_while_changes_are_missing_nothing_is_patched(world: World[LooseSource])
         assert mirror.state is not None
         set_cursor(mirror.state, phase=Phase.GAP)
     update(world, 2, to(2))
-    assert world.pull().patched == 0
+    assert world.pull().fetched.patched == 0
     assert PATCH not in world.fetcher.asked
     assert world.files()[URI] == version(2)
 
@@ -295,7 +300,7 @@ def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(
     put_patch(world, NAME, "application/x-own", b'"number": 1>"number": 2')
     world.source.publish()
     report = world.pull()
-    assert (report.patched, report.unpatched) == (patched, 1 - patched)
+    assert (report.fetched.patched, report.fetched.unpatched) == (patched, 1 - patched)
     assert (report.state, world.files()[URI]) == (MirrorState.IN_SYNC, version(2))
     assert [why in str(told["reason"]) for told in world.told("patch")] == [True] * (1 - patched)
     assert not list((world.folder / ".resourcesync/tmp").iterdir())
@@ -310,7 +315,7 @@ def test_xml_is_patched_too(world: World[LooseSource]) -> None:
     patch = b"<p><replace sel='r/n/text()'>two</replace></p>"
     put_patch(world, "b.xml", "application/xml-patch+xml", patch)
     world.source.publish()
-    assert world.pull().patched == 1
+    assert world.pull().fetched.patched == 1
     assert world.files()[BASE + "b.xml"] == chunk.replace(b"one", b"two")
 
 
@@ -324,5 +329,5 @@ def test_after_many_patches_of_no_use_no_more_are_tried_in_a_run(world: World[Lo
         put_patch(world, f"{number:02}.json", JSON, to(3))
     world.source.publish()
     report = world.pull()
-    assert (report.updated, report.unpatched, report.state) == (40, 16, MirrorState.IN_SYNC)
+    assert (report.updated, report.fetched.unpatched, report.state) == (40, 16, MirrorState.IN_SYNC)
     assert sum("/patches/" in uri for uri in world.fetcher.asked) == 16

@@ -74,7 +74,7 @@ def test_a_first_pull_of_a_site_fetches_each_page_once(museum: Museum, *, lastmo
     counts = Counter(asked.target for asked in asked if asked.target.endswith(".html"))
     assert set(counts.values()) == {1}
     assert len(asked) - sum(counts.values()) <= 12, "looking for lists takes a few requests"
-    assert ran.end["unverified"] == ran.end["created"] == len(museum.site.files())
+    assert ran.end["fetched"]["unverified"] == ran.end["created"] == len(museum.site.files())
 
 
 def test_with_lastmod_a_second_pull_asks_for_the_sitemap_alone(museum: Museum) -> None:
@@ -129,7 +129,7 @@ def test_pages_that_left_a_sitemap_are_kept_until_it_is_said_that_they_may_go(
 
     kept, _ = museum.pull()
 
-    assert (kept.code, kept.end["unlisted"], kept.end["deleted"]) == (0, 2, 0)
+    assert (kept.code, kept.end["retained"]["unlisted"], kept.end["deleted"]) == (0, 2, 0)
     assert files_of(museum.mirror) == {**before, **now}
 
     done, _ = museum.pull("--mode", "baseline", "--delete", "absent")

@@ -38,8 +38,8 @@ def test_a_sitemap_in_any_form_is_pulled_and_its_copies_are_told_as_unverified(
 
     report = world.pull(URI)
 
-    assert (report.state, report.created, report.refused) == (MirrorState.IN_SYNC, 2, 0)
-    assert (report.verified, report.unverified) == (0, 2)
+    assert (report.state, report.created, report.listed.refused) == (MirrorState.IN_SYNC, 2, 0)
+    assert (report.fetched.verified, report.fetched.unverified) == (0, 2)
     assert set(world.files()) == set(PAGES)
     assert all(
         {"code", "rule", "reason", "count", "uri", "line"} == fields.keys()
@@ -87,7 +87,7 @@ def test_an_entry_on_the_twin_of_the_host_is_a_resource_of_its_own(
 
     report = world.pull(f"{home}s.xml")
 
-    assert (report.state, report.created, report.refused) == (MirrorState.IN_SYNC, 3, 0)
+    assert (report.state, report.created, report.listed.refused) == (MirrorState.IN_SYNC, 3, 0)
     assert world.files() == {page: page.encode() for page in pages}
     assert leniencies(world) == {"host-twin": 2}
 
@@ -138,7 +138,7 @@ def test_any_other_host_is_foreign(tmp_path: Path, foreign: str) -> None:
 
     report = world.pull(URI)
 
-    assert (report.created, report.refused) == (1, 1)
+    assert (report.created, report.listed.refused) == (1, 1)
     assert foreign not in world.fetcher.asked
     assert leniencies(world) == {}
 
@@ -158,7 +158,7 @@ def test_such_hosts_have_no_twin(tmp_path: Path, home: str, listed: str) -> None
         body=urlset((f"{home}a.html", ""), (f"{listed}a.html", ""))
     )
 
-    assert world.pull(f"{home}s.xml").refused == 1
+    assert world.pull(f"{home}s.xml").listed.refused == 1
     assert f"{listed}a.html" not in world.fetcher.asked
 
 
@@ -170,7 +170,7 @@ def test_a_list_of_resourcesync_has_no_twins(tmp_path: Path) -> None:
     )
     world.network.answers[URI] = Answer(body=body)
 
-    assert world.pull(URI).refused == 1
+    assert world.pull(URI).listed.refused == 1
     assert f"{TWIN}b.html" not in world.fetcher.asked
 
 

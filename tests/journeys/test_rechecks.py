@@ -102,9 +102,9 @@ def test_a_page_that_is_gone_stays_known_as_gone(tmp_path: Path) -> None:
     site = world.source
     world.network.answers[f"{BASE}0000.html"] = Answer(status=404)
     world.clock.advance(seconds=DAY)
-    assert (world.pull().absent, world.pull().absent) == (1, 1)
+    assert (world.pull().listed.absent, world.pull().listed.absent) == (1, 1)
     site.dates["0019.html"] = "2024-02-01"  # the sitemap changes
-    assert world.pull().absent == 1
+    assert world.pull().listed.absent == 1
 
 
 def test_a_moved_date_leads_to_a_conditional_request(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_a_moved_date_leads_to_a_conditional_request(tmp_path: Path) -> None:
     site.dates = dict.fromkeys(site.pages, "2024-06-01")
     report = world.pull()
     assert sorted(site.answers) == [(name, 304) for name in sorted(site.pages)]
-    assert (report.state, report.refetched, report.unconfirmed) == ("in sync", 0, 5)
+    assert (report.state, report.fetched.equal, report.evidence.unconfirmed) == ("in sync", 0, 5)
 
 
 def test_without_a_validator_a_moved_date_leads_to_a_fetch(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_without_a_validator_a_moved_date_leads_to_a_fetch(tmp_path: Path) -> No
     site.dates = dict.fromkeys(site.pages, "2024-06-01")
     report = world.pull()
     assert sorted(site.answers) == [(name, 200) for name in sorted(site.pages)]
-    assert (report.refetched, report.unconfirmed) == (5, 0)
+    assert (report.fetched.equal, report.evidence.unconfirmed) == (5, 0)
 
 
 def test_a_304_against_a_moved_date_is_not_believed_for_longer_than_a_period(
@@ -133,7 +133,7 @@ def test_a_304_against_a_moved_date_is_not_believed_for_longer_than_a_period(
     site.lies = True
     site.build()
     site.dates = dict.fromkeys(site.pages, "2024-06-01")
-    assert world.pull().unconfirmed == 40
+    assert world.pull().evidence.unconfirmed == 40
     pulls(world, 7)
     assert world.in_sync()
     with world.state() as state:
@@ -150,7 +150,11 @@ def test_copies_with_listed_hashes_are_known_by_them_and_not_requested_again(
     world.clock.advance(seconds=40 * DAY)
     report = world.pull()
     assert world.asked_resources() == []
-    assert (report.by_hash, report.by_request, report.by_date) == (report.resources, 0, 0)
+    assert (report.evidence.by_hash, report.evidence.by_request, report.evidence.by_date) == (
+        report.resources,
+        0,
+        0,
+    )
 
 
 def test_a_change_that_lists_without_hashes_never_tell_is_seen_within_thirty_days(

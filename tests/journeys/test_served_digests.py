@@ -71,7 +71,12 @@ def test_a_copy_is_verified_by_the_digest_that_its_server_sends(
 
     assert wanted(source) == ["sha-256=10"]
     assert (report.state, report.created) == (MirrorState.IN_SYNC, 1)
-    assert (report.verified, report.server_verified, report.weak, report.unverified) == (0, 1, 0, 0)
+    assert (
+        report.fetched.verified,
+        report.fetched.server_verified,
+        report.fetched.weak,
+        report.fetched.unverified,
+    ) == (0, 1, 0, 0)
     assert fixity(source) == "server-verified"
     assert source.file("/a") == BODY
 
@@ -95,7 +100,11 @@ def test_without_a_digest_that_can_be_read_a_copy_stays_unverified(
 
     report = source.pull()
 
-    assert (report.state, report.server_verified, report.unverified) == (MirrorState.IN_SYNC, 0, 1)
+    assert (report.state, report.fetched.server_verified, report.fetched.unverified) == (
+        MirrorState.IN_SYNC,
+        0,
+        1,
+    )
     assert source.file("/a") == BODY
     [item] = [fields for event, fields in source.events if event == "item"]
     is_told = bool(fields) and fields != {"Repr_Digest": "md5=:AAAA:"}
@@ -136,7 +145,7 @@ def test_a_second_answer_that_agrees_with_its_digest_is_kept(source: ScriptedSou
 
     report = source.pull()
 
-    assert (report.state, report.server_verified) == (MirrorState.IN_SYNC, 1)
+    assert (report.state, report.fetched.server_verified) == (MirrorState.IN_SYNC, 1)
     assert source.file("/a") == BODY
 
 
@@ -147,8 +156,12 @@ def test_lenient_keeps_contradicted_bytes_as_unverified_and_is_not_in_sync(
 
     report = source.pull(verify="lenient")
 
-    assert (report.state, report.unverified, report.contradicting) == (MirrorState.BEHIND, 1, 1)
-    assert report.server_verified == 0
+    assert (report.state, report.fetched.unverified, report.retained.contradicting) == (
+        MirrorState.BEHIND,
+        1,
+        1,
+    )
+    assert report.fetched.server_verified == 0
 
 
 def test_a_resource_with_a_listed_hash_is_requested_and_judged_by_the_list_alone(
@@ -185,7 +198,11 @@ def test_a_listed_length_counts_before_the_digest_of_the_server(source: Scripted
     source.server.on("/a", answer("200 OK", BODY, Repr_Digest=digest_field(BODY)))
     again = source.pull()
 
-    assert (again.state, again.server_verified, again.weak) == (MirrorState.IN_SYNC, 1, 0)
+    assert (again.state, again.fetched.server_verified, again.fetched.weak) == (
+        MirrorState.IN_SYNC,
+        1,
+        0,
+    )
 
 
 def test_a_body_in_two_parts_is_verified_as_a_whole_by_repr_digest_alone(
@@ -209,7 +226,7 @@ def test_a_body_in_two_parts_is_verified_as_a_whole_by_repr_digest_alone(
     report = source.pull(Network(retries=1, timeout=2.0))
 
     assert source.ranges("/a") == [None, f"bytes={at}-"]
-    assert (source.file("/a"), report.server_verified) == (body, 1)
+    assert (source.file("/a"), report.fetched.server_verified) == (body, 1)
 
 
 def test_a_plain_sitemap_says_that_servers_verified_its_copies_and_an_audit_no_more(
@@ -254,5 +271,9 @@ def test_a_mirror_of_our_own_plain_sitemap_is_verified_by_the_digests_that_we_se
 
         report = Mirror(sitemap, "copy").pull()
 
-    assert (report.server_verified, report.verified, report.unverified) == (2, 0, 0)
+    assert (report.fetched.server_verified, report.fetched.verified, report.fetched.unverified) == (
+        2,
+        0,
+        0,
+    )
     assert (tmp_path / "copy/b c.txt").read_text() == "b c.txt"

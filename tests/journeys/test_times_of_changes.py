@@ -348,7 +348,7 @@ def test_an_entry_that_cannot_be_used_is_told_once_though_its_list_is_read_twice
 
     report = world.pull()
 
-    assert (report.state, report.refused) == (MirrorState.BEHIND, 1)
+    assert (report.state, report.listed.refused) == (MirrorState.BEHIND, 1)
     assert [mapping["uri"] for mapping in world.told("item")].count(
         "http://elsewhere.example/x"
     ) == 1

@@ -116,7 +116,7 @@ def test_what_a_listed_hash_proves_is_installed_whatever_coding_its_server_names
 
     report = source.pull()
 
-    assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
+    assert (report.state, report.fetched.verified) == (MirrorState.IN_SYNC, 1)
     assert source.file("/a.tar.gz") == CODED
     assert source.ranges("/a.tar.gz") == [None]
 
@@ -162,7 +162,7 @@ def test_without_a_hash_a_body_is_decoded_unless_its_name_is_that_of_the_coding(
 
     report = source.pull()
 
-    assert (report.state, report.server_verified) == (MirrorState.IN_SYNC, 1)
+    assert (report.state, report.fetched.server_verified) == (MirrorState.IN_SYNC, 1)
     [copy] = [path for path in source.folder.iterdir() if path.name.startswith("page")]
     assert copy.read_bytes() == (BODY if target == "/page" else CODED)
 

@@ -41,7 +41,7 @@ def test_bytes_that_are_here_under_another_name_are_copied(source: ScriptedSourc
     report = source.pull()
 
     assert asked(source) == []
-    assert (report.state, report.created, report.verified) == (MirrorState.IN_SYNC, 1, 1)
+    assert (report.state, report.created, report.fetched.verified) == (MirrorState.IN_SYNC, 1, 1)
     assert source.file("/b.bin") == source.file("/a.bin") == BODY
     assert locals_told(source) == [True]
     assert source.temporary() == []
@@ -83,7 +83,7 @@ def test_a_copy_that_somebody_changed_is_not_spread(source: ScriptedSource) -> N
 
     assert asked(source) == ["/b.bin"]
     assert source.file("/b.bin") == BODY
-    assert report.verified == 1
+    assert report.fetched.verified == 1
 
 
 @pytest.mark.parametrize("how", ["gone", "folder", "link", "no folder"])

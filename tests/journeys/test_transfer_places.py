@@ -49,7 +49,7 @@ def test_the_preferred_mirror_is_asked_and_the_resource_itself_left_alone(
 
     report = source.pull(reaching(far))
 
-    assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
+    assert (report.state, report.fetched.verified) == (MirrorState.IN_SYNC, 1)
     assert source.file(X) == BODY
     assert far.targets() == ["/first"]
     assert X not in source.server.targets()
@@ -67,7 +67,7 @@ def test_a_mirror_that_fails_or_lies_is_passed_over(
 
     report = source.pull(reaching(far))
 
-    assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
+    assert (report.state, report.fetched.verified) == (MirrorState.IN_SYNC, 1)
     assert far.targets() == ["/a", "/b"]
     assert source.server.targets().count(X) == 1
     assert source.file(X) == BODY
@@ -209,7 +209,7 @@ def test_a_resource_that_moved_on_is_had_from_its_memento(
 
     report = source.pull(reaching(far))
 
-    assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
+    assert (report.state, report.fetched.verified) == (MirrorState.IN_SYNC, 1)
     assert source.file(X) == BODY
     assert source.server.targets().count(X) == 2
     assert far.targets() == ["/m"]

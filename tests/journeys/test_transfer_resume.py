@@ -52,7 +52,7 @@ def test_a_part_is_kept_and_the_next_run_asks_for_the_rest_only(source: Scripted
     report = source.pull()
 
     assert source.ranges("/big.bin") == [f"bytes={HALF}-"]
-    assert (report.state, report.verified) == (MirrorState.IN_SYNC, 1)
+    assert (report.state, report.fetched.verified) == (MirrorState.IN_SYNC, 1)
     assert source.file("/big.bin") == BODY
     assert source.temporary() == []
 

@@ -102,7 +102,11 @@ def test_no_later_word_of_the_source_that_it_is_deleted_takes_it_away(
 
         report = world.pull(mode=mode, delete="absent")
 
-        assert (report.state, report.restored, report.deleted) == (MirrorState.IN_SYNC, 3, 0)
+        assert (report.state, report.retained.restored, report.deleted) == (
+            MirrorState.IN_SYNC,
+            3,
+            0,
+        )
         assert world.home.files_on_disk().keys() >= set(GONE)
     with world.destination() as destination:
         looking = destination.read_only_session()
@@ -120,7 +124,7 @@ def test_what_is_listed_again_is_an_ordinary_copy_again(
     for name in GONE:
         world.source.put(name, f"content of {int(name[8:12])}")
     world.source.publish()
-    assert world.pull(mode=mode).restored == 0
+    assert world.pull(mode=mode).retained.restored == 0
     assert world.in_sync()
     for name in GONE:
         world.source.remove(name)

@@ -61,10 +61,14 @@ def test_by_a_clock_that_is_days_off_no_mirror_is_in_sync(
             report = world.pull()
         assert report.state is MirrorState.BEHIND
         assert skews(world) == [message]
-        assert report.skew == pytest.approx(-late.total_seconds(), abs=1)
+        assert report.faults.skew_seconds == pytest.approx(-late.total_seconds(), abs=1)
         assert world.in_sync(), "what could be had is here all the same"
     report = world.pull()
-    assert (report.state, report.skew, skews(world)) == (MirrorState.IN_SYNC, 0.0, [])
+    assert (report.state, report.faults.skew_seconds, skews(world)) == (
+        MirrorState.IN_SYNC,
+        0.0,
+        [],
+    )
 
 
 def test_what_was_not_seen_by_a_wrong_clock_comes_when_it_is_set(world: World[DatedServer]) -> None:
@@ -161,4 +165,4 @@ def test_a_pull_by_a_wrong_clock_ends_with_3_and_says_what_to_do(
     assert "this machine's clock is 399 days behind the Source's" in text
     assert "next   correct this machine's clock" in text
     assert "run it again" not in text
-    assert rows(capsys)[-1]["skew_seconds"] < -399 * 86_400
+    assert rows(capsys)[-1]["faults"]["skew_seconds"] < -399 * 86_400

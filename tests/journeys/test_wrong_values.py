@@ -77,7 +77,7 @@ def test_no_number_ends_a_pull(
         in_sync = length == 1 or length > LARGEST
 
         assert report.state is (MirrorState.IN_SYNC if in_sync else MirrorState.BEHIND)
-        assert (report.refused, report.failed) == (0, 0 if in_sync else 1)
+        assert (report.listed.refused, report.failed) == (0, 0 if in_sync else 1)
         assert world.in_sync() is in_sync or run is of_changes
         assert len(dropped(world)) == (length > LARGEST)
 
@@ -93,7 +93,7 @@ def test_the_largest_lengths_there_are_add_up(tmp_path: Path) -> None:
 
     report = world.pull(lists_only=True)
 
-    assert report.listed == 4
+    assert report.listed.total == 4
     assert msgspec.json.encode([fields for _, fields in world.events])
     assert world.pull().failed == 4
     assert world.audit(method="lists").findings
@@ -126,7 +126,7 @@ def test_a_page_whose_lastmod_cannot_be_read_is_mirrored(tmp_path: Path, lastmod
 
     report = world.pull(BASE + "sitemap.xml")
 
-    assert (report.created, report.refused, report.state) == (3, 0, MirrorState.IN_SYNC)
+    assert (report.created, report.listed.refused, report.state) == (3, 0, MirrorState.IN_SYNC)
     assert world.in_sync()
     if not lastmod.endswith(":09"):
         [said] = dropped(world)
@@ -153,7 +153,7 @@ def test_a_change_whose_time_is_written_otherwise_is_followed(tmp_path: Path, ti
         world.source.publish()
         report = world.pull()
 
-        assert (report.state, report.refused) == (MirrorState.IN_SYNC, 0)
+        assert (report.state, report.listed.refused) == (MirrorState.IN_SYNC, 0)
         assert world.in_sync()
 
     again = world.pull()
@@ -181,7 +181,11 @@ def test_digests_that_contradict_each_other_prove_nothing(tmp_path: Path) -> Non
 
     report = world.pull()
 
-    assert (report.created, report.unverified + report.weak, report.verified) == (1, 1, 0)
+    assert (
+        report.created,
+        report.fetched.unverified + report.fetched.weak,
+        report.fetched.verified,
+    ) == (1, 1, 0)
     assert len(dropped(world)) == 1
 
 
@@ -201,7 +205,11 @@ def test_a_hash_that_cannot_be_read_is_told_and_does_not_hide_a_later_date(
 
         report = world.pull(uri)
 
-        assert (report.applied, report.unverified, report.state) == (1, 1, MirrorState.IN_SYNC)
+        assert (report.listed.applied, report.fetched.unverified, report.state) == (
+            1,
+            1,
+            MirrorState.IN_SYNC,
+        )
         assert world.in_sync()
         [told] = dropped(world)
         assert digest in told

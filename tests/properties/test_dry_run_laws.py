@@ -436,10 +436,10 @@ def _check(mirror: Mirror, run: Callable[..., RunReport], *, plans_all: bool) ->
     note(f"run {report}\nplanned {mirror.plans()} {_kinds(seen.decisions)}")
     assert mirror.plans() == plans
     assert _kinds(seen.decisions) == _kinds(foreseen.decisions)
-    assert (report.mode, report.unlisted) == (dry.mode, dry.unlisted)
+    assert (report.mode, report.retained.unlisted) == (dry.mode, dry.retained.unlisted)
     _check_counts(plans, foreseen)
     if report.lists_only:
-        assert report.pending == dry.pending
+        assert report.listed.pending == dry.listed.pending
     else:
         others = set[str]() if plans_all else held - foreseen.of(Delete)
         _check_deeds(mirror, foreseen, mirror.held() - others)

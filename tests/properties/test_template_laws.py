@@ -117,7 +117,7 @@ def test_a_mirror_keeps_its_rule_and_refuses_clashes_before_anything_is_written(
 
     report = world.pull(mapper="/bitstream/{item}/{name}=>{item}/{name}")
 
-    assert (report.created, report.refused, report.state) == (3, 1, MirrorState.BEHIND)
+    assert (report.created, report.listed.refused, report.state) == (3, 1, MirrorState.BEHIND)
     here = {place: body.decode() for place, body in world.home.files_on_disk().items()}
     assert here == {
         "1/a.txt": "bitstream/1/a.txt",

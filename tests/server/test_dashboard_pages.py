@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.reports import ListedCounts, MirrorState
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.layout import missing_page
 from resourcesync.server.dashboard.markup import tag
@@ -92,8 +92,7 @@ def test_held_deletions_are_called_so_and_never_listed() -> None:
         before.summary.status,
         state=MirrorState.STOPPED,
         resources=500,
-        pending=0,
-        outdated=0,
+        listed=ListedCounts(unchanged=100),
         held=400,
     )
     museum = replace(before.summary, status=status)
@@ -102,5 +101,5 @@ def test_held_deletions_are_called_so_and_never_listed() -> None:
     assert "20 %" in texts
     assert "400 deletions held" in texts
     assert ">400 deletions held</td>" in overview([museum])
-    both = replace(museum, status=replace(status, pending=3))
+    both = replace(museum, status=replace(status, listed=ListedCounts(unchanged=100, pending=3)))
     assert ">3, 400 deletions held</td>" in overview([both])

@@ -26,7 +26,7 @@ from tests.support.dashboard_values import HOUR, NOW, Seen, overview
 def mirror(number: int, **fields: object) -> MirrorSummary:
     """Return a mirror of one of ten hosts that is in sync, but for some fields of its status."""
     status = MirrorStatus(
-        folder=f"m{number:04}",
+        mirror=f"m{number:04}",
         source=f"https://host{number % 10}.example/{number}",
         state=MirrorState.IN_SYNC,
         resources=number,
@@ -42,7 +42,7 @@ def failing(
 ) -> MirrorSummary:
     failed = FailedRun(code=code, kind="SourceUnavailableError", message=f"{code} failed")
     source = f"https://{host}/{number}"
-    return mirror(number, state=MirrorState.FAILING, source=source, failed=failed, **fields)
+    return mirror(number, state=MirrorState.FAILING, source=source, failed_run=failed, **fields)
 
 
 MANY = [mirror(number) for number in range(250)]

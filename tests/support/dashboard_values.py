@@ -6,7 +6,14 @@ from html.parser import HTMLParser
 from typing import Any
 
 from resourcesync.destination.audits.reports import AuditRecord, AuditReport
-from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus, Mode, RunReport
+from resourcesync.destination.reports import (
+    FailedRun,
+    ListedCounts,
+    MirrorState,
+    MirrorStatus,
+    Mode,
+    RunReport,
+)
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.subscriptions import TopicSubscriber
 from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
@@ -55,13 +62,13 @@ class Seen(HTMLParser):
 
 def ran(text: str, *, hours: float = 1, good: bool = True, **counts: Any) -> EndedPull:
     report = RunReport(
-        run=text,
+        pull=text,
         mode=Mode.INCREMENTAL,
         state=MirrorState.IN_SYNC,
         resources=9,
-        listed=9,
+        listed=ListedCounts(unchanged=8, applied=1),
         requests=2,
-        received=99,
+        received_bytes=99,
         **counts,
     )
     failed = FailedRun(code=text, message=text, hint=text)
@@ -77,12 +84,11 @@ def ran(text: str, *, hours: float = 1, good: bool = True, **counts: Any) -> End
 
 def brief(text: str) -> MirrorSummary:
     status = MirrorStatus(
-        folder=text,
+        mirror=text,
         source=text,
         state=MirrorState.BEHIND,
         resources=9,
-        pending=2,
-        outdated=2,
+        listed=ListedCounts(unchanged=7, pending=2),
         last_run=NOW,
         failing_since=NOW - HOUR,
     )
@@ -121,7 +127,7 @@ def pushed(text: str) -> PushStatus:
 
 
 def detail(text: str) -> MirrorDetail:
-    audit = AuditReport(run=text, at=NOW, listed=4, present=4, accurate=3)
+    audit = AuditReport(audit=text, at=NOW, listed=4, present=4, accurate=3)
     return MirrorDetail(
         summary=brief(text),
         now=NOW,

@@ -100,7 +100,7 @@ def keep_a_mirror(folder: Path) -> bool:
             assert_type(mirror.path(resource.uri), Path | None)
             assert_type(mirror.uri(resource.path), str | None)
         status = assert_type(mirror.status(), MirrorStatus)
-        assert_type(status.failed, FailedRun | None)
+        assert_type(status.failed_run, FailedRun | None)
     failures: tuple[Failing, ...] = report.failures
     findings: tuple[AuditFinding, ...] = audit.findings
     fields: Mapping[str, object] = seen[0].fields

@@ -44,8 +44,15 @@ def worlds(tmp_path: Path) -> list[World[ContradictingSource]]:
 
 
 def summary(report: RunReport) -> tuple[Any, ...]:
-    done = (report.created, report.updated, report.deleted, report.held, report.unlisted)
-    return report.state, report.listed, report.failed, report.pending, report.refused, *done
+    done = (report.created, report.updated, report.deleted, report.held, report.retained.unlisted)
+    return (
+        report.state,
+        report.listed.total,
+        report.failed,
+        report.listed.pending,
+        report.listed.refused,
+        *done,
+    )
 
 
 REFUSED = "<url><loc>http://elsewhere.example/a</loc></url>"
@@ -151,8 +158,12 @@ def test_what_a_person_brought_back_is_called_so_by_workers_too(
         dry, foreseen = world.pull(dry_run=True), world.told("plan")
         report = world.pull()
 
-        assert (report.state, report.restored, report.deleted) == (MirrorState.IN_SYNC, 1, 0)
-        assert (foreseen[0]["delete"], dry.unlisted) == (0, 0)
+        assert (report.state, report.retained.restored, report.deleted) == (
+            MirrorState.IN_SYNC,
+            1,
+            0,
+        )
+        assert (foreseen[0]["delete"], dry.retained.unlisted) == (0, 0)
 
 
 def test_a_dry_run_says_what_an_earlier_pull_left_to_delete(
@@ -161,7 +172,7 @@ def test_a_dry_run_says_what_an_earlier_pull_left_to_delete(
     for world in worlds:
         world.source.list(LISTED_AT, None, change("deleted", time=LATER))
         world.clock.advance(seconds=3_600)
-        assert world.pull(delete="never").unlisted == 1
+        assert world.pull(delete="never").retained.unlisted == 1
         world.pull(mode="baseline", dry_run=True, delete="signalled")
         foreseen = world.told("plan")
 

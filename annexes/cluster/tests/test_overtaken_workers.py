@@ -129,6 +129,6 @@ def test_a_worker_of_an_earlier_run_changes_no_copy_and_no_row(tmp_path: Path) -
             assert rows(folder) == before
             assert files(folder) == newest
             again = mirror.pull(mode="baseline")
-        assert (again.state, again.same) == ("in sync", len(NAMES))
+        assert (again.state, again.listed.unchanged) == ("in sync", len(NAMES))
         assert mirror.audit(method="hash").in_sync
         assert not staged(folder), "the next run removes what it staged"

@@ -345,7 +345,7 @@ class Mirror:
             found if not isinstance(found, AuditReport) else ()
         )
         if isinstance(found, AuditReport) and not found.in_sync:
-            findings = mirror_state.findings_of(self.folder, found.run)
+            findings = mirror_state.findings_of(self.folder, found.audit)
         with self._open_for_call(on_event, stop) as destination:
             options = self._options(dry_run=dry_run)
             return destination.repair(findings, options, deleting=deleting)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from resourcesync.errors import quoted
 from resourcesync.model.formatting import (
     age,
     count,
@@ -45,6 +46,7 @@ __all__ = [
     "span",
     "stamp",
     "with_local_times",
+    "with_mirror",
 ]
 
 QUIET, NORMAL, DETAIL = 0, 1, 2
@@ -85,6 +87,11 @@ def _local_time(written: re.Match[str]) -> str:
         return written[0]
     day, _, time = local.isoformat().partition("T")
     return f"{day} {time[:8]} {time[8:]}" if local.utcoffset() else written[0]
+
+
+def with_mirror(hint: str, folder: str) -> str:
+    """Return a hint with the folder of the mirror that it is about."""
+    return hint.replace(" MIRROR", f" {quoted(folder, 'MIRROR')}")
 
 
 MOST_NAMES: Final = 10

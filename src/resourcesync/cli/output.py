@@ -11,14 +11,13 @@ from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
-from resourcesync.cli.formatting import TextLine
+from resourcesync.cli.formatting import TextLine, with_mirror
 from resourcesync.errors import (
     DocumentError,
     Evidence,
     ResourceSyncError,
     TruncatedDocumentError,
     TruncatedPackageError,
-    quoted,
 )
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
@@ -109,11 +108,6 @@ def labelled_evidence(evidence: object) -> list[dict[str, str]]:
 
 _LOCAL_HINT: Final = "the file on this machine is truncated: get a complete copy"
 _SOURCE_HINT: Final = "report it to the Source; check its lists: resourcesync validate URL"
-
-
-def with_mirror(hint: str, folder: str) -> str:
-    """Return a hint with the folder of the mirror that it is about."""
-    return hint.replace(" MIRROR", f" {quoted(folder, 'MIRROR')}")
 
 
 def problem_of(error: ResourceSyncError, mirror: str = "") -> Problem:

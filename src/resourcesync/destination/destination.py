@@ -133,7 +133,8 @@ class Destination:
         if abs(skew) < MAX_SKEW or is_right:
             return report
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
-        return structs.replace(report, state=state, skew=skew.total_seconds())
+        faults = structs.replace(report.faults, skew_seconds=skew.total_seconds())
+        return structs.replace(report, state=state, faults=faults)
 
     def _report_skew(self) -> timedelta:
         skew = self._measuring_fetcher.skew
@@ -439,7 +440,7 @@ class Destination:
             audit = Audit(pull, method, kept=kept, store=findings)
             report = audit.run(new_run_id(), offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign or report.unlisted:
-                findings.set_name(report.run, clock.now().strftime("%Y%m%d%H%M%S%f"))
+                findings.set_name(report.audit, clock.now().strftime("%Y%m%d%H%M%S%f"))
         at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
         if abs(skew) >= MAX_SKEW and abs(clock.now() - at) > MAX_SKEW:
             report = structs.replace(report, has_gap=True)

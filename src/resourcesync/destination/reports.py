@@ -1,11 +1,27 @@
 """Reports: results of runs, and the status of a mirror, as values."""
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 
 from resourcesync.model import formatting
+
+
+def report_fields(report: msgspec.Struct) -> dict[str, object]:
+    """Return a report as the fields of its event; the fields of a value in it are a mapping."""
+    fields: dict[str, object] = msgspec.to_builtins(report, builtin_types=(datetime,))
+    return fields
+
+
+def flat_fields(fields: Mapping[str, object], of: str = "") -> Iterator[tuple[str, object]]:
+    """Yield the fields of an event; ``pending`` in ``listed`` is ``listed_pending``."""
+    for name, value in fields.items():
+        if isinstance(value, Mapping):
+            yield from flat_fields(value, f"{of}{name}_")
+        else:
+            yield f"{of}{name}", value
 
 
 class MirrorState(StrEnum):
@@ -75,11 +91,130 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True):
     due: datetime | None = None
 
 
-class RunReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Outcome of one pull.
+class ListedCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of what the Source is known to list and is selected, each by its result.
 
     Attributes:
-        run: The run's id.
+        unchanged: In the mirror as listed already.
+        applied: Installed by this run.
+        pending: Not in the mirror as listed.
+        absent: The server does not have them (404, 410), where that is accepted: at a plain
+            sitemap, or with ``accept_missing``. A present copy is kept.
+        skipped: The Source's robots.txt excludes them, or they lead to another site, where that is
+            accepted.
+        refused: Entries that cannot be used (unsafe path, foreign host, malformed).
+    """
+
+    unchanged: int = 0
+    applied: int = 0
+    pending: int = 0
+    absent: int = 0
+    skipped: int = 0
+    refused: int = 0
+
+    @property
+    def right(self) -> int:
+        """Number of those that are in the mirror as listed."""
+        return self.unchanged + self.applied
+
+    @property
+    def total(self) -> int:
+        """Number of all that is listed."""
+        return self.right + self.pending + self.absent + self.skipped + self.refused
+
+
+class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of copies that are not what the Source lists now, and stay.
+
+    Attributes:
+        unlisted: The Source no longer lists them, and policy retains them.
+        filtered: They no longer match the filters.
+        restored: They are not listed, and were restored from the trash.
+        edited: They are to be deleted, and were changed locally.
+        contradicting: Their bytes are not as listed (``verify="lenient"``); they are pending.
+        unknown: They are absent or skipped at the Source, so they may be wrong.
+        linked: They are not listed, but linked by listed entries.
+    """
+
+    unlisted: int = 0
+    filtered: int = 0
+    restored: int = 0
+    edited: int = 0
+    contradicting: int = 0
+    unknown: int = 0
+    linked: int = 0
+
+
+class FetchedCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of what a run fetched.
+
+    Attributes:
+        verified, server_verified, weak, unverified: Resources by their proof: a hash of the list;
+            the server's digest alone; a weak hash or the length; none.
+        equal: Those whose bytes were equal to those of the copy.
+        patched: Resources made from the previous copy by a patch.
+        unpatched: Patches that failed; their resources were fetched whole.
+        rechecked: Resources requested again though no list tells that they changed.
+        stale: Of the rechecked, those that had changed.
+        bytes: Bytes of the resources installed.
+    """
+
+    verified: int = 0
+    server_verified: int = 0
+    weak: int = 0
+    unverified: int = 0
+    equal: int = 0
+    patched: int = 0
+    unpatched: int = 0
+    rechecked: int = 0
+    stale: int = 0
+    bytes: int = 0
+
+
+class EvidenceCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of all copies by the evidence that they are as at the Source.
+
+    Attributes:
+        by_hash: By a listed hash.
+        by_request: By an answer to a request of this run.
+        by_date: Only since their date, or a Change List, tells of no change.
+        unconfirmed: Of those without a listed hash, those of which the Source said "not modified"
+            although their date moved; each is fetched once within the period of rechecks.
+    """
+
+    by_hash: int = 0
+    by_request: int = 0
+    by_date: int = 0
+    unconfirmed: int = 0
+
+
+class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
+    """Why the lists that were read may not tell all; each but the last keeps a mirror behind.
+
+    Attributes:
+        gap: The lists are known to be incomplete: a list was cut, or the Change Lists do not reach
+            back. What is missing is then unknown.
+        unread: Parts of a list that could not be read: their content is unknown, so nothing is
+            deleted, and the next run reads all again. They count as refused.
+        absent_below: Common start of the addresses of the absent, if they are all that is listed,
+            or most of it in a mirror that never was in sync and does not accept that. Else empty.
+        skew_seconds: Seconds that this machine's clock is ahead of the Source's (negative: behind),
+            if a day or more; else 0.
+        moved_from: The Source's address before a move after which the mirror was not in sync yet.
+    """
+
+    gap: bool = False
+    unread: int = 0
+    absent_below: str = ""
+    skew_seconds: float = 0.0
+    moved_from: str = ""
+
+
+class RunReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Outcome of one pull or repair; its fields are those of ``run.end`` in ``--json``.
+
+    Attributes:
+        pull: The run's id.
         mode: Mode of the pull.
         state: The mirror's state now. ``IN_SYNC`` means: every selected resource that the Source
             lists is in the mirror, equal, and verified as the policy requires.
@@ -88,113 +223,50 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         spent: ``time`` or ``bytes``: the limit that ended the run early; the next one continues.
             Empty if it completed.
         resources: Resources in the mirror now.
-        listed: Selected resources that the Source is known to list, and entries that cannot be
-            used: ``unchanged + applied + pending + absent + skipped + refused``, always.
-        unchanged: Of the listed, those that were in the mirror as listed already.
-        applied: Of the listed, those that this run installed.
-        pending: Of the listed, those that are not in the mirror as listed.
-        absent: Of the listed, those that the server does not have (404, 410), where that is
-            accepted: at a plain sitemap, or with ``accept_missing``. A present copy is kept.
-        absent_below: Common start of the addresses of the absent, if they are so many that the
-            mirror is not in sync: all of them, or most of those of a mirror that never was in sync
-            and for which that is not accepted. Else empty.
-        skipped: Of the listed, those that the Source's robots.txt excludes, or that lead to another
-            site, where that is accepted.
-        unknown: Of the absent and skipped, those with an older copy that may be wrong.
-        same, created, updated, deleted: Resources found the same, or changed by the run.
-        refetched: Of the same, those that this run fetched, with equal bytes.
+        listed: What the Source lists, by result.
+        created, updated, deleted: Copies that the run changed.
+        renamed: Files moved to other names; in a dry run, to be moved.
         failed: Listed resources that are not in the mirror as listed, and copies that could not be
             deleted.
-        edited: Of the failed, files to be deleted that were changed locally: they are kept.
-        refused: Entries that cannot be used (unsafe path, foreign host, malformed).
-        unread: Of the refused, the parts of a list that could not be read: their content is
-            unknown, so nothing is deleted, and the next run reads all again.
-        gap: The lists that could be read are known to be incomplete: a list was cut, or the Change
-            Lists do not reach back. What is missing is then unknown.
+        reasons: The failed, by the code of their reasons.
         held: Deletions that wait for confirmation or proof, or would in a dry run.
         held_of: Number of copies when they were first held, before that run.
-        moved_from: The Source's address before a move after which the mirror was not in sync yet.
-        unlisted: Copies that the Source no longer lists and that policy retains.
-        filtered: Copies of listed resources that no longer match the filters; kept.
-        restored: Unlisted copies that were restored from the trash; kept.
-        verified, server_verified, weak, unverified: Fixity of the resources fetched in this run:
-            by a hash of the list; by the server's digest alone; by a weak hash or the length; not.
-        by_hash, by_request, by_date: Resources in the mirror by the evidence that they are as at
-            the Source: a listed hash; an answer to a request of this run; only that their date, or
-            a Change List, tells of no change. Their sum is ``resources``.
-        unconfirmed: Of those without a listed hash, those of which the Source said "not modified"
-            although their date moved; each is fetched once within the period of rechecks.
-        rechecked: Resources requested again though no list tells that they changed.
-        stale_dates: Of the rechecked, those that had changed.
-        contradicting: Of the pending, those whose bytes are kept although they are not as listed
-            (``verify="lenient"``).
-        renamed: Files moved to other names; in a dry run, to be moved.
-        linked: Resources in the mirror that are not listed, but linked by listed entries.
-        patched: Resources made from the previous copy by a patch.
-        unpatched: Patches that failed; their resources were fetched whole.
+        retained: Copies that are not what is listed, by reason.
+        fetched: What the run fetched.
+        evidence: All copies, by what proves them. The first three sum to ``resources``.
+        faults: Why the lists may not tell all.
         requests: Requests sent.
-        received: Bytes received, documents included.
-        useful: Bytes of the resources installed.
+        received_bytes: Bytes received, documents included.
         seconds: Duration.
         as_of: The Source's time up to which the mirror is complete, UTC.
-        failures: The first failures, at most 1,000.
-        skew: Seconds that this machine's clock is ahead of the Source's (negative: behind), if a
-            day or more; then the mirror is not in sync.
+        failures: The first failures, at most 100.
     """
 
-    run: str
+    pull: str
     mode: Mode
     state: MirrorState
     dry_run: bool = False
     lists_only: bool = False
     spent: str = ""
     resources: int = 0
-    listed: int = 0
-    unchanged: int = 0
-    applied: int = 0
-    pending: int = 0
-    absent: int = 0
-    absent_below: str = ""
-    skipped: int = 0
-    unknown: int = 0
-    same: int = 0
+    listed: ListedCounts = ListedCounts()
     created: int = 0
     updated: int = 0
-    refetched: int = 0
     deleted: int = 0
+    renamed: int = 0
     failed: int = 0
-    edited: int = 0
-    refused: int = 0
-    unread: int = 0
-    gap: bool = False
+    reasons: dict[str, int] = {}
     held: int = 0
     held_of: int = 0
-    moved_from: str = ""
-    unlisted: int = 0
-    filtered: int = 0
-    restored: int = 0
-    verified: int = 0
-    server_verified: int = 0
-    weak: int = 0
-    unverified: int = 0
-    by_hash: int = 0
-    by_request: int = 0
-    by_date: int = 0
-    unconfirmed: int = 0
-    rechecked: int = 0
-    stale_dates: int = 0
-    contradicting: int = 0
-    renamed: int = 0
-    linked: int = 0
-    patched: int = 0
-    unpatched: int = 0
+    retained: RetainedCounts = RetainedCounts()
+    fetched: FetchedCounts = FetchedCounts()
+    evidence: EvidenceCounts = EvidenceCounts()
+    faults: ListFaults = ListFaults()
     requests: int = 0
-    received: int = 0
-    useful: int = 0
+    received_bytes: int = 0
     seconds: float = 0.0
     as_of: datetime | None = None
     failures: tuple[Failing, ...] = ()
-    skew: float = 0.0
 
 
 class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -216,102 +288,88 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
 class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Status of a mirror by its own state, without a request to the Source.
 
+    Its fields are those of ``status --json``.
+
     Attributes:
-        folder: The mirror's folder.
+        mirror: The mirror's folder, or its name.
         source: The address that it follows.
         state: One of the six states.
+        left: While a run goes on, the state that the last one left; else ``None``.
         resources: Number of copies.
-        pending: Listed resources that are not in the mirror as listed.
-        outdated: Of the pending, those with another copy in the mirror.
-        contradicting: Of the pending, those whose bytes are kept although they are not as listed
-            (``verify="lenient"``).
+        listed: What the Source lists, by result, as far as it is known; see `RunReport`.
+        retained: Copies that are not what is listed, by reason; see `RunReport`.
+        evidence: All copies, by what proves them, as of the last pull; see `RunReport`.
         resting: Of the pending, those that failed so often that not every run tries them again.
         tried_again: Time of the next attempt of the first of the resting, UTC; ``None`` if there is
             none.
-        refused: Entries of the Source that cannot be used.
-        absent, skipped: Listed resources that the Source does not serve, where that is accepted;
-            not pending. See `RunReport`.
-        unknown: Of the absent and skipped, those with an older copy that may be wrong.
         held: Deletions on hold.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
-        edited: Files to be deleted that were changed locally: they are kept.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: Start of the last run that found the mirror in sync, UTC; the lag counts from
             here. ``None``: none has, with the present filters.
         last_run: End of the last run, UTC.
         outcome: Outcome of the last run, one of its codes or ``ok``.
-        failed: Error that ended the last run; ``None`` if it completed.
+        failed_run: Error that ended the last run; ``None`` if it completed.
         failing_since: End of the first of the runs that failed in a row up to now, UTC; ``None`` if
             the last one did not fail.
         failures: The first listed resources that are not in the mirror as listed, and the reasons.
         certificate_until: End of the first TLS certificate of the servers of the Source's lists, as
             the last run met it, UTC; ``None`` without TLS.
-        size: Bytes of the copies; ``None`` if that takes too long to count.
-        by_hash, by_request, by_date: Number of copies by the evidence that they are as at the
-            Source, as of the last pull; see `RunReport`.
-        unconfirmed: Copies of which the Source said "not modified" although their date moved.
-        recheck: Seconds within which each copy that is known by its date only is requested again;
-            0: never; ``None``: no pull has completed yet.
-        recheck_reached: Seconds in which that is really done.
+        size_bytes: Bytes of the copies; ``None`` if that takes too long to count.
+        recheck_seconds: Time within which each copy that is known by its date only is requested
+            again; 0: never; ``None``: no pull has completed yet.
+        recheck_reached_seconds: Time in which that is really done.
         is_counted: All that the Source lists is known. Until a first pull, or one with other
             filters, completes, the number of missing resources is unknown.
-        refuted: An audit since the last run that was in sync found that the mirror is not.
-        left: While a run goes on, the state that the last one left; else ``None``.
+        is_refuted: An audit since the last run that was in sync found that the mirror is not.
     """
 
-    folder: str
+    mirror: str
     source: str
     state: MirrorState
+    left: MirrorState | None = None
     resources: int = 0
-    pending: int = 0
-    outdated: int = 0
-    contradicting: int = 0
+    listed: ListedCounts = ListedCounts()
+    retained: RetainedCounts = RetainedCounts()
+    evidence: EvidenceCounts = EvidenceCounts()
     resting: int = 0
     tried_again: datetime | None = None
-    refused: int = 0
-    absent: int = 0
-    skipped: int = 0
-    unknown: int = 0
     held: int = 0
     moved_from: str = ""
-    edited: int = 0
     as_of: datetime | None = None
     in_sync_at: datetime | None = None
     last_run: datetime | None = None
     outcome: str = ""
-    failed: FailedRun | None = None
+    failed_run: FailedRun | None = None
     failing_since: datetime | None = None
     failures: tuple[Failing, ...] = ()
     certificate_until: datetime | None = None
-    size: int | None = None
-    by_hash: int = 0
-    by_request: int = 0
-    by_date: int = 0
-    unconfirmed: int = 0
-    recheck: float | None = None
-    recheck_reached: float = 0.0
+    size_bytes: int | None = None
+    recheck_seconds: float | None = None
+    recheck_reached_seconds: float = 0.0
     is_counted: bool = True
-    refuted: bool = False
-    left: MirrorState | None = None
+    is_refuted: bool = False
 
     @property
     def is_recheck_late(self) -> bool:
         """True if copies known by their dates are not requested again within the period."""
-        return 0 < (self.recheck or 0) < self.recheck_reached
+        return 0 < (self.recheck_seconds or 0) < self.recheck_reached_seconds
 
     @property
-    def right(self) -> int:
-        """Number of resources that are in the mirror as listed, as far as it is known."""
-        good = self.resources - self.outdated - self.unknown
-        return max(good - self.held - self.edited, 0)
-
-    @property
-    def listed(self) -> int:
+    def wanted(self) -> int:
         """Number of resources that are listed or to be deleted.
 
         Without those that are accepted as absent or skipped, unless there is an older copy.
         """
-        return self.resources - self.outdated + self.pending + self.refused
+        listed, retained = self.listed, self.retained
+        return (
+            listed.right
+            + listed.pending
+            + listed.refused
+            + retained.unknown
+            + retained.edited
+            + self.held
+        )
 
     @property
     def share(self) -> float | None:
@@ -320,17 +378,18 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         It is after a failed first pull, if the Source delivered nothing, and if an audit found more
         to do than is known here.
         """
-        is_nothing_listed = not (self.listed or self.absent or self.skipped)
-        if not self.is_counted or (self.refuted and self.right == self.listed):
+        right, wanted = self.listed.right, self.wanted
+        if not self.is_counted or (self.is_refuted and right == wanted):
             return None
-        if self.listed:
-            return self.right / self.listed
+        if wanted:
+            return right / wanted
+        is_nothing_listed = not (self.listed.absent or self.listed.skipped)
         return 1.0 if is_nothing_listed and self.state is MirrorState.IN_SYNC else None
 
     @property
     def share_text(self) -> str:
         """The share in percent; ``-`` if it is unknown."""
-        return "-" if self.share is None else formatting.share(self.right, self.listed)
+        return "-" if self.share is None else formatting.share(self.listed.right, self.wanted)
 
     @property
     def judged(self) -> MirrorState:

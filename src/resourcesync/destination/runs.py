@@ -1,7 +1,6 @@
 """Runs: their report, their record in the mirror's state, and the clock check of this machine.
 
-In a report, listed = unchanged + applied + pending + absent + skipped + refused, always: nothing
-that a Source lists is left out, and nothing is counted as done that is not.
+In a report nothing that a Source lists is left out, and nothing is counted as done that is not.
 
 A mirror accepts no time that is a day ahead of its own clock. If that clock is wrong, by the
 ``Date`` of the Source's answers, the times of the lists prove nothing, and the mirror cannot be
@@ -9,30 +8,38 @@ called in sync.
 """
 
 import os
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED
-from resourcesync.destination.reports import FailedRun, Failing, RunReport
+from resourcesync.destination.reports import (
+    FailedRun,
+    Failing,
+    FetchedCounts,
+    ListedCounts,
+    ListFaults,
+    RetainedCounts,
+    RunReport,
+)
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome
 from resourcesync.destination.status import (
     absent_folder,
     count_evidence,
+    count_retained,
     count_unavailable,
-    count_unknown,
     failures_of,
     serves_too_little,
 )
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.task_codes import CONTRADICTING, LOCAL_CHANGE, RESTORED
-from resourcesync.destination.transfers.commit import TransferTally
+from resourcesync.destination.task_codes import LOCAL_CHANGE
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
@@ -239,19 +246,7 @@ def _closable(
     yield from outcomes
 
 
-_MAX_REPORTED_FAILURES: Final = 1_000
-
-
-class ListedCounts(NamedTuple):
-    """Counts of everything that is listed, by result; ``listed`` is the sum of the others."""
-
-    listed: int
-    unchanged: int
-    applied: int
-    pending: int
-    absent: int
-    skipped: int
-    refused: int
+_MAX_REPORTED_FAILURES: Final = 100
 
 
 def count_listed(pulled: SyncOutcome, state: SqliteMirrorState, memory: SyncState) -> ListedCounts:
@@ -269,8 +264,7 @@ def count_listed(pulled: SyncOutcome, state: SqliteMirrorState, memory: SyncStat
         if pulled.is_complete and pulled.is_written:  # as stored, not by addition
             missing = count_unavailable(counts, memory)
             pending = counts.of_task(PendingTask.FETCH) - sum(missing)
-        listed = pulled.selected_count - tally.gone + pulled.refused_count
-        return ListedCounts(listed, unchanged, applied, pending, *missing, pulled.refused_count)
+        return _listed_counts(unchanged, applied, pending, missing, pulled.refused_count)
     missing = count_unavailable(counts, memory)
     pending = counts.of_task(PendingTask.FETCH)
     outdated = state.pending_with_copy(PendingTask.FETCH) if pending else 0
@@ -280,9 +274,20 @@ def count_listed(pulled: SyncOutcome, state: SqliteMirrorState, memory: SyncStat
     not_listed = counts.of_task(PendingTask.RETAIN) + counts.of_task(PendingTask.DELETE)
     pending -= sum(missing)
     unchanged = max(0, state.count() - not_listed - outdated - applied)
-    refused = memory.refused_count
-    listed = unchanged + applied + pending + sum(missing) + refused
-    return ListedCounts(listed, unchanged, applied, pending, *missing, refused)
+    return _listed_counts(unchanged, applied, pending, missing, memory.refused_count)
+
+
+def _listed_counts(
+    unchanged: int, applied: int, pending: int, missing: tuple[int, int], refused: int
+) -> ListedCounts:
+    return ListedCounts(
+        unchanged=unchanged,
+        applied=applied,
+        pending=pending,
+        absent=missing[0],
+        skipped=missing[1],
+        refused=refused,
+    )
 
 
 def build_report(
@@ -293,78 +298,88 @@ def build_report(
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
     to_delete, local = counts.of_task(PendingTask.DELETE), len(deletions.failures)
     held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
-    failed = counts.of_task(PendingTask.FETCH) + local - sum(count_unavailable(counts, memory))
+    reasons = _failed_reasons(counts, memory) + Counter(row.code for row in deletions.failures)
+    failed = reasons.total()
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
     unfinished = memory.cursor.has_gap or tally.undecided or not pulled.is_complete
     listed = count_listed(pulled, state, memory)
-    absent_below = _absent_below(listed, state, memory)
-    behind = failed or memory.refused_count or unfinished or waits or absent_below
+    faults = _list_faults(pulled, listed, state, memory)
+    behind = failed or memory.refused_count or unfinished or waits or faults.absent_below
     return RunReport(
-        run=run,
+        pull=run,
         mode=pulled.mode,
         state=_state_after_run(held=held, behind=bool(behind)),
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
-        **listed._asdict(),
-        absent_below=absent_below,
-        same=resources - tally.created - tally.updated,
-        **_transfer_counts(tally),
+        listed=listed,
+        created=tally.created,
+        updated=tally.updated,
         deleted=deletions.deleted,
-        unread=pulled.unread_parts,
         failed=failed,
-        edited=sum(failure.code == LOCAL_CHANGE for failure in deletions.failures),
+        reasons=dict(reasons),
         held=held,
         held_of=deletions.held_of if held else 0,
-        unlisted=pulled.retained_count,
-        **_extra_counts(state, counts),
-        **_evidence_counts(pulled, memory, resources),
-        filtered=_filtered_count(pulled, counts),
+        retained=_retained_counts(pulled, state, counts),
+        fetched=_fetched_counts(pulled),
+        evidence=count_evidence(memory, resources, tally.by_request),
+        faults=faults,
         requests=requests,
-        received=received,
+        received_bytes=received,
         as_of=memory.as_of,
         failures=_first_failures(pulled, state),
     )
 
 
-def _evidence_counts(pulled: SyncOutcome, memory: SyncState, resources: int) -> dict[str, Any]:
-    """Return by which evidence copies are known, and what was requested again for it."""
-    counts = count_evidence(memory, resources, pulled.tally.by_request)
-    return {**counts, "rechecked": pulled.rechecked, "stale_dates": pulled.stale_dates}
+def _list_faults(
+    pulled: SyncOutcome, listed: ListedCounts, state: SqliteMirrorState, memory: SyncState
+) -> ListFaults:
+    is_lacking = serves_too_little(memory, listed.absent, listed.right, listed.total)
+    return ListFaults(
+        gap=memory.cursor.has_gap,
+        unread=pulled.unread_parts,
+        absent_below=absent_folder(state) if is_lacking else "",
+        moved_from=memory.moved_from,
+    )
 
 
-def _absent_below(listed: ListedCounts, state: SqliteMirrorState, memory: SyncState) -> str:
-    served = listed.unchanged + listed.applied
-    is_lacking = serves_too_little(memory, listed.absent, served, listed.listed)
-    return absent_folder(state) if is_lacking else ""
+def _failed_reasons(counts: PendingCounts, memory: SyncState) -> Counter[str]:
+    """Return how many listed resources are not in the mirror as listed, by their reasons."""
+    return Counter(
+        {
+            code: number
+            for (task, code), number in counts.rows.items()
+            if task == PendingTask.FETCH and not memory.accepts(code)
+        }
+    )
 
 
-def _transfer_counts(tally: TransferTally) -> dict[str, Any]:
-    return {
-        "created": tally.created,
-        "updated": tally.updated,
-        "refetched": tally.refetched,
-        "verified": tally.fixity.get(Fixity.VERIFIED, 0),
-        "server_verified": tally.fixity.get(Fixity.SERVER_VERIFIED, 0),
-        "weak": tally.fixity.get(Fixity.WEAK, 0),
-        "unverified": tally.fixity.get(Fixity.UNVERIFIED, 0),
-        "patched": tally.patched,
-        "unpatched": tally.unpatched,
-        "useful": tally.useful,
-    }
+def _fetched_counts(pulled: SyncOutcome) -> FetchedCounts:
+    tally = pulled.tally
+    return FetchedCounts(
+        verified=tally.fixity.get(Fixity.VERIFIED, 0),
+        server_verified=tally.fixity.get(Fixity.SERVER_VERIFIED, 0),
+        weak=tally.fixity.get(Fixity.WEAK, 0),
+        unverified=tally.fixity.get(Fixity.UNVERIFIED, 0),
+        equal=tally.refetched,
+        patched=tally.patched,
+        unpatched=tally.unpatched,
+        rechecked=pulled.rechecked,
+        stale=pulled.stale_dates,
+        bytes=tally.useful,
+    )
 
 
-def _extra_counts(state: SqliteMirrorState, counts: PendingCounts) -> dict[str, Any]:
-    """Count copies beyond those that are listed, selected and as listed; report gaps and moves."""
-    return {
-        "unknown": count_unknown(state, counts),
-        "gap": SyncState(state).cursor.has_gap,
-        "moved_from": SyncState(state).moved_from,
-        "restored": counts.with_codes(RESTORED),
-        "contradicting": counts.with_codes(CONTRADICTING),
-        "linked": state.linked_count(),
-    }
+def _retained_counts(
+    pulled: SyncOutcome, state: SqliteMirrorState, counts: PendingCounts
+) -> RetainedCounts:
+    return replace(
+        count_retained(state, counts),
+        unlisted=pulled.retained_count,
+        filtered=_filtered_count(pulled, counts),
+        edited=sum(failure.code == LOCAL_CHANGE for failure in pulled.deletions.failures),
+    )
 
 
 def _filtered_count(pulled: SyncOutcome, counts: PendingCounts) -> int:

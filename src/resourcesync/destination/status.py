@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 
 from resourcesync.destination.cursor import Cursor
-from resourcesync.destination.reports import FailedRun, Failing, MirrorStatus
+from resourcesync.destination.planner import FILTERED
+from resourcesync.destination.reports import (
+    EvidenceCounts,
+    FailedRun,
+    Failing,
+    ListedCounts,
+    MirrorStatus,
+    RetainedCounts,
+)
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.task_codes import (
@@ -18,6 +26,7 @@ from resourcesync.destination.task_codes import (
     EDITED_REASON,
     LOCAL_CHANGE,
     NOT_TRIED,
+    RESTORED,
     SKIPPED_CODES,
     UNAVAILABLE_CODES,
 )
@@ -36,41 +45,64 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> Mirror
     memory, resources = SyncState(state), state.count()
     identity, last, cursor = memory.identity, state.last_run(), memory.cursor
     counts = state.pending_counts()
-    absent, skipped = count_unavailable(counts, memory)
-    pending = counts.of_task(PendingTask.FETCH) - absent - skipped
-    edited = counts.with_codes(EDITED)
-    held = counts.of_task(PendingTask.DELETE) - edited
-    resting, due, unknown = 0, 0, count_unknown(state, counts)
-    outdated = state.pending_with_copy(PendingTask.FETCH) - unknown if pending else 0
+    retained = count_retained(state, counts)
+    held = counts.of_task(PendingTask.DELETE) - retained.edited
+    listed = _listed_counts(state, counts, memory, retained)
+    resting, due = 0, 0
     if last is not None and counts.rows:
         resting, due = state.pending_after(PendingTask.FETCH, last.ended)
+    waits = listed.pending + held + retained.edited
     return MirrorStatus(
-        folder=folder,
+        mirror=folder,
         source="" if identity is None else identity.source,
-        state=Word.SYNCING if running else _current_state(memory, cursor, pending + held + edited),
+        state=Word.SYNCING if running else _current_state(memory, cursor, waits),
         left=memory.last_state if running else None,
         resources=resources,
-        pending=pending,
-        outdated=outdated,
-        contradicting=counts.with_codes(CONTRADICTING),
+        listed=listed,
+        retained=retained,
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
-        refused=memory.refused_count,
-        absent=absent,
-        skipped=skipped,
-        unknown=unknown,
         held=held,
         moved_from=memory.moved_from,
-        edited=edited,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
         **_last_run(last, state, memory),
         failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
         certificate_until=memory.certificate_until,
-        size=state.size(),
-        refuted=memory.is_refuted,
+        size_bytes=state.size(),
+        is_refuted=memory.is_refuted,
         is_counted=not (cursor.checkpoint is None or cursor.is_incomplete or cursor.has_gap),
         **_rechecks(memory, resources),
+    )
+
+
+def _listed_counts(
+    state: SqliteMirrorState, counts: PendingCounts, memory: SyncState, retained: RetainedCounts
+) -> ListedCounts:
+    absent, skipped = count_unavailable(counts, memory)
+    pending = counts.of_task(PendingTask.FETCH) - absent - skipped
+    outdated = state.pending_with_copy(PendingTask.FETCH) - retained.unknown if pending else 0
+    wrong = outdated + retained.unknown + counts.of_task(PendingTask.DELETE)
+    return ListedCounts(
+        unchanged=max(state.count() - wrong, 0),
+        pending=pending,
+        absent=absent,
+        skipped=skipped,
+        refused=memory.refused_count,
+    )
+
+
+def count_retained(state: SqliteMirrorState, counts: PendingCounts) -> RetainedCounts:
+    """Return the numbers of copies that are not what the Source lists, as they are stored."""
+    filtered, restored = counts.with_codes(FILTERED), counts.with_codes(RESTORED)
+    return RetainedCounts(
+        unlisted=counts.of_task(PendingTask.RETAIN) - filtered - restored,
+        filtered=filtered,
+        restored=restored,
+        edited=counts.with_codes(EDITED),
+        contradicting=counts.with_codes(CONTRADICTING),
+        unknown=count_unknown(state, counts),
+        linked=state.linked_count(),
     )
 
 
@@ -88,33 +120,41 @@ def _last_run(last: RunRow | None, state: SqliteMirrorState, memory: SyncState) 
             **found,
             "last_run": moment,
             "outcome": failed.code,
-            "failed": failed,
+            "failed_run": failed,
         }
     if last is None:
         return found
     ended_at = from_microseconds(last.ended)
-    return {**found, "last_run": ended_at, "outcome": last.outcome, "failed": read_failed(last)}
+    return {**found, "last_run": ended_at, "outcome": last.outcome, "failed_run": read_failed(last)}
 
 
 def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:
     rechecks = memory.rechecks
-    counts = count_evidence(memory, resources, 0 if rechecks is None else rechecks.by_request)
+    known = {
+        "evidence": count_evidence(
+            memory, resources, 0 if rechecks is None else rechecks.by_request
+        )
+    }
     if rechecks is None:
-        return counts
+        return known
     reached = rechecks.reached / _SECOND if rechecks.period else 0.0
-    return {**counts, "recheck": rechecks.period / _SECOND, "recheck_reached": reached}
+    return {
+        **known,
+        "recheck_seconds": rechecks.period / _SECOND,
+        "recheck_reached_seconds": reached,
+    }
 
 
-def count_evidence(memory: SyncState, resources: int, by_request: int) -> dict[str, Any]:
+def count_evidence(memory: SyncState, resources: int, by_request: int) -> EvidenceCounts:
     """Return the numbers of copies by the evidence that they are as at the Source."""
     unhashed, _ = memory.unhashed()
     requested = min(by_request, unhashed.copies)
-    return {
-        "by_hash": resources - unhashed.copies,
-        "by_request": requested,
-        "by_date": unhashed.copies - requested,
-        "unconfirmed": unhashed.unconfirmed,
-    }
+    return EvidenceCounts(
+        by_hash=resources - unhashed.copies,
+        by_request=requested,
+        by_date=unhashed.copies - requested,
+        unconfirmed=unhashed.unconfirmed,
+    )
 
 
 def count_unknown(state: SqliteMirrorState, counts: PendingCounts) -> int:

@@ -340,7 +340,7 @@ class Campaign:
         if report is not None and report.state is MirrorState.IN_SYNC:
             self.assert_in_sync()
             excluded = has_exclusions(self.world) and BASE + "h.txt" in self.published
-            assert report.listed == len(self.published) - excluded, report
+            assert report.listed.total == len(self.published) - excluded, report
 
     def assert_in_sync(self) -> None:
         here, there = self._untampered(self.copies()), self._untampered(self.published)
@@ -393,15 +393,21 @@ class Campaign:
     # --- what must always hold ---
 
     def _check_report(self, report: RunReport) -> None:
-        assert report.same + report.created + report.updated == report.resources
-        broken = report.failed + report.refused + report.held
+        broken = report.failed + report.listed.refused + report.held
         if report.state is MirrorState.IN_SYNC:
             assert broken == 0
-        assert min(report.same, report.failed, report.held, report.deleted) >= 0
-        accounted = report.unchanged + report.applied + report.pending + report.refused
-        assert report.listed == accounted, report
-        assert min(report.unchanged, report.applied, report.pending, report.refused) >= 0
-        assert report.applied == report.created + report.updated
+        assert min(report.failed, report.held, report.deleted) >= 0
+        assert (report.listed.absent, report.listed.skipped) == (0, 0), report
+        assert (
+            min(
+                report.listed.unchanged,
+                report.listed.applied,
+                report.listed.pending,
+                report.listed.refused,
+            )
+            >= 0
+        )
+        assert report.listed.applied == report.created + report.updated
 
     def check(self) -> None:
         assert [p.name for p in self._canary.iterdir()] == ["x.txt"]

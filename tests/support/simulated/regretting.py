@@ -107,8 +107,14 @@ class Regretting:
 
 def _is_only_in_doubt(report: RunReport) -> bool:
     """True if all that was listed is here, and a request decided what the lists dispute."""
-    left = report.pending + report.failed + report.held + report.refused + report.unread
-    return report.state is MirrorState.BEHIND and not left and not report.gap
+    left = (
+        report.listed.pending
+        + report.failed
+        + report.held
+        + report.listed.refused
+        + report.faults.unread
+    )
+    return report.state is MirrorState.BEHIND and not left and not report.faults.gap
 
 
 def live_regretting(folder: Path, seed: int) -> None:

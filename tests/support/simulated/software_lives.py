@@ -235,11 +235,11 @@ class SoftwareLife:
         """
         waiting = {failing.uri for failing in report.failures if failing.reason == "401"}
         software, second = self.kind.software, timedelta(seconds=1)
-        if not isinstance(software, FastSync) or report.pending != len(waiting):
+        if not isinstance(software, FastSync) or report.listed.pending != len(waiting):
             return False
         began = software.began.replace(microsecond=0)
         made = {event.uri for event in self.source.known.between(began, began + second)}
-        return waiting <= made and report.resources == report.listed and not report.gap
+        return waiting <= made and report.resources == report.listed.total and not report.faults.gap
 
 
 def live_software(folder: Path, seed: int) -> None:

@@ -57,7 +57,13 @@ def pull(world: World[LooseSource], *relations: str, **more: Any) -> RunReport:
 
 def check(report: RunReport) -> RunReport:
     """Everything listed is accounted for."""
-    assert report.listed == report.unchanged + report.applied + report.pending + report.refused
+    assert (
+        report.listed.total
+        == report.listed.unchanged
+        + report.listed.applied
+        + report.listed.pending
+        + report.listed.refused
+    )
     return report
 
 

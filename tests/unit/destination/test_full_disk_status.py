@@ -41,8 +41,8 @@ def test_the_reason_of_a_failure_is_told_though_its_row_has_no_room(
         told = status_of("M", state, running=False)
 
     assert told.state is MirrorState.FAILING
-    assert told.failed is not None
-    assert (told.failed.message, told.outcome) == ("no space left", "disk")
+    assert told.failed_run is not None
+    assert (told.failed_run.message, told.outcome) == ("no space left", "disk")
     assert told.last_run == clock.now()
 
 
@@ -55,5 +55,5 @@ def test_the_row_of_a_later_run_counts_more_than_the_note_of_a_failure(tmp_path:
 
         told = status_of("M", state, running=False)
 
-    assert told.failed is not None
-    assert told.failed.message == "it is away"
+    assert told.failed_run is not None
+    assert told.failed_run.message == "it is away"

@@ -281,7 +281,7 @@ class StateCache:
             return found
         running = found.state is MirrorState.SYNCING
         left = {"left": MirrorState.FAILING} if running else {"state": MirrorState.FAILING}
-        return replace(found, **left, failed=failed, outcome=failed.code, last_run=ended)
+        return replace(found, **left, failed_run=failed, outcome=failed.code, last_run=ended)
 
     def _store(self, folder: Path, version: StateVersion, key: Hashable, value: object) -> None:
         with self._lock:

@@ -198,7 +198,7 @@ class _Demo:
 
     def _pull(self, source: str | None) -> "RunReport":
         from resourcesync.app.mirror import Mirror  # noqa: PLC0415 - the same
-        from resourcesync.cli.render.pull_outcome import conclude, pull_fields  # noqa: PLC0415 - the same
+        from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - the same
 
         # The demo's server is on this machine.
         pulled = Mirror(source, self._mirror, proxy="").pull(on_event=self._report)
@@ -206,7 +206,7 @@ class _Demo:
         self._step(
             "pulled",
             f"{pulled.mode.value}: {ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **pull_fields(pulled),
+            **ended.fields,
         )
         return pulled
 

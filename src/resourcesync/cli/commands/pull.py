@@ -1,14 +1,8 @@
-"""``resourcesync pull``: bring mirrors in sync with their Sources; metrics of a run for Prometheus.
-
-``--metrics-file`` writes a file for the textfile collector of Prometheus' node exporter.
-"""
+"""``resourcesync pull``: bring mirrors in sync with their Sources."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -20,7 +14,7 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.pull_run import Puller, PullView, TargetResolver
-from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.errors import ResourceSyncError
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import Section, fields_of
@@ -28,35 +22,6 @@ from resourcesync.settings.schema import Section, fields_of
 if TYPE_CHECKING:
     from resourcesync.cli.render.pull import PullRenderer
     from resourcesync.ports import Reporter
-    from resourcesync.server.metrics import Metric
-
-
-_MetricRow = Mapping[str, object]
-
-_METRICS: Final = {
-    "resources": ("resources", "Resources in the mirror."),
-    "listed": ("listed_resources", "Resources that the Source lists and that are selected."),
-    "unchanged": ("unchanged_resources", "Listed resources that were in the mirror before."),
-    "applied": ("applied_resources", "Listed resources that the run fetched."),
-    "pending": ("pending_resources", "Listed resources that are not in the mirror as listed."),
-    "contradicting": ("contradicting_resources", "Stored copies that do not match the list."),
-    "absent": ("absent_resources", "Listed resources that the server does not have, if accepted."),
-    "skipped": (
-        "skipped_resources",
-        "Listed resources that the Source blocks or redirects, if accepted.",
-    ),
-    "refused": ("refused_entries", "Entries of the Source that cannot be used."),
-    "held": ("held_deletions", "Deletions that are not applied."),
-    "deleted": ("deleted_copies", "Copies that the run deleted."),
-    "requests": ("requests", "Requests that the run sent."),
-    "bytes": ("received_bytes", "Bytes that the run received, lists included."),
-    "seconds": ("duration_seconds", "Duration of the last pull."),
-    "as_of": (
-        "complete_until_timestamp_seconds",
-        "Time of the Source up to which the mirror is complete.",
-    ),
-}
-_METRIC_PREFIX: Final = "resourcesync_pull_"
 
 
 def with_metrics(
@@ -67,85 +32,19 @@ def with_metrics(
         return work
 
     def measured(screen: Screen) -> CommandOutcome:
-        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.render.metrics import write_metrics  # noqa: PLC0415 - rarely needed
 
-        now = machine.system_clock().now
         try:
             outcome = work(screen)
         except ResourceSyncError as error:
-            write_metrics(path, [{"mirror": mirror, "exit": problem_of(error).exit}], now())
+            write_metrics(path, [{"mirror": mirror, "exit": problem_of(error).exit}])
             raise
-        write_metrics(path, metric_rows(outcome, mirror), now())
+        several = outcome.fields.get("mirrors") or outcome.fields.get("sets")
+        alone = {**outcome.fields, "mirror": mirror, "exit": outcome.exit}
+        write_metrics(path, several if isinstance(several, list) else [alone])
         return outcome
 
     return measured
-
-
-def metric_rows(outcome: CommandOutcome, mirror: str) -> list[_MetricRow]:
-    """Return the fields of each mirror of a pull."""
-    several = outcome.fields.get("mirrors") or outcome.fields.get("sets")
-    if isinstance(several, list):
-        return several
-    return [{**outcome.fields, "mirror": mirror, "exit": outcome.exit}]
-
-
-def write_metrics(path: Path, rows: Iterable[_MetricRow], now: datetime) -> None:
-    """Write a file in the text format of Prometheus, in one atomic step."""
-    import tempfile  # noqa: PLC0415 - rarely needed
-
-    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
-
-    text = write_metrics(_metric_figures(list(rows), now)).decode()
-    temporary = ""
-    try:
-        file, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(file, "w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fchmod(stream.fileno(), 0o644)  # the exporter is another user
-            os.fsync(stream.fileno())
-        Path(temporary).replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}",
-            evidence=(("kept", "the mirror and the result of the pull"),),
-            hint="name a file in a folder that exists and is writable: --metrics-file FILE",
-        ) from error
-
-
-def _metric_figures(rows: list[_MetricRow], now: datetime) -> "Iterator[Metric]":
-    yield _metric_figure(
-        "end_timestamp_seconds", "Time at which the run ended.", rows, lambda _: now.timestamp()
-    )
-    yield _metric_figure("exit_code", "Exit code.", rows, partial(_number_of, key="exit"))
-    yield _metric_figure("in_sync", "1 when the mirror is in sync.", rows, _is_in_sync)
-    for key, (name, what) in _METRICS.items():
-        known = [row for row in rows if row.get(key) is not None]
-        if known:
-            yield _metric_figure(name, what, known, partial(_number_of, key=key))
-
-
-def _metric_figure(
-    name: str, what: str, rows: Iterable[_MetricRow], value: Callable[[_MetricRow], float]
-) -> "Metric":
-    from resourcesync.server.metrics import Metric  # noqa: PLC0415 - rarely needed
-
-    values = tuple(((("mirror", str(row["mirror"])),), value(row)) for row in rows)
-    return Metric(name=_METRIC_PREFIX + name, kind="gauge", help_text=what, values=values)
-
-
-def _is_in_sync(row: _MetricRow) -> float:
-    return row.get("state") == "in sync" and not row.get("dry_run")
-
-
-def _number_of(row: _MetricRow, key: str) -> float:
-    value = row[key]
-    if isinstance(value, datetime):
-        return value.timestamp()
-    assert isinstance(value, int | float)
-    return value
 
 
 _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")

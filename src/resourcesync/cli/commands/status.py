@@ -15,17 +15,13 @@ from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
-from resourcesync.cli.render.status_formats import (
+from resourcesync.cli.render.status import (
     CheckedMirror,
     DiskSpace,
     UnreadableMirror,
-    prometheus_lines,
-)
-from resourcesync.cli.render.status_table import (
     lag_of,
     limit_lines,
     status_details,
-    status_fields,
     status_table,
 )
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
@@ -86,8 +82,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
             places, configuration, screen, StatusCheck(is_requested=check, limits=limits)
         )
         if style == "prom":
-            figures = prometheus_lines(found.mirrors, found.unreadable)
-            lines = tuple(TextLine(text, level=QUIET) for text in figures)
+            lines = tuple(TextLine(text, level=QUIET) for text in _prometheus_lines(found))
             return CommandOutcome(exit=found.exit, closing=lines)
         return _table(found, values["sort"])
 
@@ -150,8 +145,8 @@ class _StatusTarget(NamedTuple):
         if not mirror_state.is_mirror(self.folder):
             assert self.configuration is not None, "it has the table of the mirror"
             self.configuration.check_present(name)
-            return MirrorStatus(folder=name, source=source, state=MirrorState.NEW)
-        found = replace(read(self.folder), folder=name)
+            return MirrorStatus(mirror=name, source=source, state=MirrorState.NEW)
+        found = replace(read(self.folder), mirror=name)
         return (
             self._judge_source(found, self.mirror)
             if found.source
@@ -173,7 +168,7 @@ class _StatusTarget(NamedTuple):
             message=error.message,
             hint=error.hint,
         )
-        return replace(found, state=MirrorState.FAILING, failed=failed)
+        return replace(found, state=MirrorState.FAILING, failed_run=failed)
 
     @property
     def limits(self) -> FreshnessSettings:
@@ -196,7 +191,7 @@ class StatusResult(NamedTuple):
 
     def fields(self) -> Iterator[dict[str, object]]:
         """Yield the fields of each mirror; of an unreadable one, its name and the reason."""
-        yield from (status_fields(mirror.status, self.now) for mirror in self.mirrors)
+        yield from (mirror.fields() for mirror in self.mirrors)
         for name, problem in self.unreadable:
             yield {"mirror": name, **problem.fields()}
 
@@ -222,7 +217,7 @@ def read_statuses(
                 continue
             folders.add(found.folder)
             result.mirrors.append(found)
-            screen.report("mirror", status_fields(found.status, now))
+            screen.report("mirror", found.fields())
             if check.is_requested and not found.is_fine:
                 codes.append(ExitCode.FINDINGS)
     return result._replace(exit=worst(codes))
@@ -273,6 +268,13 @@ def disk_space(folder: Path) -> DiskSpace | None:
     except OSError:
         return None
     return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+
+
+def _prometheus_lines(found: StatusResult) -> list[str]:
+    from resourcesync.cli.render.metrics import mirror_figures  # noqa: PLC0415 - rarely needed
+    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
+
+    return write_metrics(mirror_figures(found.mirrors, found.unreadable)).decode().splitlines()
 
 
 def _table(found: StatusResult, order: str) -> CommandOutcome:

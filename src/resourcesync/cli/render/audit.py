@@ -11,6 +11,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
 from resourcesync.destination.audits.reports import AuditReport
+from resourcesync.destination.reports import report_fields
 
 _REMOTE: Final = "check them at the server: --method remote"
 
@@ -58,7 +59,7 @@ def conclude(
 def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
     coverage = _coverage(report)
     accuracy = accuracy_of(report)
-    cost = f"{formatting.duration(report.seconds)}, {formatting.size(report.read)} read"
+    cost = f"{formatting.duration(report.seconds)}, {formatting.size(report.read_bytes)} read"
     if report.in_sync:
         unproven = f"; {_REMOTE}" if report.unproven else ""
         unseen = "" if report.is_looking else ", no file was checked"
@@ -102,7 +103,7 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
         return f"if the Source really shrank: {release}"
     if report.is_begun or report.has_gap or not report.present or is_complete:
         return f"resourcesync pull {mirror}"
-    return f"resourcesync repair {mirror} --from-audit {report.run}"
+    return f"resourcesync repair {mirror} --from-audit {report.audit}"
 
 
 def _sampled(report: AuditReport) -> str:
@@ -170,31 +171,13 @@ def _foreign(report: AuditReport) -> list[TextLine]:
 
 
 def audit_fields(report: AuditReport, mirror: Path) -> dict[str, object]:
-    """Return an audit's report as the fields of ``run.end``."""
+    """Return an audit's report as the fields of ``run.end``; its findings are events."""
+    fields = report_fields(report)
+    del fields["findings"]
     return {
         "mirror": str(mirror),
-        "audit": report.run,
+        **fields,
         "in_sync": report.in_sync,
-        "begun": report.is_begun,
-        "gap": report.has_gap,
-        "at": report.at,
-        "listed": report.listed,
-        "absent": report.absent,
-        "skipped": report.skipped,
-        "present": report.present,
-        "accurate": report.accurate,
-        "unproven": report.unproven,
-        "extra": report.extra,
-        "held": report.held,
-        "unlisted": report.unlisted,
-        "foreign": report.foreign,
-        "refused": report.refused,
         "coverage": None if report.is_begun else report.coverage,
         "accuracy": report.accuracy,
-        "read_bytes": report.read,
-        "doubted": report.doubted,
-        "proven": report.proven,
-        "proven_since": report.proven_since,
-        "stopped": report.stopped,
-        "seconds": round(report.seconds, 3),
     }

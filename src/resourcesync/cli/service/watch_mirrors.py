@@ -25,9 +25,9 @@ from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
 from resourcesync.cli.pull_run import PulledMirror, Puller, TargetResolver
 from resourcesync.cli.render.audit import conclude as conclude_audit
-from resourcesync.cli.render.pull_outcome import exit_code_of, pull_fields
+from resourcesync.cli.render.pull_outcome import exit_code_of
 from resourcesync.cli.watch_settings import WatchedMirror
-from resourcesync.destination.reports import FailedRun
+from resourcesync.destination.reports import FailedRun, report_fields
 from resourcesync.errors import (
     BudgetError,
     ResourceSyncError,
@@ -162,7 +162,7 @@ class WatchJobRunner:
         return _job_result(
             JobReport(
                 exit=worst([*map(exit_code_of, reports), *(problem.exit for problem in problems)]),
-                fields={} if is_several else pull_fields(reports[0]),
+                fields={} if is_several else report_fields(reports[0]),
                 problems=problems,
                 warnings=tuple(warnings),
                 phases=tuple(phases),

@@ -12,19 +12,6 @@ if TYPE_CHECKING:
     from resourcesync.watch.loop import FinishedJob
 
 
-_COUNTS: Final = (
-    "resources",
-    "created",
-    "updated",
-    "deleted",
-    "failed",
-    "refused",
-    "held",
-    "requests",
-    "bytes",
-    "changes",
-    "accuracy",
-)
 CHANGES: Final = ("created", "updated", "deleted")
 
 
@@ -33,6 +20,7 @@ def job_fields(
 ) -> dict[str, object]:
     """Return a finished job as the fields of its event."""
     fields: dict[str, object] = {
+        **report.fields,
         "time": now,
         "mirror": done.job.mirror,
         "exit": int(report.exit),
@@ -42,9 +30,6 @@ def job_fields(
     }
     if done.recovered:
         fields["recovered"] = done.recovered
-    for name in ("state", *_COUNTS):
-        if isinstance(report.fields.get(name), int | float | str):
-            fields[name] = report.fields[name]
     if report.problem is not None:
         problem = report.problem
         fields |= {"code": problem.code, "message": problem.message, "hint": problem.hint}
@@ -107,8 +92,8 @@ def _level(kind: str, fields: Mapping[str, Any]) -> int:
     """Return the level of a line: pulls without changes or a recovery only with ``-v``."""
     if fields["exit"]:
         return QUIET
-    news = (*CHANGES, "refused", "recovered")
-    is_news = kind != "pull" or any(fields.get(name) for name in news)
+    news = any(fields.get(name) for name in (*CHANGES, "recovered"))
+    is_news = kind != "pull" or news or _refused(fields)
     return NORMAL if is_news else DETAIL
 
 
@@ -127,13 +112,21 @@ def result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     changes = sum(fields.get(name, 0) for name in CHANGES)
     if changes:
         yield forms.counted(changes, "change")
-    if fields.get("bytes"):
-        yield forms.size(fields["bytes"])
-    for name in ("failed", "refused"):
-        if fields.get(name):
-            yield f"{forms.count(fields[name])} {name}"
+    if fields.get("received_bytes"):
+        yield forms.size(fields["received_bytes"])
+    if fields.get("failed"):
+        yield f"{forms.count(fields['failed'])} failed"
+    if _refused(fields):
+        yield f"{forms.count(_refused(fields))} refused"
     if fields.get("held"):
         yield f"{forms.counted(fields['held'], 'deletion')} held"
+
+
+def _refused(fields: Mapping[str, Any]) -> int:
+    """Return the number of listed entries that cannot be used, of a pull or an audit."""
+    listed = fields.get("listed")
+    found = listed["refused"] if isinstance(listed, Mapping) else fields.get("refused", 0)
+    return int(found)
 
 
 def _recovery(fields: Mapping[str, Any]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from resourcesync.cli.configured_mirrors import MirrorConfiguration, resolve_fol
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
-from resourcesync.cli.render.status_formats import Labels
+from resourcesync.cli.render.metrics import Labels
 from resourcesync.cli.service.watch_mirrors import (
     JobReport,
     Subscriptions,

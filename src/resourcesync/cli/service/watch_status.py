@@ -16,13 +16,13 @@ from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_sta
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.json_output import VERSION, json_row, json_text
 from resourcesync.cli.output import CollectingScreen
-from resourcesync.cli.render.status_formats import (
+from resourcesync.cli.render.metrics import Labels, mirror_figures
+from resourcesync.cli.render.status import (
     CheckedMirror,
-    Labels,
     UnreadableMirror,
-    mirror_figures,
+    full_disk_notes,
+    notes_of,
 )
-from resourcesync.cli.render.status_table import full_disk_notes, notes_of
 from resourcesync.cli.service.watch_mirrors import Subscriptions, subscription_fields
 from resourcesync.cli.service.watch_reports import CHANGES
 from resourcesync.destination.reports import MirrorState, MirrorStatus
@@ -156,7 +156,7 @@ class WatchPages:
 def _unreadable(mirror: UnreadableMirror) -> MirrorSummary:
     problem = mirror.problem
     hint = (f"next   {problem.hint}",) if problem.hint else ()
-    status = MirrorStatus(folder=mirror.name, source="", state=MirrorState.FAILING)
+    status = MirrorStatus(mirror=mirror.name, source="", state=MirrorState.FAILING)
     return MirrorSummary(status=status, error=problem.message, notes=(problem.message, *hint))
 
 
@@ -217,7 +217,7 @@ class WatchFigures:
         self._seconds[mirror] = seconds
         for name in CHANGES:
             self._changes[(*mirror, ("change", name))] += int(fields.get(name, 0))
-        self._received[mirror] += int(fields.get("bytes", 0))
+        self._received[mirror] += int(fields.get("received_bytes", 0))
 
     def figures(self) -> Iterator[Metric]:
         """Yield all metrics."""
@@ -282,7 +282,7 @@ class WatchFigures:
         """Return the intervals of mirrors by their own labels: each set of a mirror has one."""
         known = self._intervals()
         return {
-            (("mirror", mirror.status.folder),): known[label]
+            (("mirror", mirror.status.mirror),): known[label]
             for name, mirrors in seen.items()
             if (label := (("mirror", name),)) in known
             for mirror in mirrors

@@ -138,7 +138,7 @@ class Audit:
             self._compare(rows, inspector)
         self._finish()
         return AuditReport(
-            run=run,
+            audit=run,
             at=_datetime_of(at),
             listed=counts.listed - counts.unknown,
             absent=counts.absent,
@@ -152,7 +152,7 @@ class Audit:
             unlisted=counts.unlisted,
             foreign=counts.foreign,
             refused=sync_state.refused_count if offline else self._pull.selection.refusals.count,
-            read=counts.read,
+            read_bytes=counts.read,
             doubted=self._suspects.count,
             findings=tuple(counts.findings),
             proven=None if proven is None else proven.count,

@@ -38,7 +38,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     """Outcome of one audit (§5.2). No copy was changed.
 
     Attributes:
-        run: The run's id.
+        audit: The run's id.
         at: Moment of the Source's state that was compared with, UTC.
         listed: Selected resources that the Source lists, without the absent and the skipped.
         absent, skipped: Listed resources that the Source does not serve, where that is accepted:
@@ -53,7 +53,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         unlisted: Copies that the Source no longer lists and that a pull retained by policy: no
             fault.
         foreign: Files that no pull fetched.
-        read: Bytes of copies that were read.
+        refused: Entries of the Source that cannot be used.
+        read_bytes: Bytes of copies that were read.
         doubted: Number of copies that are not as installed; the next pull fetches them again.
         seconds: Duration.
         findings: The first findings, at most 10,000; the counts are complete.
@@ -71,7 +72,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
             was in sync: see `RunReport.absent_below`.
     """
 
-    run: str
+    audit: str
     at: datetime | None
     listed: int = 0
     absent: int = 0
@@ -85,7 +86,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     unlisted: int = 0
     foreign: int = 0
     refused: int = 0
-    read: int = 0
+    read_bytes: int = 0
     doubted: int = 0
     seconds: float = 0.0
     findings: tuple[AuditFinding, ...] = ()

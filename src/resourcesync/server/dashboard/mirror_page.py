@@ -85,12 +85,12 @@ def _numbers(summary: MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
     status = summary.status
     held = f"{formatting.counted(status.held, 'deletion')} held" if status.held else ""
     yield "In sync", status.share_text, ""
-    yield "Pending", formatting.count(status.pending), held
+    yield "Pending", formatting.count(status.listed.pending), held
     since: Piece = "never in sync"
     if status.in_sync_at is not None:
         since = "in sync at ", time_tag(status.in_sync_at)
     yield "Lag", "-" if summary.lag is None else formatting.age(summary.lag), since
-    listed = f"{formatting.count(status.listed - status.held)} listed" if status.is_counted else ""
+    listed = f"{formatting.count(status.wanted - status.held)} listed" if status.is_counted else ""
     yield "Resources", formatting.count(status.resources), listed
     if summary.disk_free is not None:
         used = f"of {formatting.size(summary.disk_size)} of its file system"
@@ -129,7 +129,7 @@ def _run(same: Sequence[EndedPull]) -> Iterator[Piece]:
     again = (f"; {formatting.counted(len(same), 'time')} since ", time_tag(first.ended))
     yield pull_text(ran), again if len(same) > 1 else None
     yield "-" if ran.report is None else formatting.count(ran.report.requests)
-    yield "-" if ran.report is None else formatting.size(ran.report.received)
+    yield "-" if ran.report is None else formatting.size(ran.report.received_bytes)
     yield formatting.duration((ran.ended - ran.started).total_seconds())
 
 

@@ -86,7 +86,7 @@ class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """What they have in common, in a sentence."""
-        failed = self.mirrors[0].status.failed
+        failed = self.mirrors[0].status.failed_run
         why = self.code if failed is None or not failed.message else failed.message
         return f"{formatting.counted(len(self.mirrors), 'mirror')} of {self.host}: {why}"
 
@@ -155,7 +155,7 @@ def _groups(mirrors: Sequence[MirrorSummary]) -> tuple[FailureGroup, ...]:
         host = host_of(status.source)
         if summary.error or status.state is not MirrorState.FAILING or not host:
             continue
-        code = status.outcome if status.failed is None else status.failed.code
+        code = status.outcome if status.failed_run is None else status.failed_run.code
         found.setdefault((code, host), []).append(summary)
     groups = [
         FailureGroup(

@@ -209,9 +209,9 @@ def _cells(summary: MirrorSummary, now: datetime) -> Iterator[Piece]:
 def _pending(status: MirrorStatus) -> str:
     """Return the number of pending resources, and of deletions that are not applied."""
     if not status.held:
-        return formatting.count(status.pending)
+        return formatting.count(status.listed.pending)
     held = f"{formatting.counted(status.held, 'deletion')} held"
-    return f"{formatting.count(status.pending)}, {held}" if status.pending else held
+    return f"{formatting.count(status.listed.pending)}, {held}" if status.listed.pending else held
 
 
 def state_labels(summary: MirrorSummary, now: datetime) -> Piece:

@@ -50,7 +50,7 @@ class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """The mirror's name."""
-        return self.status.folder
+        return self.status.mirror
 
     @property
     def is_late(self) -> bool:

@@ -1,0 +1,308 @@
+"""Mirrors as ``status``, ``watch`` and the pages show them: their fields, the table, and notes."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from resourcesync.cli import formatting
+from resourcesync.cli.exit_codes import exit_code_of_kind
+from resourcesync.cli.formatting import TextLine, with_mirror
+from resourcesync.destination.reports import (
+    FailedRun,
+    Failing,
+    MirrorState,
+    MirrorStatus,
+    report_fields,
+)
+from resourcesync.errors import quoted
+from resourcesync.settings.mirror import FreshnessSettings
+
+if TYPE_CHECKING:
+    from resourcesync.cli.output import Problem
+
+_COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
+_NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
+_UNKNOWN: Final = ("-",) * (len(_COLUMNS) - 2)
+_LEAST_ROOM: Final = 1024 * 1024
+
+
+class DiskSpace(NamedTuple):
+    """Bytes of a file system: those in all, and those free for this user."""
+
+    total: int
+    free: int
+
+
+class CheckedMirror(NamedTuple):
+    """A mirror as it is now.
+
+    Attributes:
+        status: The mirror's status.
+        lag: Seconds since the last run that found it in sync; ``None`` if there was none.
+        quiet: Seconds since the Source's last publication; ``None`` if its lists have no times.
+        disk: The file system of the mirror's folder; ``None`` if it is unknown.
+        folder: The mirror's folder.
+    """
+
+    status: MirrorStatus
+    lag: float | None
+    limits: FreshnessSettings = FreshnessSettings()
+    quiet: float | None = None
+    disk: DiskSpace | None = None
+    folder: Path = Path()
+
+    @property
+    def is_late(self) -> bool:
+        """True if the lag is over the limit."""
+        return _is_over(self.lag, self.limits.max_lag)
+
+    @property
+    def is_too_quiet(self) -> bool:
+        """True if the Source has not published for longer than the limit."""
+        return _is_over(self.quiet, self.limits.max_quiet)
+
+    @property
+    def is_full(self) -> bool:
+        """True if the disk of the mirror's folder has no room for a pull."""
+        return self.disk is not None and self.disk.free < _LEAST_ROOM
+
+    @property
+    def is_fine(self) -> bool:
+        """True if the mirror is in sync, within the limits."""
+        in_sync = self.status.judged is MirrorState.IN_SYNC
+        return in_sync and not self.is_late and not self.is_too_quiet
+
+    def fields(self) -> dict[str, object]:
+        """Return the fields of its event, whose numbers are its metrics."""
+        status, disk = self.status, self.disk
+        fields = report_fields(status)
+        if status.failed_run is not None:
+            code = exit_code_of_kind(status.failed_run.kind)
+            end = None if code is None else int(code)
+            hint = with_mirror(status.failed_run.hint, status.mirror)
+            fields["failed_run"] = {**report_fields(status.failed_run), "hint": hint, "exit": end}
+        return {
+            **fields,
+            "running": status.state is MirrorState.SYNCING,
+            "in_sync_ratio": status.share,
+            "lag_seconds": _rounded(self.lag),
+            "max_lag_seconds": self.limits.max_lag,
+            "source_quiet_seconds": _rounded(self.quiet),
+            "disk_bytes": disk and disk.total,
+            "disk_free_bytes": disk and disk.free,
+        }
+
+
+class UnreadableMirror(NamedTuple):
+    """A mirror whose state cannot be read now: its name, and the reason."""
+
+    name: str
+    problem: "Problem"
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
+
+
+def _is_over(seconds: float | None, most: float | None) -> bool:
+    """True if a time is over a limit; an unknown time is."""
+    return most is not None and (seconds is None or seconds > most)
+
+
+def limit_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
+    """Yield the mirrors that are late, have no room, or whose Sources are quiet for too long."""
+    for mirror in mirrors:
+        name = mirror.status.mirror
+        yield from (TextLine(f"{name}  {note}") for note in full_disk_notes(mirror))
+        if mirror.is_late and mirror.limits.max_lag is not None:
+            found = f"was last found in sync {formatting.age(mirror.lag or 0)} ago"
+            found = "was never found in sync" if mirror.lag is None else found
+            limit = formatting.age(mirror.limits.max_lag)
+            yield TextLine(f"{name}  late: it {found}; max_lag is {limit}.")
+        if mirror.is_too_quiet:
+            known = mirror.status.as_of
+            since = f"has not published since {formatting.moment(known)}" if known else ""
+            said = since or "lists no times"
+            yield TextLine(f"{name}  the Source {said}: check that it still runs.")
+
+
+def full_disk_notes(mirror: CheckedMirror) -> list[str]:
+    """Return the notes about a mirror on a full disk whose state does not say why pulls fail."""
+    if not mirror.is_full or mirror.disk is None or mirror.status.failed_run is not None:
+        return []
+    name, free = quoted(mirror.status.mirror, "MIRROR"), formatting.size(mirror.disk.free)
+    return [
+        f"no space left on its disk ({free} free): pulls store nothing.",
+        f"next   free disk space: resourcesync trash empty {name} --all",
+    ]
+
+
+def lag_of(status: MirrorStatus, now: datetime) -> float | None:
+    """Return the seconds since the mirror was last found in sync; ``None`` if it never was."""
+    moment = status.in_sync_at
+    return None if moment is None else max((now - moment).total_seconds(), 0.0)
+
+
+def status_table(
+    mirrors: Sequence[MirrorStatus],
+    now: datetime,
+    order: str = "lag",
+    unreadable: Sequence[str] = (),
+) -> list[str]:
+    """Return the table of the mirrors, by default with the longest lag first."""
+    if not mirrors and not unreadable:
+        return []
+
+    def lateness(mirror: MirrorStatus) -> float:
+        lag = lag_of(mirror, now)
+        return -inf if lag is None else -lag
+
+    ordered = sorted(mirrors, key=lateness)
+    ordered.sort(key=_ORDERS.get(order, lambda _: 0))
+    unknown = [(formatting.escape(name), "unreadable", *_UNKNOWN) for name in unreadable]
+    rows = [_COLUMNS, *unknown, *(_row(mirror, now) for mirror in ordered)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
+
+
+_ORDERS: Final[dict[str, Callable[[MirrorStatus], Any]]] = {
+    "name": lambda mirror: mirror.mirror,
+    "state": lambda mirror: mirror.state.value,
+    "failing": lambda mirror: -mirror.listed.pending,
+}
+
+
+def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    return [
+        cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
+        for head, cell, width in zip(_COLUMNS, row, widths, strict=True)
+    ]
+
+
+def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
+    lag, ran = lag_of(mirror, now), mirror.last_run
+    return (
+        formatting.escape(mirror.mirror),
+        mirror.state.value,
+        mirror.share_text,
+        "-" if lag is None else formatting.age(lag),
+        "never" if ran is None else f"{formatting.age((now - ran).total_seconds())} ago",
+        formatting.count(mirror.resources),
+        formatting.count(mirror.listed.pending),
+    )
+
+
+def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
+    """Return the notes about the mirrors that are not in sync."""
+    lines: list[TextLine] = []
+    for mirror in mirrors:
+        head = f"{mirror.mirror}  "
+        for note in notes_of(mirror):
+            lines.append(TextLine(f"{head}{note}"))
+            head = " " * len(head)
+    return [TextLine(""), *lines] if lines else []
+
+
+def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
+    """Return the notes about a mirror that is not in sync, and the next steps."""
+    notes = [*_held(mirror), *_why_failed(mirror), *_uncounted(mirror)]
+    again, ended = f"resourcesync pull {mirror.mirror}", mirror.last_run
+    listed, retained = mirror.listed, mirror.retained
+    if listed.pending:
+        waiting = formatting.counted(listed.pending, "listed resource")
+        notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
+    if retained.contradicting:
+        copies = formatting.counted(retained.contradicting, "copy", "copies")
+        notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
+    if mirror.is_refuted and not listed.pending and mirror.state is MirrorState.BEHIND:
+        notes.append(f"an audit found that it is not in sync; next: {again}")
+    if retained.edited:
+        files = formatting.counted(retained.edited, "file")
+        notes.append(f"{files} to delete, but changed locally: move or remove them, then: {again}")
+    notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in mirror.failures[:3]]
+    if not_given := formatting.not_given(listed.absent, listed.skipped, retained.unknown):
+        notes.append(f"{not_given}.")
+    if listed.refused:
+        notes.append(f"{formatting.count(listed.refused)} listed but not usable.")
+    return [*notes, *_known_by_date(mirror)]
+
+
+def _held(mirror: MirrorStatus) -> Iterator[str]:
+    """Yield what deletions wait for."""
+    again = f"resourcesync pull {mirror.mirror}"
+    if not mirror.held:
+        return
+    if mirror.state is not MirrorState.STOPPED:
+        yield f"{formatting.counted(mirror.held, 'deletion')} pending until the next pull."
+        return
+    share = formatting.share(mirror.held, mirror.resources)
+    held, all_ = formatting.count(mirror.held), formatting.count(mirror.resources)
+    yield f"would delete {held} of {all_} ({share}); held back."
+    if mirror.moved_from:
+        yield f"If the Source did not move: {again} --moved {mirror.moved_from}"
+    yield f"If the Source really shrank: {again} --max-delete {mirror.held}"
+
+
+def _uncounted(mirror: MirrorStatus) -> Iterator[str]:
+    if mirror.is_counted or not mirror.resources:
+        return
+    pull = "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
+    is_running = mirror.state is MirrorState.SYNCING
+    now = (
+        "a run is under way" if is_running else f"continue with: resourcesync pull {mirror.mirror}"
+    )
+    yield f"{pull}, so the number of missing resources is unknown; {now}"
+
+
+def _known_by_date(mirror: MirrorStatus) -> Iterator[str]:
+    """Yield the notes about copies that no hash and no request proves."""
+    known = mirror.evidence
+    if known.by_date:
+        number = f"{formatting.count(known.by_date)} of {formatting.count(mirror.resources)}"
+        within = formatting.span(mirror.recheck_seconds or 0)
+        turn = (
+            f"each is requested again within {within}." if mirror.recheck_seconds else "no recheck."
+        )
+        if mirror.is_recheck_late:
+            reached = formatting.span(mirror.recheck_reached_seconds)
+            turn = f"each is requested again within {reached}, not {within}:"
+        yield f"{number} copies known by their dates only; {turn}"
+        if mirror.is_recheck_late:
+            yield "warning: pull more often, or give them more time with --recheck."
+    if known.unconfirmed:
+        copies = formatting.counted(known.unconfirmed, "copy", "copies")
+        yield f"{copies} with a new date, but not modified by the server's word."
+
+
+def _failure(failing: Failing, ended: datetime | None) -> str:
+    """Return the reason of a failure, and the time of the next try if it waits beyond a run."""
+    if failing.due is None or ended is None or failing.due <= ended:
+        return failing.reason
+    return f"{failing.reason}; next try after {formatting.moment(failing.due)}"
+
+
+def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
+    """Return the time of the next try; resources that failed often wait longer."""
+    pull = f"the next pull ({next_pull})" if next_pull else "the next pull"
+    if not mirror.resting or mirror.tried_again is None:
+        return f"{pull} tries again"
+    rest = f"tried again by the first pull after {formatting.moment(mirror.tried_again)}"
+    soon = formatting.count(mirror.listed.pending - mirror.resting)
+    is_all = mirror.resting >= mirror.listed.pending
+    return rest if is_all else f"{pull} tries {soon} again, the others are {rest}"
+
+
+def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
+    """Yield the time, reason and exit code of the last failed run, and the next step."""
+    if mirror.state is not MirrorState.FAILING:
+        return
+    failed = mirror.failed_run or FailedRun(code=mirror.outcome)
+    code = exit_code_of_kind(failed.kind)
+    at = "" if mirror.last_run is None else f" {formatting.moment(mirror.last_run)}"
+    why = failed.message or failed.code
+    yield f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"
+    again = f"resourcesync pull {mirror.mirror}" if mirror.source else ""
+    if next_step := with_mirror(failed.hint, mirror.mirror) or again:
+        yield f"next   {next_step}"
