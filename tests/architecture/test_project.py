@@ -107,7 +107,7 @@ def test_what_the_project_asks_for_is_pinned() -> None:
     extras = project()["project"]["optional-dependencies"]
     wanted = {
         "main": named(dependencies),
-        "image": named(dependencies + extras["watch"]),
+        "image": named(dependencies + extras["watch"] + extras["xml"]),
         "test": named(groups["test"]),
         "night": named(groups["night"]),
         "dev": named(groups["lint"] + groups["test"] + groups["docs"]),

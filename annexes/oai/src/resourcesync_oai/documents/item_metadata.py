@@ -6,23 +6,23 @@ Core elements. The first four list files; the last mentions addresses, which may
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
+from lxml import etree
 from msgspec.structs import replace
 
-from resourcesync.documents._expat import SEPARATOR, XmlDriver, XmlFault, XmlFaultKind
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.digests import Digest
 
-METS_NS: Final = "http://www.loc.gov/METS/"
-ORE_NS: Final = "http://www.openarchives.org/ore/terms/"
-XOAI_NS: Final = "http://www.lyncode.com/xoai"
-_XLINK_HREF: Final = f"http://www.w3.org/1999/xlink{SEPARATOR}href"
-_RDF: Final = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
-_AGGREGATES: Final = f"{ORE_NS}aggregates"
-_DUBLIN_CORE: Final = frozenset({"http://purl.org/dc/elements/1.1/", "http://purl.org/dc/terms/"})
+_METS: Final = "{http://www.loc.gov/METS/}"
+_ORE: Final = "{http://www.openarchives.org/ore/terms/}"
+_XOAI: Final = "{http://www.lyncode.com/xoai}"
+_RDF: Final = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}"
+_XLINK_HREF: Final = "{http://www.w3.org/1999/xlink}href"
+_AGGREGATES: Final = "http://www.openarchives.org/ore/terms/aggregates"
+_DUBLIN_CORE: Final = frozenset({"{http://purl.org/dc/elements/1.1/", "{http://purl.org/dc/terms/"})
 _MENTIONS: Final = frozenset({"identifier", "relation", "hasPart", "hasFormat", "hasVersion"})
 _RIGHTS: Final = frozenset({"rights", "accessRights"})
 _MOST: Final = 10_000
@@ -40,9 +40,10 @@ _ALGORITHMS: Final = {
     "SHA-512": "sha-512",
 }
 _BITSTREAM: Final = ["bundles", "bundle", "bitstreams", "bitstream"]
-_POLICIES: Final = [*_BITSTREAM, "resourcePolicies"]
-_POLICY: Final = [*_POLICIES, "resourcePolicy"]
 _EVERYBODY: Final = "anonymous"
+
+Element = Any
+"""An element of lxml, which has no types."""
 
 
 class MetadataFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,42 +92,48 @@ class ItemMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_item_metadata(metadata: bytes) -> ItemMetadata:
     """Read the metadata of an item."""
-    finder = _MetadataParser()
-    finder.driver.read(metadata)
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
+    )
+    try:
+        root = etree.fromstring(metadata, parser)
+    except etree.XMLSyntaxError as error:
+        raise MalformedDocumentError(f"the metadata is not well-formed: {error.msg}") from error
+    if root.getroottree().docinfo.doctype:
+        raise MalformedDocumentError("the metadata has a DOCTYPE", code="xml-dtd")
+    finder = _Finder()
+    for element in root.iter():
+        finder.read(element)
     return finder.item_metadata()
 
 
-class _MetadataParser:
-    """One pass over the metadata."""
+class _Finder:
+    """The files and rights that elements tell of."""
 
     def __init__(self) -> None:
         self._files: dict[str, MetadataFile] = {}
         self._rights: list[str] = []
         self._bundles: dict[str, str] = {}  # by address, where it differs from the file
-        self._text: list[str] = []
-        self._length = 0
-        self._uses: list[str] = []
-        self._names: list[str] = []
-        self._file: dict[str, str] = {}
-        self._fields: dict[str, str] = {}
-        self._policies: list[dict[str, str]] | None = None
-        self._bundle = self._field_name = self._about = ""
-        self.driver = XmlDriver(_error_of, encodings=None)
-        parser = self.driver.parser
-        parser.StartElementHandler = self._start
-        parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
-        starts: dict[tuple[str, str], Callable[[dict[str, str]], None]] = {
-            (METS_NS, "fileGrp"): self._start_group,
-            (METS_NS, "file"): self._start_file,
-            (METS_NS, "FLocat"): self._locate,
-            ("http://www.w3.org/2005/Atom", "link"): self._link,
-            (ORE_NS, "aggregates"): self._aggregate,
-            (_RDF, "Description"): self._describe,
-            (XOAI_NS, "element"): self._start_element,
-            (XOAI_NS, "field"): self._start_field,
+        self._readers: dict[str, Callable[[Element], None]] = {
+            f"{_METS}FLocat": self._locate,
+            "{http://www.w3.org/2005/Atom}link": self._link,
+            f"{_ORE}aggregates": self._aggregate,
+            f"{_RDF}Description": self._describe,
+            f"{_XOAI}element": self._read_element,
         }
-        self._starts = {f"{space}{SEPARATOR}{name}": do for (space, name), do in starts.items()}
+
+    def read(self, element: Element) -> None:
+        """Take what an element tells."""
+        read = self._readers.get(element.tag)
+        if read is not None:
+            read(element)
+            return
+        namespace, _, name = element.tag.rpartition("}")
+        if namespace in _DUBLIN_CORE:
+            if name in _MENTIONS and _WEB.match(_text(element)):
+                self._add(MetadataFile(uri=_text(element), is_listed=False))
+            elif name in _RIGHTS:
+                self._add_rights(_text(element))
 
     def item_metadata(self) -> ItemMetadata:
         """Return what was found."""
@@ -136,107 +143,65 @@ class _MetadataParser:
         )
         return ItemMetadata(files=tuple(files), rights=tuple(dict.fromkeys(self._rights)))
 
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        self._text, self._length = [], 0
-        begin = self._starts.get(name)
-        if begin is not None:
-            begin(attributes)
-
-    def _characters(self, text: str) -> None:
-        self._length += len(text)
-        if self._length <= _MOST_TEXT:
-            self._text.append(text)
-
-    def _end(self, name: str) -> None:
-        text, self._text = "".join(self._text).strip(), []
-        namespace, _, local = name.rpartition(SEPARATOR)
-        if namespace in _DUBLIN_CORE:
-            if local in _MENTIONS and _WEB.match(text):
-                self._add(MetadataFile(uri=text, is_listed=False))
-            elif local in _RIGHTS:
-                self._add_rights(text)
-            elif local == "description" and self._about and len(self._bundles) < _MOST:
-                self._bundles.setdefault(_encoded(self._about), text[:64])
-        elif namespace == METS_NS and local == "fileGrp" and self._uses:
-            self._uses.pop()
-        elif namespace == XOAI_NS:
-            self._end_xoai(local, text)
-
-    def _start_group(self, attributes: dict[str, str]) -> None:
-        self._uses.append(attributes.get("USE", self._uses[-1] if self._uses else ""))
-
-    def _start_file(self, attributes: dict[str, str]) -> None:
-        self._file = attributes
-
-    def _locate(self, attributes: dict[str, str]) -> None:
-        told = self._file
+    def _locate(self, element: Element) -> None:
+        told = next(element.iterancestors(f"{_METS}file"), element)
+        groups = (told, *told.iterancestors(f"{_METS}fileGrp"))
         self._add(
             MetadataFile(
-                uri=attributes.get(_XLINK_HREF, ""),
-                bundle=told.get("USE", self._uses[-1] if self._uses else ""),
+                uri=element.get(_XLINK_HREF, ""),
+                bundle=next((group.get("USE") for group in groups if "USE" in group.attrib), ""),
                 length=_length(told.get("SIZE", "")),
                 digests=_digests(told.get("CHECKSUMTYPE", ""), told.get("CHECKSUM", "")),
                 media_type=_media_type(told.get("MIMETYPE", "")),
             )
         )
 
-    def _link(self, attributes: dict[str, str]) -> None:
-        if attributes.get("rel") == _AGGREGATES:
+    def _link(self, element: Element) -> None:
+        if element.get("rel") == _AGGREGATES:
             self._add(
                 MetadataFile(
-                    uri=attributes.get("href", ""),
-                    length=_length(attributes.get("length", "")),
-                    media_type=_media_type(attributes.get("type", "")),
+                    uri=element.get("href", ""),
+                    length=_length(element.get("length", "")),
+                    media_type=_media_type(element.get("type", "")),
                 )
             )
 
-    def _aggregate(self, attributes: dict[str, str]) -> None:
-        self._add(MetadataFile(uri=attributes.get(f"{_RDF}{SEPARATOR}resource", "")))
+    def _aggregate(self, element: Element) -> None:
+        self._add(MetadataFile(uri=element.get(f"{_RDF}resource", "")))
 
-    def _describe(self, attributes: dict[str, str]) -> None:
-        self._about = attributes.get(f"{_RDF}{SEPARATOR}about", "").strip()
+    def _describe(self, element: Element) -> None:
+        """Take the bundle of a file of ORE."""
+        about = element.get(f"{_RDF}about", "").strip()
+        bundle = element.find("{http://purl.org/dc/terms/}description")
+        if about and bundle is not None:
+            self._bundles.setdefault(_encoded(about), _text(bundle)[:64])
 
-    def _start_element(self, attributes: dict[str, str]) -> None:
-        self._names.append(attributes.get("name", ""))
-        if self._names == _BITSTREAM:
-            self._fields, self._policies = {}, None
-        elif self._names == _POLICIES:
-            self._policies = []
-        elif self._names == _POLICY and self._policies is not None and len(self._policies) < _MOST:
-            self._policies.append({})
+    def _read_element(self, element: Element) -> None:
+        """Take a file, or rights, of ``xoai``."""
+        above = [node.get("name", "") for node in element.iterancestors(f"{_XOAI}element")]
+        place = [*reversed(above), element.get("name", "")]
+        if place == _BITSTREAM:
+            self._read_bitstream(element)
+        elif place[:2] == ["dc", "rights"] or place == ["others", "access-status"]:
+            self._add_rights(_fields(element).get("value", ""))
 
-    def _start_field(self, attributes: dict[str, str]) -> None:
-        self._field_name = attributes.get("name", "")
-
-    def _end_xoai(self, local: str, text: str) -> None:
-        if local == "field":
-            name, place = self._field_name, self._names
-            if place == _BITSTREAM:
-                self._fields[name[:64]] = text
-            elif place == _POLICY and self._policies:
-                self._policies[-1][name[:64]] = text
-            elif place == _BITSTREAM[:2] and name == "name":
-                self._bundle = text
-            elif name == "value" and (
-                place[:2] == ["dc", "rights"] or place == ["others", "access-status"]
-            ):
-                self._add_rights(text)
-        elif local == "element" and self._names:
-            if self._names == _BITSTREAM:
-                self._end_bitstream()
-            self._names.pop()
-
-    def _end_bitstream(self) -> None:
-        told = self._fields
+    def _read_bitstream(self, element: Element) -> None:
+        told, bundle = _fields(element), _fields(element.getparent().getparent())
         file = MetadataFile(
             uri=told.get("url", ""),
-            bundle=self._bundle,
+            bundle=bundle.get("name", ""),
             length=_length(told.get("size", "")),
             digests=_digests(told.get("checksumAlgorithm", ""), told.get("checksum", "")),
             media_type=_media_type(told.get("format", "")),
             embargo=told.get("embargo", "")[:64],
         )
-        self._add(file if self._policies is None else _with_access(file, self._policies))
+        listed = [
+            node
+            for node in element.findall(f"{_XOAI}element")
+            if node.get("name") == "resourcePolicies"
+        ]
+        policies = [_fields(item) for node in listed for item in node.findall(f"{_XOAI}element")]
+        self._add(_with_access(file, policies) if listed else file)
 
     def _add(self, file: MetadataFile) -> None:
         uri = _encoded(file.uri.strip())
@@ -249,6 +214,15 @@ class _MetadataParser:
     def _add_rights(self, text: str) -> None:
         if text and len(self._rights) < _MOST:
             self._rights.append(text)
+
+
+def _text(element: Element) -> str:
+    return (element.text or "")[:_MOST_TEXT].strip()
+
+
+def _fields(element: Element) -> dict[str, str]:
+    """Return the fields of an element of ``xoai``, each by its name."""
+    return {field.get("name", ""): _text(field) for field in element.findall(f"{_XOAI}field")}
 
 
 def _with_access(file: MetadataFile, policies: list[dict[str, str]]) -> MetadataFile:
@@ -264,17 +238,6 @@ def _with_access(file: MetadataFile, policies: list[dict[str, str]]) -> Metadata
     first = min(start for start, _ in public)
     ends = [end for start, end in public if start == first]
     return replace(file, embargo=max(file.embargo, first), last_day="" if "" in ends else max(ends))
-
-
-def _error_of(fault: XmlFault) -> MalformedDocumentError:
-    match fault.kind:
-        case XmlFaultKind.DOCTYPE:
-            return MalformedDocumentError("the metadata has a DOCTYPE", code="xml-dtd")
-        case XmlFaultKind.LIMIT:
-            message = f"the metadata has more than {fault.limit:,} {fault.detail}"
-            return MalformedDocumentError(message)
-        case _:
-            return MalformedDocumentError(f"the metadata is not well-formed: {fault.detail}")
 
 
 def _encoded(uri: str) -> str:

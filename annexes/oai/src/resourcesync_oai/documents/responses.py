@@ -10,12 +10,11 @@ list is ever shorter than its provider wrote it.
 import re
 from collections import deque
 from collections.abc import Generator, Iterator
-from itertools import chain
+from itertools import chain, islice
 from typing import BinaryIO, Final, final
 
 from resourcesync.documents._blocks import document_blocks
-from resourcesync.documents._context import Limits, document_error
-from resourcesync.documents._expat import JUNK_AFTER_ROOT, XmlFault
+from resourcesync.documents._context import Limits
 from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync_oai.documents.records import (
     ListToken,
@@ -37,11 +36,11 @@ _USUAL: Final = ResponseLimits()
 
 
 def salvage_records(
-    whole: bytes, read: ResponseScanner, tail: ResponseScanner
+    whole: bytes, read: int, tail: ResponseScanner
 ) -> Generator[OaiRecord, None, bool]:
-    """Yield the records that were not read yet; return whether the answer is complete."""
+    """Yield the records but those that were read; return whether the answer is complete."""
     first = _BEGIN.search(whole)
-    starts = [match.start() for match in _BEGIN.finditer(whole, read.record_ended)]
+    starts = [match.start() for match in _BEGIN.finditer(whole)]
     if first is None or not starts or first.start() > _MOST_BEFORE:
         return False
     if len(starts) > _MOST:
@@ -51,8 +50,9 @@ def salvage_records(
     before = whole[: first.start()]
     if not last or not _is_sound(tail, before, whole[last.end() :]):
         return False
-    for begin, stop in zip(starts, [*starts[1:], last.end()], strict=True):
-        yield from _read_record(before, whole[begin:stop])
+    spans = zip(starts, [*starts[1:], last.end()], strict=True)
+    found = chain.from_iterable(_read_record(before, whole[begin:end]) for begin, end in spans)
+    yield from islice(found, read, None)  # a whole record is the same by itself
     return True
 
 
@@ -83,7 +83,7 @@ def _read_record(before: bytes, text: bytes) -> Iterator[OaiRecord]:
             return
         problem = "it is not well-formed"
     except IllFormedError as error:
-        problem = f"it is not well-formed: {error.fault.detail}"
+        problem = f"it is not well-formed: {error.detail}"
     except DocumentError as error:
         problem = error.message
     headers = [match.end() for match in _HEADER_END.finditer(text)]
@@ -118,23 +118,25 @@ class OaiResponse:
 
     def records(self) -> Iterator[OaiRecord]:
         """Yield the records, those that cannot be used too, each once."""
-        scan, start = self._scan, self._stream.tell()
+        scan, start, read = self._scan, self._stream.tell(), 0
         try:
             for block in self._blocks():
                 scan.feed(block)
                 while scan.records:
+                    read += 1
                     yield scan.records.popleft()
                 if scan.is_over:
                     break
             scan.close()
         except IllFormedError as error:
             while scan.records:
+                read += 1
                 yield scan.records.popleft()
-            if scan.is_over and error.fault.code == JUNK_AFTER_ROOT:
+            if scan.is_over:
                 return  # warnings of the program that wrote the answer
             if not scan.is_begun:
                 self._check_html(start)
-            yield from self._rest(error.fault, start)
+            yield from self._rest(error, start, read)
 
     def read(self) -> "OaiResponse":
         """Read it to its end, for what is no record; return itself."""
@@ -165,7 +167,7 @@ class OaiResponse:
     @property
     def identity(self) -> ProviderIdentity:
         """Identity of the provider, in an answer to ``Identify``."""
-        return self._scan.identity_of()
+        return self._scan.identity
 
     @property
     def formats(self) -> tuple[MetadataFormat, ...]:
@@ -190,15 +192,15 @@ class OaiResponse:
         if _HTML.match(next(self._blocks(), b"")):
             raise self._scan.not_an_answer("a page of HTML")
 
-    def _rest(self, fault: XmlFault, start: int) -> Iterator[OaiRecord]:
+    def _rest(self, error: IllFormedError, start: int, read: int) -> Iterator[OaiRecord]:
         """Yield the records behind those that were read before something was not well-formed."""
         if self._scan.verb in ("ListRecords", "GetRecord"):
             self._stream.seek(start)
             whole = b"".join(self._blocks())
             before, tail = self._scan, ResponseScanner(self._uri, self._limits)
-            done = yield from salvage_records(whole, before, tail)
+            done = yield from salvage_records(whole, read, tail)
             if done:
                 self._scan = tail
                 tail.response_date = tail.response_date or before.response_date
                 return
-        raise document_error(fault, self._uri)
+        raise error.document_error(self._uri)
