@@ -75,7 +75,7 @@ def _killed(asked: Asked, outcome: Outcome) -> None:
 def _compared(mirror: "Mirror", kept: dict[str, bytes], ever: set[bytes], outcome: Outcome) -> None:
     """Pull to the end, and look at all that is there."""
     began = time.monotonic()
-    code = mirror.command("pull", mirror.base, mirror.address, "--state", "home")
+    code = mirror.command("pull", mirror.base, mirror.address, "-o", "state=home")
     seconds = time.monotonic() - began
     outcome.require(code == 0, f"the last pull failed: {mirror.log.read_text()[-300:]!r}")
     found = open_store(mirror.address)
@@ -97,7 +97,7 @@ def _lost_machine(
     mirror: "Mirror", found: BucketStore, kept: dict[str, bytes], outcome: Outcome
 ) -> None:
     """Go on elsewhere, with nothing but the bucket."""
-    code = mirror.command("pull", mirror.base, mirror.address, "--state", "elsewhere", "--json")
+    code = mirror.command("pull", mirror.base, mirror.address, "-o", "state=elsewhere", "--json")
     outcome.require(code == 0, "the other machine could not pull")
     said = mirror.log.read_text().splitlines()[-1]
     outcome.require('"created":0,"updated":0' in said, "the other machine fetched copies anew")
@@ -133,7 +133,7 @@ class Mirror:
 
     def pull_and_kill(self, seconds: float) -> bool:
         """Pull, and kill after so many seconds; return whether it was still at work."""
-        with self._started("pull", self.base, self.address, "--state", "home") as process:
+        with self._started("pull", self.base, self.address, "-o", "state=home") as process:
             try:
                 process.wait(seconds)
             except subprocess.TimeoutExpired:

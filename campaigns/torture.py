@@ -10,7 +10,7 @@ from tests.support.sources.torture import TortureSource
 
 _BOUND: Final = 120.0
 """Seconds that one run may take."""
-_NETWORK: Final = ("--timeout", "1s", "--retries", "1")
+_NETWORK: Final = ("-o", "timeout=1s", "-o", "retries=1")
 
 
 def run(asked: Asked) -> Outcome:

@@ -105,8 +105,8 @@ def test_without_an_annex_all_commands_of_the_kernel_are_there(
     [
         ("simulate",),
         ("config", "postgres"),
-        ("pull", "http://localhost:9/", "mirror", "--engine", "dask://localhost:8786"),
-        ("pull", "http://localhost:9/", "s3://bucket/mirror", "--state", "state"),
+        ("pull", "http://localhost:9/", "mirror", "-o", "engine=dask://localhost:8786"),
+        ("pull", "http://localhost:9/", "s3://bucket/mirror", "-o", "state=state"),
         ("publish", "s3://bucket/prefix", "--url", "https://h.example", "--out", "lists"),
         ("publish", "oai:https://h.example/oai", "--out", "lists"),
     ],

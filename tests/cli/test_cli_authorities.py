@@ -1,4 +1,4 @@
-"""``--ca-file``, ``ca_file`` in the configuration, and both ways of the library."""
+"""``ca_file``, ``ca_file`` in the configuration, and both ways of the library."""
 
 import ssl
 from base64 import b64encode
@@ -45,10 +45,10 @@ def test_a_source_of_an_own_authority_is_pulled_with_its_file(
 ) -> None:
     uri = f"{secure.origin}/list.xml"
 
-    assert run(["pull", uri, "here", "--ca-file", "other.pem"]) == 6
-    assert "--ca-file" in said.readouterr().err
+    assert run(["pull", uri, "here", "-o", "ca_file=other.pem"]) == 6
+    assert "-o ca_file" in said.readouterr().err
     assert not Path("here").exists()
-    assert run(["pull", uri, "here", "--ca-file", "ca.pem"]) == 0
+    assert run(["pull", uri, "here", "-o", "ca_file=ca.pem"]) == 0
     assert files_of(Path("here")) == {"a.txt": b"a"}
 
 

@@ -25,7 +25,7 @@ def test_a_pull_that_ran_out_of_bytes_says_what_remains_and_the_next_goes_on(
 ) -> None:
     source.offer(LARGE)
 
-    assert run(["pull", source.url, "museum", "--max-bytes", "200k"]) == 10
+    assert run(["pull", source.url, "museum", "-o", "max_bytes=200k"]) == 10
 
     *_, done, what, following = said.readouterr().out.splitlines()
     found = re.fullmatch(
@@ -41,7 +41,7 @@ def test_a_pull_that_ran_out_of_bytes_says_what_remains_and_the_next_goes_on(
     assert what == "          the limit of bytes was reached; all files are complete"
     assert following == "  next   run it again to continue: resourcesync pull museum"
     assert run(["status", "museum", "--check"]) == 1
-    codes = [run(["pull", "museum", "--max-bytes", "200k"]) for _ in range(12)]
+    codes = [run(["pull", "museum", "-o", "max_bytes=200k"]) for _ in range(12)]
     assert codes[0] == 10
     assert codes[-1] == 0
     assert len(files_of(Path("museum"))) == 12
@@ -86,36 +86,3 @@ def test_deletions_that_an_inventory_left_are_not_called_held_back(
     assert "held back" not in text
     assert run(["pull", "museum"]) == 0
     assert not Path("museum/objects/0003.txt").exists()
-
-
-# --- figures ---
-
-
-def test_the_figures_of_a_pull_are_written_for_prometheus(source: TinySource, said: Said) -> None:
-    Path("out").mkdir()
-    file = Path("out/museum.prom")
-
-    assert run(["pull", source.url, "museum", "--metrics-file", str(file)]) == 0
-
-    found = figures(file)
-    assert found['resourcesync_pull_in_sync{mirror="museum"}'] == 1
-    assert found['resourcesync_pull_exit{mirror="museum"}'] == 0
-    assert found['resourcesync_pull_resources{mirror="museum"}'] == 12
-    assert found['resourcesync_pull_listed_applied{mirror="museum"}'] == 12
-    assert found['resourcesync_pull_listed_pending{mirror="museum"}'] == 0
-    assert found['resourcesync_pull_as_of_timestamp_seconds{mirror="museum"}'] == 1767225600
-    assert found['resourcesync_pull_received_bytes{mirror="museum"}'] > 110
-    assert found['resourcesync_pull_end_timestamp_seconds{mirror="museum"}'] > 1.7e9
-    assert [path.name for path in file.parent.iterdir()] == ["museum.prom"]
-    for line in file.read_text().splitlines():
-        if line.startswith("# HELP "):
-            assert f"# TYPE {line.split()[2]} gauge" in file.read_text()
-
-
-def test_figures_that_cannot_be_written_are_an_error_and_the_mirror_is_kept(
-    source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "museum", "--metrics-file", "nowhere/m.prom"]) == 8
-
-    assert "cannot write nowhere/m.prom" in said.readouterr().err
-    assert files_of(Path("museum")) == MIRRORED

@@ -102,9 +102,9 @@ def test_a_flag_wins_over_the_environment_over_the_mirror_over_the_defaults(
     assert agent() == "b@mirror.example"
     monkeypatch.setenv("RESOURCESYNC_MIRROR__MUSEUM__CONTACT", "c@key.example")
     assert agent() == "c@key.example"
-    monkeypatch.setenv("RESOURCESYNC_PULL_CONTACT", "d@variable.example")
+    monkeypatch.setenv("RESOURCESYNC_PULL_OPTION", "contact=d@variable.example")
     assert agent() == "d@variable.example"
-    flags = ["--contact", "e@flag.example"]
+    flags = ["-o", "contact=e@flag.example"]
     assert agent() == "e@flag.example"
 
 

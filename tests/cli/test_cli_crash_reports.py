@@ -101,13 +101,13 @@ def test_what_leads_to_the_fault_stays(state: Path) -> None:
 
 
 def test_values_of_options_that_carry_secrets_are_left_out() -> None:
-    arguments = ["publish", "x:y", "--header", "Authorization: hush", "--header=Cookie: hush"]
+    arguments = ["publish", "x:y", "-o", "header=Authorization: hush", "-o", "header=Cookie: hush"]
     arguments += ["--with", "password=hush", "--with=token=hush", "--out", "there"]
 
     report = report_of(ValueError("x"), arguments)
 
     assert "hush" not in report
-    assert "publish x:y --header (hidden) --header=(hidden) --with (hidden)" in report
+    assert "publish x:y -o header=(hidden) -o header=(hidden) --with (hidden)" in report
     assert "--out there" in report
 
 

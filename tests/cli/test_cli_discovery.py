@@ -87,7 +87,7 @@ def test_a_robots_file_that_is_late_is_not_taken_for_none(hidden: TinySource) ->
     hidden.put("/sitemap.xml", b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>')
     hidden.answers["/robots.txt"] = Answer(status=503)
 
-    assert run(["pull", hidden.url, "museum", "--retries", "0"]) == 4
+    assert run(["pull", hidden.url, "museum", "-o", "retries=0"]) == 4
     assert not Path("museum").exists()
 
 

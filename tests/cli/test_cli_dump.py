@@ -90,8 +90,8 @@ def test_dumping_again_packs_only_what_changed(tree: Path, said: Said) -> None:
             "resources",
             "--url",
             "https://museum.example",
-            "--max-package",
-            "40",
+            "-o",
+            "max_package=40",
         ]
     )
     before = {path: path.read_bytes() for path in archives()}
@@ -115,7 +115,7 @@ def test_a_dump_that_is_superseded_is_archived_for_as_long_as_lists_are(
 ) -> None:
     run(["publish", "public", "--dumps", "resources", "--url", "https://museum.example"])
     (before,) = archives()
-    run(["publish", "public", "--archive", "30d"])
+    run(["publish", "public", "-o", "archive=30d"])
     (tree / "objects/0000.txt").write_text("altered\n")
 
     assert run(["publish", "public", "--dumps", "resources"]) == 0
@@ -146,7 +146,7 @@ def test_a_mirror_is_made_from_the_dump_and_the_judge_finds_nothing(
         (tree / "objects/0001.txt").write_text("altered\n")
         assert run(["publish", "public", "--dumps", "all", "-q"]) == 0
         said.readouterr()
-        assert run(["pull", url, "mirror", "--dumps", "always", "--json"]) == 0
+        assert run(["pull", url, "mirror", "-o", "dumps=always", "--json"]) == 0
         end = rows(said)[-1]
         assert run(["validate", url, "--live", "--sample", "100%", "--fail-on", "warning"]) == 0
 

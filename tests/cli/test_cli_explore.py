@@ -150,6 +150,6 @@ def test_nothing_to_show_is_an_error(
 
 def test_a_source_that_does_not_answer_is_unreachable(said: Said) -> None:
     with dead_address() as address:
-        assert run(["explore", address, "--retries", "0"]) == 4
+        assert run(["explore", address, "-o", "retries=0"]) == 4
 
     assert said.readouterr().err.startswith("error[connect]: ")

@@ -16,7 +16,7 @@ def test_a_catalogue_a_trash_and_a_quarantine_outlive_a_first_pull_that_fails(
         (own / name).write_text(name)
 
     for extra in ((), ("-n",)):
-        ran = command("pull", NOBODY, str(own.parent), "--retries", "0", *extra, home=tmp_path)
+        ran = command("pull", NOBODY, str(own.parent), "-o", "retries=0", *extra, home=tmp_path)
         assert ran.returncode == 4
 
     for name in ("catalogue.db", "trash/deleted", "quarantine/edited"):
@@ -25,7 +25,7 @@ def test_a_catalogue_a_trash_and_a_quarantine_outlive_a_first_pull_that_fails(
 
 
 def test_a_first_pull_that_fails_leaves_no_folder_behind(tmp_path: Path) -> None:
-    ran = command("pull", NOBODY, str(tmp_path / "new"), "--retries", "0", home=tmp_path)
+    ran = command("pull", NOBODY, str(tmp_path / "new"), "-o", "retries=0", home=tmp_path)
 
     assert ran.returncode == 4
     assert not (tmp_path / "new").exists()

@@ -15,7 +15,7 @@ LARGE = {f"/{number:02}.bin": bytes([number]) * 50_000 for number in range(12)}
 def begun(source: TinySource, said: Said) -> str:
     """Stop the first pull of a mirror when a few of its resources are here."""
     source.offer(LARGE)
-    assert run(["pull", source.url, "museum", "--max-bytes", "200k"]) == 10
+    assert run(["pull", source.url, "museum", "-o", "max_bytes=200k"]) == 10
     said.readouterr()
     return "museum"
 

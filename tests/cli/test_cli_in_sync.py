@@ -18,7 +18,7 @@ MIRROR = Path("copies/museum")
 LATEST = "2026-01-03T00:00:00Z"
 MANY = {f"/{number:03}.txt": b"%d" % number for number in range(40)}
 LARGE = {f"/{number:02}.bin": bytes([number]) * 50_000 for number in range(12)}
-PULL = ["pull", "museum", "--retries", "0"]
+PULL = ["pull", "museum", "-o", "retries=0"]
 
 
 def in_sync(source: TinySource) -> None:
@@ -34,7 +34,7 @@ def a_resource_waits(source: TinySource) -> None:
 
 def bytes_contradict_the_list(source: TinySource) -> None:
     source.put("/objects/0003.txt", b"other")
-    assert run([*PULL, "--verify", "lenient"]) == 3
+    assert run([*PULL, "-o", "verify=lenient"]) == 3
 
 
 def an_entry_cannot_be_used(source: TinySource) -> None:
@@ -55,7 +55,7 @@ def deletions_are_held(source: TinySource) -> None:
 
 def the_first_pull_was_stopped(source: TinySource) -> None:
     source.offer(LARGE)
-    assert run([*PULL, "--max-bytes", "200k"]) == 10
+    assert run([*PULL, "-o", "max_bytes=200k"]) == 10
 
 
 def only_listed(source: TinySource) -> None:
@@ -136,8 +136,8 @@ NOT_MENDING = [
     "audit museum --method lists",
 ]
 MENDING = [
-    "pull museum --retries 0",
-    "pull --all --retries 0",
+    "pull museum -o retries=0",
+    "pull --all -o retries=0",
     "repair museum",
     "repair museum --from-audit last",
 ]
@@ -146,8 +146,8 @@ TRUSTING = {"status museum --check", "audit museum --offline --method lists"}
 LOOKING_AT_LESS = TRUSTING | {
     "audit museum --offline --sample 30%",
     "audit museum --method lists",
-    "pull museum --retries 0",
-    "pull --all --retries 0",
+    "pull museum -o retries=0",
+    "pull --all -o retries=0",
 }
 
 

@@ -123,7 +123,7 @@ def test_a_page_that_leads_to_a_site_without_an_address_is_skipped_where_that_is
     site: str, source: TinySource, said: Said
 ) -> None:
     source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
-    listed = ["pull", source.url, "museum", "--retries", "0"]
+    listed = ["pull", source.url, "museum", "-o", "retries=0"]
 
     assert run(listed) == 3
     assert run([*listed, "--accept-missing"]) == 0
@@ -131,7 +131,7 @@ def test_a_page_that_leads_to_a_site_without_an_address_is_skipped_where_that_is
     said.readouterr()
     offer_sitemap(source, FILES)
     source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
-    assert run(["pull", f"{source.url}/sitemap.xml", "pages", "--retries", "0"]) == 0
+    assert run(["pull", f"{source.url}/sitemap.xml", "pages", "-o", "retries=0"]) == 0
     out = said.readouterr().out
     assert f"~ {GONE}   skipped: redirected to another site, {site}: " in out
     assert "1 skipped" in out

@@ -28,7 +28,7 @@ def test_a_log_has_a_line_for_the_beginning_and_the_end_and_stdout_stays_as_it_w
     assert run(["pull", source.url, "museum", "--json", "--log-file", "pull.log"]) == 0
     assert rows(said)[-1]["exit"] == 0
     source.answers.clear()
-    assert run(["pull", "museum", "--retries", "0", "--log-file", "pull.log"]) == 5
+    assert run(["pull", "museum", "-o", "retries=0", "--log-file", "pull.log"]) == 5
 
     lines = Path("pull.log").read_text().splitlines()
     assert all(LINE.fullmatch(line) for line in lines)
@@ -48,11 +48,11 @@ def test_a_log_has_a_line_for_the_beginning_and_the_end_and_stdout_stays_as_it_w
 def test_the_configuration_says_where_and_how_and_the_command_line_stands_above_it(
     source: TinySource,
 ) -> None:
-    put(museum(source) + '[log]\nfile = "logs/all.ndjson"\nformat = "json"\n')
+    put(museum(source) + '[log]\nfile = "logs/all.ndjson"\n')
     Path("logs").mkdir()
 
     assert run(["pull", "museum"]) == 0
-    assert run(["status", "museum", "--log-file", "other.log", "--log-format", "text"]) == 0
+    assert run(["status", "museum", "--log-file", "other.log"]) == 0
 
     found = [json.loads(line) for line in Path("logs/all.ndjson").read_text().splitlines()]
     assert all({"time", "level", "logger", "message"} <= set(row) for row in found)
@@ -63,7 +63,7 @@ def test_the_configuration_says_where_and_how_and_the_command_line_stands_above_
 
 @pytest.mark.parametrize(
     ("table", "told"),
-    [('file = ""', "must be a file"), ('format = "xml"', "format"), ('fil = "x"', "`file`")],
+    [('file = ""', "must be a file"), ('level = "all"', "level"), ('fil = "x"', "`file`")],
 )
 def test_a_mistake_in_the_table_is_told(
     table: str, told: str, source: TinySource, said: Said
@@ -95,7 +95,7 @@ def test_the_log_of_a_service_has_what_it_reports(source: TinySource, said: Said
         put(
             museum(source)
             + f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\n'
-            + f'[defaults]\nevery = "1h"\n[log]\nfile = "{log}"\nformat = "json"\n'
+            + f'[defaults]\nevery = "1h"\n[log]\nfile = "{log}"\n'
         )
         with meanwhile(lambda: len(logged("watch.pull")) == 2):
             assert run(["watch", "-q"]) == 0

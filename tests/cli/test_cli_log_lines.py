@@ -16,7 +16,7 @@ from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource, dead_address
 
 LOG = "all.ndjson"
-JSON = ["--log-file", LOG, "--log-format", "json"]
+JSON = ["--log-file", LOG]
 OF_A_LOG = {"time", "level", "logger", "message"}
 
 
@@ -42,7 +42,7 @@ def test_a_run_is_one_line_with_its_mirror_its_counts_and_its_duration(
 
 def test_a_failure_is_a_line_with_its_code_and_its_address(said: Said) -> None:
     with dead_address() as dead:
-        assert run(["pull", dead, "museum", "--retries", "0", "--json", *JSON]) == 4
+        assert run(["pull", dead, "museum", "-o", "retries=0", "--json", *JSON]) == 4
 
     [error] = logged("error")
     assert (error["code"], error["exit"], error["level"]) == ("connect", 4, "error")
@@ -61,7 +61,7 @@ def test_a_log_whose_folder_goes_and_comes_back_loses_lines_and_nothing_else(
 ) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    with open_log(folder / "x.log", "text") as note:
+    with open_log(folder / "x.log") as note:
         note("first")
         shutil.rmtree(folder)
         note("lost")
@@ -97,7 +97,7 @@ def test_a_log_that_becomes_unwritable_does_not_stop_watch(source: TinySource) -
 
 
 def test_a_text_of_a_source_controls_no_terminal_that_shows_the_log(tmp_path: Path) -> None:
-    with open_log(tmp_path / "log", "text") as note:
+    with open_log(tmp_path / "log") as note:
         note("error: \x1b]0;title\x07 \u202etxt\nall is well")
 
     line = r"error: \x1b]0;title\x07 \u202etxt all is well" "\n"
@@ -105,9 +105,9 @@ def test_a_text_of_a_source_controls_no_terminal_that_shows_the_log(tmp_path: Pa
 
 
 def test_a_log_in_json_controls_no_terminal_either(tmp_path: Path) -> None:
-    with open_log(tmp_path / "log", "json") as note:
+    with open_log(tmp_path / "log.json") as note:
         note("error: \x9b2J \u202etxt \u2028", {"uri": "http://h/\x7f"})
 
-    (line,) = (tmp_path / "log").read_text().split("\n")[:-1]
+    (line,) = (tmp_path / "log.json").read_text().split("\n")[:-1]
     assert line.isprintable()
     assert json.loads(line)["message"] == "error: \x9b2J \u202etxt \u2028"

@@ -105,8 +105,6 @@ def test_the_reference_names_each_metric_of_the_service_and_no_other(
 ) -> None:
     page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text("utf-8")
     offered = set(re.findall(r"^# TYPE (\S+)", watched_metrics(secure, here), re.MULTILINE))
-    assert run(["pull", "museum", "--metrics-file", "m.prom"]) == 0
-    offered |= set(re.findall(r"^# TYPE (\S+)", Path("m.prom").read_text(), re.MULTILINE))
 
     named = set(re.findall(r"`(resourcesync_[a-z_]+)", page))
     of_reports = {name for name in offered if name.startswith(REPORTS)}
@@ -125,11 +123,11 @@ def test_the_end_of_the_certificate_is_that_of_the_last_connection(
     secure: HostileServer, here: Path
 ) -> None:
     uri = f"{secure.origin}/list.xml"
-    assert run(["pull", uri, "museum", "--ca-file", "ca.pem"]) == 0
+    assert run(["pull", uri, "museum", "-o", "ca_file=ca.pem"]) == 0
     assert certificate_of("museum") == UNTIL
 
     trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
-    assert run(["pull", "museum", "--ca-file", "other.pem", "--retries", "0"]) == 6
+    assert run(["pull", "museum", "-o", "ca_file=other.pem", "-o", "retries=0"]) == 6
     assert certificate_of("museum") == UNTIL, "a run that could not connect knows no other"
 
 

@@ -21,7 +21,7 @@ def hub() -> Iterator[Listener]:
 
 def published(*hubs: str, notify: bool = False) -> None:
     options = [name for hub in hubs for name in ("--hub", hub)]
-    more = ["--notify"] if notify else []
+    more = ["-o", "notify=true"] if notify else []
     assert run(["publish", "public", "--url", BASE, "-q", *options, *more]) == 0
 
 
@@ -140,7 +140,7 @@ def test_a_change_that_is_not_published_is_not_notified(
 def test_a_catalogue_notifies_as_a_folder_does(here: Path, hub: Listener) -> None:
     Path("all.ndjson").write_text(f'{{"uri": "{BASE}a", "length": 1}}\n')
     assert run(["catalogue", "import", "c.db", "all.ndjson", "-q"]) == 0
-    options = ["--url", BASE, "--out", "out", "--hub", hub.origin, "--notify", "-q"]
+    options = ["--url", BASE, "--out", "out", "--hub", hub.origin, "-o", "notify=true", "-q"]
     assert run(["publish", "catalogue:c.db", *options]) == 0
     Path("post.ndjson").write_text(f'{{"change": "created", "uri": "{BASE}b", "length": 1}}\n')
     assert run(["catalogue", "post", "c.db", "post.ndjson", "-q"]) == 0

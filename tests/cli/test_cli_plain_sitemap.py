@@ -19,7 +19,10 @@ def locations(path: Path) -> list[str]:
 
 def test_the_sitemap_and_its_parts_are_at_the_top_and_no_resources(tree: Path, said: Said) -> None:
     (tree / "sitemap.xml").write_text("<!-- the operator's own -->")
-    assert run(["publish", "public", *URL, "--sitemap", "--robots", "--max-entries", "5"]) == 0
+    assert (
+        run(["publish", "public", *URL, "--sitemap", "-o", "robots=true", "-o", "max_entries=5"])
+        == 0
+    )
 
     assert f"Sitemap: https://museum.example/{NAME}\n" in said.readouterr().out
     parts = sorted(path.name for path in tree.glob("resourcesync-sitemap-*.xml"))

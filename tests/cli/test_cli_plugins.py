@@ -98,7 +98,7 @@ class Changing:
 
 def test_a_plug_in_gives_the_places_of_a_mirror(plugged: Plugged, listed: ScriptedSource) -> None:
     listed.put("/a/b.txt", b"one")
-    assert plugged("pull", listed.uri, "mirror", "--map", "flat").code == 0
+    assert plugged("pull", listed.uri, "mirror", "-o", "map=flat").code == 0
     assert Path("mirror/a+b.txt").read_bytes() == b"one"
     assert plugged("audit", "mirror").code == 0
     explained = plugged("why", "mirror", "a+b.txt", "--json").end
@@ -111,7 +111,7 @@ def test_a_mirror_whose_plug_in_is_gone_says_which_and_changes_nothing(
     listed.put("/a/b.txt", b"one")
     with pytest.MonkeyPatch.context() as installed:
         installed.syspath_prepend(str(site))
-        assert run(["pull", listed.uri, "mirror", "--map", "flat"]) == 0
+        assert run(["pull", listed.uri, "mirror", "-o", "map=flat"]) == 0
     del sys.modules["acme_sync"]
     assert run(["pull", "mirror"]) == 2
     error = said.readouterr().err
@@ -156,7 +156,7 @@ def test_a_rule_of_the_configuration_gives_the_places_and_why_names_what_clashes
     assert run(["pull", "museum"]) == 2
     told = said.readouterr().err
     assert "error[other-mapper]" in told
-    assert "--map 'objects/{item}/{name} => {item}-{name}'" in told
+    assert "-o map='objects/{item}/{name} => {item}-{name}'" in told
     put(museum(source, 'map = "{a} => {b}"').replace("copies/", "other/"))
     assert run(["pull", "museum"]) == 2
     assert "'{a} => {b}' is not a valid rule: " in said.readouterr().err

@@ -101,13 +101,11 @@ def test_a_bar_gives_the_terminal_back() -> None:
     assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 2
 
 
-@pytest.mark.parametrize(
-    ("color", "colored"), [("always", True), ("never", False), ("auto", False)]
-)
+@pytest.mark.parametrize(("color", "colored"), [(True, True), (False, False), (None, False)])
 def test_colour_may_be_forced(
-    color: str, colored: bool, capsys: pytest.CaptureFixture[str]
+    color: bool | None, colored: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    screen = open_screen(job(color=color), Environment())
+    screen = open_screen(job(), Environment(color=color))
 
     screen.problem(problem_of(StorageError("no room")))
 

@@ -1,4 +1,4 @@
-"""``--proxy``, ``--proxy-auth`` and ``--ca-file``: on every command that asks, in the file, and
+"""``proxy``, ``proxy_auth`` and ``ca_file``: on every command that asks, in the file, and
 in the library; no secret is ever shown."""
 
 from base64 import b64encode
@@ -58,7 +58,7 @@ def test_every_command_that_asks_asks_by_the_proxy(
 ) -> None:
     words = [word.format(url=source.url) for word in command]
 
-    assert run([*words, "--proxy", proxy.url]) in {0, 1}
+    assert run([*words, "-o", f"proxy={proxy.url}"]) in {0, 1}
 
     assert mirror == "museum"
     assert source.asked
@@ -82,10 +82,10 @@ def test_every_command_that_asks_asks_by_the_proxy(
 def test_what_is_no_address_of_a_proxy_is_refused_and_not_repeated(
     written: str, source: TinySource, said: Said
 ) -> None:
-    assert run(["pull", source.url, "here", "--proxy", written]) == 2
+    assert run(["pull", source.url, "here", "-o", f"proxy={written}"]) == 2
 
     captured = said.readouterr()
-    assert "--proxy" in captured.err
+    assert "proxy" in captured.err
     assert "s3cret" not in captured.err + captured.out
     assert not source.asked
 
@@ -116,8 +116,8 @@ def test_the_command_line_leads_past_the_proxy_of_the_file(
 ) -> None:
     put(museum(source, f'proxy = "http://127.0.0.1:{unused_port()}"'))
 
-    assert run(["pull", "museum", "--proxy", "direct"]) == 0
-    assert run(["repair", "museum", "--proxy", proxy.url]) == 0
+    assert run(["pull", "museum", "-o", "proxy=direct"]) == 0
+    assert run(["repair", "museum", "-o", f"proxy={proxy.url}"]) == 0
 
     assert proxy.asked
 
@@ -162,12 +162,12 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
         run([command[0], "museum", *command[1:]])
     put(AUTH + museum(source, first))
     for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
-        run([command[0], "museum", *command[1:], "--proxy", proxy.url])
+        run([command[0], "museum", *command[1:], "-o", f"proxy={proxy.url}"])
     monkeypatch.setenv("RESOURCESYNC_MIRROR__MUSEUM__PROXY", proxy.url)
     run(["pull", "museum"])
     monkeypatch.delenv("RESOURCESYNC_MIRROR__MUSEUM__PROXY")
     put(f"{AUTH}[defaults]\n{first}\n")
-    run(["pull", source.url, "other", "--proxy", proxy.url])
+    run(["pull", source.url, "other", "-o", f"proxy={proxy.url}"])
 
     assert len(proxy.asked) > 8
     assert by(proxy) == {""}
@@ -179,7 +179,7 @@ def test_a_secret_for_no_proxy_is_a_mistake(
     monkeypatch.setenv("DOOR", "s3cret")
     put(AUTH)
 
-    assert run(["pull", source.url, "here", "--proxy-auth", "door"]) == 2
+    assert run(["pull", source.url, "here", "-o", "proxy_auth=door"]) == 2
 
     assert "no proxy" in said.readouterr().err
     assert not source.asked
@@ -212,12 +212,12 @@ def test_a_password_in_the_environment_is_not_shown_either(
     source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
     put(museum(source))
-    monkeypatch.setenv("RESOURCESYNC_PULL_PROXY", "http://me:s3cret@127.0.0.1:3128")
+    monkeypatch.setenv("RESOURCESYNC_PULL_OPTION", "proxy=http://me:s3cret@127.0.0.1:3128")
 
-    for command in (["config", "show"], ["config", "show", "--json"], ["pull", "museum"]):
-        assert run(command) == 2
-        captured = said.readouterr()
-        assert "s3cret" not in captured.err + captured.out
+    assert run(["pull", "museum"]) == 2
+
+    captured = said.readouterr()
+    assert "s3cret" not in captured.err + captured.out
 
 
 @pytest.mark.parametrize("user", ["me:s3cret", "me\\u0000", "me\\n", ""])
@@ -227,7 +227,7 @@ def test_a_user_that_no_proxy_can_be_told_is_refused(
     monkeypatch.setenv("DOOR", "s3cret")
     put(AUTH.replace('"me"', f'"{user}"'))
 
-    words = ["pull", source.url, "here", "--proxy", proxy.url, "--proxy-auth", "door"]
+    words = ["pull", source.url, "here", "-o", f"proxy={proxy.url}", "-o", "proxy_auth=door"]
     assert run(words) == 2
 
     captured = said.readouterr()
@@ -242,16 +242,24 @@ def test_a_user_that_no_proxy_can_be_told_is_refused(
 @pytest.mark.parametrize(
     ("refusal", "code", "told"),
     [
-        ("407 Proxy Authentication Required", 6, "--proxy-auth NAME"),
-        ("403 Forbidden", 6, "--proxy URL"),
-        ("502 Bad Gateway", 4, "--proxy URL"),
+        ("407 Proxy Authentication Required", 6, "-o proxy_auth=NAME"),
+        ("403 Forbidden", 6, "-o proxy=URL"),
+        ("502 Bad Gateway", 4, "-o proxy=URL"),
     ],
 )
 def test_a_proxy_that_refuses_a_tunnel_ends_a_pull_with_its_name(
     refusal: str, code: int, told: str, said: Said
 ) -> None:
     with Proxy(refusal=refusal) as proxy:
-        words = ["pull", "https://museum.example/", "here", "--proxy", proxy.url, "--retries", "0"]
+        words = [
+            "pull",
+            "https://museum.example/",
+            "here",
+            "-o",
+            f"proxy={proxy.url}",
+            "-o",
+            "retries=0",
+        ]
         assert run(words) == code
 
     captured = said.readouterr().err
@@ -263,11 +271,11 @@ def test_a_proxy_that_refuses_a_tunnel_ends_a_pull_with_its_name(
 def test_a_dead_proxy_ends_a_pull_with_its_name(source: TinySource, said: Said) -> None:
     dead = f"http://127.0.0.1:{unused_port()}"
 
-    assert run(["pull", source.url, "here", "--proxy", dead, "--retries", "0"]) == 4
+    assert run(["pull", source.url, "here", "-o", f"proxy={dead}", "-o", "retries=0"]) == 4
 
     captured = said.readouterr().err
     assert f"proxy {dead} does not answer" in captured
-    assert "--proxy URL" in captured
+    assert "-o proxy=URL" in captured
     assert not source.asked
 
 
@@ -313,7 +321,7 @@ def test_a_variable_that_is_no_proxy_is_a_mistake_and_its_value_is_not_repeated(
 
     captured = said.readouterr()
     assert "http_proxy" in captured.err
-    assert "--proxy direct" in captured.err
+    assert "-o proxy=direct" in captured.err
     assert "s3cret" not in captured.err + captured.out
     assert not source.asked
 
@@ -326,7 +334,7 @@ def test_doctor_names_the_proxy_that_counts_without_its_secret(
     run(["doctor", source.url])
     named = said.readouterr().out
     assert not source.asked
-    run(["doctor", source.url, "--proxy", "direct"])
+    run(["doctor", source.url, "-o", "proxy=direct"])
     direct = said.readouterr().out
 
     assert f"reached through the proxy {proxy.url}" in named

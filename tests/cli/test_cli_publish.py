@@ -90,7 +90,7 @@ def test_a_refused_run_keeps_the_settings_of_an_empty_folder_that_was_published(
     folder.mkdir()
     assert run(["publish", str(folder), "--url", URL, "--allow-empty"]) == 0
 
-    assert run(["publish", str(folder), "--archive", "1d", "--dialect", "0.5"]) == 2
+    assert run(["publish", str(folder), "-o", "archive=1d", "-o", "dialect=0.5"]) == 2
 
     assert run(["publish", str(folder), "--allow-empty"]) == 0
 
@@ -144,7 +144,7 @@ def test_a_dry_publication_of_a_new_tree_writes_nothing_at_all(tree: Path, said:
 def test_options_of_publish_are_remembered_with_the_tree(tree: Path, said: Said) -> None:
     secret = tree / "secret.key"
     secret.write_text("s3cret")
-    options = "--exclude *.key --hash sha-256 --hash md5 --max-entries 5 --max-bytes 1M"
+    options = "--exclude *.key -o hash=sha-256 -o hash=md5 -o max_entries=5 -o max_bytes=1M"
     run(["publish", "public", "--url", "https://museum.example", *options.split()])
     (tree / "objects/0099.txt").write_text("99")
 
@@ -338,9 +338,9 @@ def test_a_file_of_somebody_else_is_not_overwritten_by_another_out_either(
     assert theirs.read_text() == "<mine/>"
 
 
-@pytest.mark.parametrize("options", [["sha-512"], ["sha-256", "--hash", "md5"]])
+@pytest.mark.parametrize("digests", [["sha-512"], ["sha-256", "md5"]])
 def test_other_digests_renew_the_list_and_are_no_change(
-    tree: Path, options: list[str], said: Said
+    tree: Path, digests: list[str], said: Said
 ) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     for path in tree.rglob("*.txt"):
@@ -349,12 +349,13 @@ def test_other_digests_renew_the_list_and_are_no_change(
     run(["publish", "public"])
     said.readouterr()
 
-    assert run(["publish", "public", "--json", "--hash", *options]) == 0
+    options = [word for name in digests for word in ("-o", f"hash={name}")]
+    assert run(["publish", "public", "--json", *options]) == 0
 
     end = rows(said)[-1]
     assert (end["hashed"], end["created"], end["updated"], end["deleted"]) == (12, 0, 0, 0)
     text = (tree / "resourcesync/resourcelist.xml").read_text()
-    for algorithm in (options[0], options[-1]):
+    for algorithm in digests:
         assert text.count(f"{algorithm}:") == 12
     assert run(["publish", "public", "--json"]) == 0
     assert rows(said)[-1]["written"] == []

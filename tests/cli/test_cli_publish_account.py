@@ -75,7 +75,7 @@ def test_a_system_that_is_down_is_an_error_and_all_stays(
     [
         (["told:one", "--url", "https://h/"], "needs --out"),
         (["told:one", "--out", "out"], "address of the resources"),
-        (["told:one", *URL, "--hash", "md5"], "--hash is only for folders"),
+        (["told:one", *URL, "-o", "hash=md5"], "`hash` is only for folders"),
         (["told:one", *URL, "--dry-run"], "no dry run"),
         (["told:one", *URL, "--with", "key"], "KEY=VALUE"),
         (["told:one", *URL, "--with", "key=env:NOT_THERE"], "key=env:NOT_THERE: it is not set"),
@@ -130,7 +130,7 @@ def test_watching_publishes_what_changes_and_ends_by_the_signal(
         return any(name.startswith("changes after 2,") for name in system.asked)  # it was told of
 
     stopping = stop(is_done)
-    assert run(["publish", "told:one", *URL, "--watch", "--every", "1s"]) == 0
+    assert run(["publish", "told:one", *URL, "--watch", "-o", "every=1s"]) == 0
     stopping.join()
 
     output = said.readouterr().out
@@ -158,7 +158,7 @@ def test_what_fails_while_it_watches_is_told_and_tried_again(
         return "https://h/b" in listed("changelist")
 
     stopping = stop(is_done)
-    assert run(["publish", "told:one", *URL, "--watch", "--every", "1s", "--json"]) == 0
+    assert run(["publish", "told:one", *URL, "--watch", "-o", "every=1s", "--json"]) == 0
     stopping.join()
 
     found = rows(said)

@@ -67,7 +67,7 @@ def test_the_file_counts_in_each_run_and_the_command_line_stands_above_it(
     file = sources / "resourcesync.toml"
     file.write_text(TEXT.replace("sitemap = true", "sitemap = false").replace("1d", "2d"))
 
-    assert run(["publish", "museum", "--max-entries", "50", "--rebase"]) == 0
+    assert run(["publish", "museum", "-o", "max_entries=50", "--rebase"]) == 0
     assert "<urlset" in (sources / "public/resourcesync/resourcelist.xml").read_text()
 
 

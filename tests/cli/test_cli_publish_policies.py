@@ -16,9 +16,9 @@ URL = ("--url", "https://museum.example")
     [
         ["--update", "--rebase"],
         ["--initialise", "--update"],
-        ["--dialect", "0.9"],
-        ["--dialect", "2.0"],
-        ["--rotate", "soon"],
+        ["-o", "dialect=0.9"],
+        ["-o", "dialect=2.0"],
+        ["-o", "rotate=soon"],
         ["--watch", "-n"],
     ],
 )
@@ -59,7 +59,7 @@ def test_an_empty_folder_is_not_published_by_mistake(tree: Path, said: Said) -> 
 def test_robots_txt_is_written_where_there_is_none_and_is_no_resource(
     tree: Path, said: Said
 ) -> None:
-    assert run(["publish", "public", *URL, "--robots", "--json"]) == 0
+    assert run(["publish", "public", *URL, "-o", "robots=true", "--json"]) == 0
 
     robots = tree / "robots.txt"
     assert robots.read_text().splitlines()[-1] == (
@@ -77,7 +77,7 @@ def test_robots_txt_is_written_where_there_is_none_and_is_no_resource(
 def test_robots_txt_of_somebody_else_is_never_touched(tree: Path, said: Said) -> None:
     (tree / "robots.txt").write_text("User-agent: *\nDisallow: /\n")
 
-    assert run(["publish", "public", *URL, "--robots"]) == 2
+    assert run(["publish", "public", *URL, "-o", "robots=true"]) == 2
 
     assert (tree / "robots.txt").read_text() == "User-agent: *\nDisallow: /\n"
     assert "robots.txt was not written by resourcesync" in said.readouterr().err

@@ -81,7 +81,7 @@ def test_a_bad_day_is_told_resource_by_resource(source: TinySource, said: Said) 
     del source.answers["/new.txt"]
     said.readouterr()
 
-    assert run(["pull", "museum", "--retries", "0"]) == 3
+    assert run(["pull", "museum", "-o", "retries=0"]) == 3
 
     lines = said.readouterr().out.splitlines()
     failures = sorted(line for line in lines if line.startswith("! "))
@@ -187,7 +187,7 @@ def _actions(said: Said) -> dict[str, str]:
 
 def test_a_first_pull_that_fails_leaves_no_folder(said: Said) -> None:
     with dead_address() as address:
-        assert run(["pull", address, "museum", "--retries", "0"]) == 4
+        assert run(["pull", address, "museum", "-o", "retries=0"]) == 4
 
     assert not Path("museum").exists()
     assert said.readouterr().err.endswith("exit 4\n")
@@ -198,7 +198,7 @@ def test_a_folder_that_was_there_stays_when_a_first_pull_fails() -> None:
     Path("museum/mine.txt").write_text("mine")
 
     with dead_address() as address:
-        assert run(["pull", address, "museum", "--retries", "0"]) == 4
+        assert run(["pull", address, "museum", "-o", "retries=0"]) == 4
 
     assert [path.name for path in Path("museum").iterdir()] == ["mine.txt"]
 

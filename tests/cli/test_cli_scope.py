@@ -38,12 +38,12 @@ def test_filters_that_select_nothing_are_a_warning(source: TinySource, said: Sai
 def test_a_filter_that_is_given_leaves_the_others_as_they_were(
     mirror: TinySource, said: Said
 ) -> None:
-    assert run(["pull", "museum", "--max-size", "5MB"]) == 0
+    assert run(["pull", "museum", "-o", "max_size=5MB"]) == 0
 
     assert here() == FEW
     scope, *_ = said.readouterr().out.splitlines()
     assert scope == (
-        "Filters   changed: --max-size 5.0MB added; unchanged: --include /objects/0001.txt"
+        "Filters   changed: -o max_size=5.0MB added; unchanged: --include /objects/0001.txt"
         " --include /objects/0002.txt --include /objects/0003.txt"
     )
     assert run(["pull", "museum", "--exclude", "/objects/0002.txt"]) == 0
@@ -53,13 +53,13 @@ def test_a_filter_that_is_given_leaves_the_others_as_they_were(
 
 
 def test_a_filter_of_no_text_is_forgotten_and_no_other_one(mirror: TinySource, said: Said) -> None:
-    run(["pull", "museum", "--max-size", "1M", "--since", "2020", "--exclude", "*.pdf"])
+    run(["pull", "museum", "-o", "max_size=1M", "--since", "2020", "--exclude", "*.pdf"])
     said.readouterr()
 
-    assert run(["pull", "museum", "--max-size", "", "--since", "", "--exclude", ""]) == 0
+    assert run(["pull", "museum", "-o", "max_size=", "--since", "", "--exclude", ""]) == 0
 
     scope, *_ = said.readouterr().out.splitlines()
-    assert "--max-size 1.0MB removed" in scope
+    assert "-o max_size=1.0MB removed" in scope
     assert "--since 2020-01-01T00:00:00.000Z removed" in scope
     assert "--exclude '*.pdf' removed" in scope
     assert here() == FEW

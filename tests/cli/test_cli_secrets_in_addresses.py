@@ -80,7 +80,7 @@ COMMANDS = [
     ["why", "https://h.example/a", "--from", "{}"],
     ["publish", ".", "--url", "{}"],
     ["publish", "{}", "--notify-only"],
-    ["pull", "https://h.example/", "m", "--proxy", "{}"],
+    ["pull", "https://h.example/", "m", "-o", "proxy={}"],
 ]
 
 

@@ -56,7 +56,7 @@ def test_serve_serves_a_tree_in_each_version_that_publish_writes(
     dialect: str, tree: Path, here: Path
 ) -> None:
     address = f"http://127.0.0.1:{free_port()}/"
-    publish = ["publish", "public", "--url", address, "--dialect", dialect]
+    publish = ["publish", "public", "--url", address, "-o", f"dialect={dialect}"]
     assert run([*publish, "--change-lists", "per-run"]) == 0
 
     with served("public", "--bind", address[7:-1], cwd=here) as (_, lines):
@@ -99,9 +99,10 @@ def test_answers_are_logged_to_a_file_that_is_begun_again_when_it_was_moved(
 ) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     arguments = ["public", "--bind", "127.0.0.1:0", "--url", "https://museum.example/"]
-    log, old = here / "access.log", here / "access.log.1"
+    name = "access.ndjson" if form == "json" else "access.log"
+    log, old = here / name, here / f"{name}.1"
 
-    with served(*arguments, "--access-log", "access.log", "--log-format", form, cwd=here) as (
+    with served(*arguments, "--access-log", name, cwd=here) as (
         process,
         lines,
     ):
@@ -174,7 +175,7 @@ def test_serve_says_when_an_address_is_taken(tree: Path, source: TinySource, sai
 def test_a_server_answers_503_until_there_is_something_to_serve(tree: Path, here: Path) -> None:
     late = LateApplication()
     with ServerThread(late) as server:
-        assert run(["pull", server.uri, "museum", "--retries", "0"]) == 4
+        assert run(["pull", server.uri, "museum", "-o", "retries=0"]) == 4
         publish_tree(tree, {"url": server.uri}, clock=SystemClock())
         late.application = find_tree(tree).application(SystemClock())
         assert run(["pull", server.uri, "museum"]) == 0

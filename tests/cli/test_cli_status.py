@@ -136,7 +136,7 @@ def test_status_says_when_a_resource_that_failed_often_is_tried_again(
 def test_status_remembers_that_the_last_pull_failed(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
     source.answers.clear()
-    assert run(["pull", "museum", "--retries", "0"]) == 5
+    assert run(["pull", "museum", "-o", "retries=0"]) == 5
     said.readouterr()
 
     assert run(["status", "museum"]) == 0

@@ -112,9 +112,9 @@ def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
     [
         ["http://127.0.0.1:9/other", "copy"],
         ["copy", "--include", "[a-z]"],
-        ["copy", "--map", "no-such-plug-in"],
+        ["copy", "-o", "map=no-such-plug-in"],
         ["copy", "--set", "no-such-set"],
-        ["copy", "--proxy", "gopher://h/"],
+        ["copy", "-o", "proxy=gopher://h/"],
     ],
     ids=["another Source", "a bad glob", "another mapper", "another set", "a bad proxy"],
 )

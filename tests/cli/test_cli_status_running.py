@@ -38,7 +38,7 @@ def test_a_good_mirror_is_good_while_it_is_pulled(source: TinySource, said: Said
 def test_a_failing_mirror_is_failing_while_it_is_pulled(source: TinySource, said: Said) -> None:
     assert run(["pull", source.url, "copies"]) == 0
     source.answers.clear()
-    assert run(["pull", source.url, "copies", "--retries", "0"]) != 0
+    assert run(["pull", source.url, "copies", "-o", "retries=0"]) != 0
 
     with running(Path("copies")):
         assert status(said, "copies", "--check")[0] != 0
@@ -47,7 +47,7 @@ def test_a_failing_mirror_is_failing_while_it_is_pulled(source: TinySource, said
 def test_a_mirror_that_was_never_in_sync_is_not_good_while_it_is_pulled(
     source: TinySource, said: Said
 ) -> None:
-    assert run(["pull", source.url, "copies", "--max-bytes", "1"]) != 0
+    assert run(["pull", source.url, "copies", "-o", "max_bytes=1"]) != 0
 
     with running(Path("copies")):
         code, shown = status(said, "copies", "--check")

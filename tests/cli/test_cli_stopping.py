@@ -312,7 +312,7 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
     files = slow_files()
     with TinySource() as source:
         source.offer(files)
-        with pulling(source, here, "--bwlimit", "100k") as slow:
+        with pulling(source, here, "-o", "bwlimit=100k") as slow:
             while not any(asked.target == "/003" for asked in source.asked):
                 time.sleep(0.01)
             slow.send_signal(number)
@@ -348,7 +348,7 @@ def test_on_a_terminal_a_bar_is_drawn_and_the_lines_come_out_whole(here: Path) -
     leader, follower = pty.openpty()
     with TinySource() as source:
         source.offer(slow_files())
-        with pulling(source, here, "--bwlimit", "400k", terminal=follower) as shown:
+        with pulling(source, here, "-o", "bwlimit=400k", terminal=follower) as shown:
             os.close(follower)
             text = b""
             with contextlib.suppress(OSError):

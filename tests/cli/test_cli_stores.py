@@ -68,7 +68,7 @@ def test_copies_go_into_the_store_and_all_else_stays_here(
 def test_what_is_new_replaces_what_was_there_and_what_is_gone_goes_to_the_trash(
     source: TinySource, shelf: ShelfStore, address: str
 ) -> None:
-    assert run(["pull", source.url, address, "--state", "state"]) == 0
+    assert run(["pull", source.url, address, "-o", "state=state"]) == 0
     kept = {f"/{path}": body for path, body in COPIES.items() if "0007" not in path}
     kept["/objects/0001.txt"] = b"newer than that\n"
     source.offer(kept, at="2026-01-02T00:00:00Z")
@@ -83,14 +83,14 @@ def test_what_is_new_replaces_what_was_there_and_what_is_gone_goes_to_the_trash(
     assert run(["pull", "state", "--delete", "absent"]) == 0
     assert run(["repair", "state", "--delete"]) == 0
     assert "objects/0007.txt" not in shelf.contents()
-    assert run(["pull", "state", "--trash", "0"]) == 0
+    assert run(["pull", "state", "-o", "trash=0"]) == 0
     assert not list(shelf.keys(".resourcesync/trash/"))
 
 
 def test_what_others_do_to_the_store_is_found_kept_and_mended(
     source: TinySource, shelf: ShelfStore, address: str, said: Said
 ) -> None:
-    assert run(["pull", source.url, address, "--state", "state"]) == 0
+    assert run(["pull", source.url, address, "-o", "state=state"]) == 0
     shelf.spoil("objects/0001.txt", b"objecT 1\n", openly=False)
     shelf.spoil("objects/0002.txt", b"somebody's own\n")
     shelf.remove("objects/0003.txt")
@@ -116,7 +116,7 @@ def test_what_others_do_to_the_store_is_found_kept_and_mended(
 def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
     source: TinySource, shelf: ShelfStore, address: str, said: Said
 ) -> None:
-    assert run(["pull", source.url, address, "--state", "state"]) == 0
+    assert run(["pull", source.url, address, "-o", "state=state"]) == 0
     with shelf.lock("another machine"):
         assert run(["pull", "state"]) == 9
         assert "another machine holds the store" in said.readouterr().err
@@ -139,7 +139,7 @@ def test_a_store_that_is_another_one_or_held_is_refused_and_nothing_is_changed(
 def test_a_store_that_cannot_be_used_is_a_mistake_that_leaves_nothing(
     source: TinySource, place: str, error: str, said: Said, here: Path
 ) -> None:
-    assert run(["pull", source.url, place, "--state", "state"]) == 2
+    assert run(["pull", source.url, place, "-o", "state=state"]) == 2
     assert error in said.readouterr().err
     assert not Path("state").exists()
 
@@ -147,9 +147,9 @@ def test_a_store_that_cannot_be_used_is_a_mistake_that_leaves_nothing(
 def test_state_is_for_stores_and_belongs_to_one(
     source: TinySource, address: str, said: Said
 ) -> None:
-    assert run(["pull", source.url, "mirror", "--state", "state"]) == 2
-    assert run(["pull", source.url, address, "--state", "state"]) == 0
-    assert run(["pull", source.url, f"{address}2", "--state", "state"]) == 2
+    assert run(["pull", source.url, "mirror", "-o", "state=state"]) == 2
+    assert run(["pull", source.url, address, "-o", "state=state"]) == 0
+    assert run(["pull", source.url, f"{address}2", "-o", "state=state"]) == 2
     assert "the folder of another mirror" in said.readouterr().err
 
 
@@ -176,7 +176,7 @@ def test_what_a_store_raises_ends_the_run_and_the_next_one_goes_on(
 
     with monkeypatch.context() as broken:
         broken.setattr(ShelfStore, "put", fails)
-        assert run(["pull", source.url, address, "--state", "state"]) == 8
+        assert run(["pull", source.url, address, "-o", "state=state"]) == 8
     assert "RuntimeError: the line is dead" in said.readouterr().err
     with shelf.lock("who comes next"):
         pass

@@ -189,7 +189,7 @@ def test_a_target_that_cannot_be_had_does_not_stop_the_others(
     with dead_address() as dead:
         target = target.format(dead.removeprefix("http://"))
 
-        assert run(["validate", target, write("a.xml", GOOD), "--retries", "0"]) == expected
+        assert run(["validate", target, write("a.xml", GOOD), "-o", "retries=0"]) == expected
 
     captured = said.readouterr()
     assert captured.err.startswith("error[")
@@ -217,7 +217,7 @@ def test_an_answer_with_an_odd_status_is_no_crash(source: TinySource, said: Said
     for target in FILES:
         source.answers[target] = Answer(status=418)
 
-    assert run(["validate", source.url, "--sample", "3", "--retries", "0"]) == 0
+    assert run(["validate", source.url, "--sample", "3", "-o", "retries=0"]) == 0
 
     assert codes(said.readouterr().out) == [code("HT01")] * 3
 

@@ -34,8 +34,8 @@ def _lists(tree: Path, head: str) -> list[str]:
 @pytest.mark.parametrize(
     ("head", "options", "version"),
     [
-        ("changelist.xml", ["--dialect", "1.0"], "1.0"),
-        ("changelist.xml", ["--max-entries", "2"], "1.1"),
+        ("changelist.xml", ["-o", "dialect=1.0"], "1.0"),
+        ("changelist.xml", ["-o", "max_entries=2"], "1.1"),
         ("changelist.xml", ["--change-lists", "per-run"], "1.1"),
         ("changelistarchive.xml", ["--change-lists", "archive"], "1.1"),
     ],

@@ -17,7 +17,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from tests.support.commands.run import run, script
 
 BASE = "https://museum.example/"
-FEW = ("--max-entries", "40")
+FEW = ("-o", "max_entries=40")
 
 
 def command(*arguments: str | Path, lines: str = "") -> str:

@@ -133,7 +133,7 @@ def test_a_process_that_may_hold_few_files_open_ends_in_good_order(
     with TinySource() as source:
         source.offer(bodies)
         done = subprocess.run(
-            [str(script("resourcesync")), "pull", source.url, "mirror", "--timeout", "5s"],
+            [str(script("resourcesync")), "pull", source.url, "mirror", "-o", "timeout=5s"],
             check=False,
             cwd=tmp_path,
             env=environment(tmp_path),

@@ -43,7 +43,7 @@ def server() -> Iterator[str]:
         yield running.uri
 
 
-KEEPING = ("--versions", "--patches")
+KEEPING = ("--versions", "-o", "patches=true")
 _TIMES = iter(range(1_700_000_000, 1_800_000_000))
 
 
@@ -117,7 +117,7 @@ def test_every_version_is_packed_with_its_patch_and_the_judge_finds_nothing(
     assert len(patches) == 2
     said.readouterr()
     assert run(["validate", server, "--live", "--fail-on", "warning"]) == 0, said.readouterr().out
-    assert pulled(said, server, "--dumps", "always")["state"] == "in sync"
+    assert pulled(said, server, "-o", "dumps=always")["state"] == "in sync"
     assert is_same()
 
 
@@ -177,9 +177,9 @@ def test_versions_that_are_turned_on_later_are_told_of_by_a_new_resource_list(sa
 @pytest.mark.parametrize(
     ("options", "fix"),
     [
-        (("--patches",), "--versions"),
-        (("--versions", "--hash", "md5"), "--hash sha-256"),
-        (("--versions", "--versions-in", "public/past"), "dot"),
+        (("-o", "patches=true"), "--versions"),
+        (("--versions", "-o", "hash=md5"), "-o hash=sha-256"),
+        (("--versions", "-o", "versions_in=public/past"), "dot"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_published(
@@ -192,10 +192,10 @@ def test_what_cannot_work_is_refused_before_anything_is_published(
 
 
 def test_a_bound_that_leaves_no_room_is_told_and_promises_nothing(said: Said) -> None:
-    options = ("--versions", "--versions-max-bytes", "10k")
+    options = ("--versions", "-o", "versions_max_bytes=10k")
     assert run(["publish", "public", "--url", "https://museum.example", *options]) == 0
 
-    assert "--versions-max-bytes is reached" in said.readouterr().err
+    assert "`versions_max_bytes` is reached" in said.readouterr().err
     kept = [path for path in Path("public/.resourcesync/versions").rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in kept) <= 10_000
     text = (PUBLIC / "resourcesync/resourcelist.xml").read_text()

@@ -16,7 +16,7 @@ from tests.support.sources.torture import TortureSource
 
 BOUND = 100.0
 """Seconds: far above what the run takes, far below what one of the ways alone could cost."""
-NETWORK = ("--timeout", "1s", "--retries", "1")
+NETWORK = ("-o", "timeout=1s", "-o", "retries=1")
 
 
 @dataclass(frozen=True, slots=True)

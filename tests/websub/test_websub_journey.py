@@ -117,7 +117,7 @@ def test_a_hub_that_is_killed_between_accepting_and_delivering_delivers_after_it
     root.mkdir()
     (root / "a.txt").write_text("a")
     base = f"http://127.0.0.1:{port}/"
-    options = ["--url", base, "--hub", f"{base}hub", "--notify", "-q"]
+    options = ["--url", base, "--hub", f"{base}hub", "-o", "notify=true", "-q"]
     assert run(["publish", str(root), *options]) == 0
     topic = f"{base}resourcesync/changenotification.xml"
     with Listener() as listener:

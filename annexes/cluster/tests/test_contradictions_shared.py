@@ -187,7 +187,7 @@ def test_real_workers_ask_the_source_where_its_lists_contradict_each_other(
     mirror = tmp_path / "mirror"
     with TinySource() as source:
         begin(source)
-        words = ["pull", source.url, str(mirror), "--engine", "processes:1", "-q"]
+        words = ["pull", source.url, str(mirror), "-o", "engine=processes:1", "-q"]
         assert run(words) == 0
         source.put(f"/{ONE}", b"first")
         contradict(source, change("deleted"))

@@ -57,7 +57,7 @@ def test_a_pull_says_in_one_line_that_a_worker_died_and_ends_in_sync(
         deadly = Deadly(source.answers, "/3.txt", "spawn_main")
         source.answers = deadly
 
-        assert run(["pull", source.url, str(mirror), "--engine", "processes:1"]) == 0
+        assert run(["pull", source.url, str(mirror), "-o", "engine=processes:1"]) == 0
 
     said = capsys.readouterr()
     assert deadly.killed

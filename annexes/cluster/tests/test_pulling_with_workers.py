@@ -119,7 +119,7 @@ def test_an_object_of_others_is_not_replaced_by_what_a_worker_staged(
 def test_an_engine_that_does_not_answer_changes_nothing(
     source: TinySource, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["pull", source.url, str(tmp_path / "mirror"), "--engine", "no-such-engine:3"]
+    words = ["pull", source.url, str(tmp_path / "mirror"), "-o", "engine=no-such-engine:3"]
 
     assert run(words) == 2
 
@@ -157,7 +157,7 @@ def test_a_folder_that_workers_do_not_reach_is_told(
 
 
 def test_a_dry_run_with_workers_leaves_nothing(source: TinySource, tmp_path: Path) -> None:
-    words = ["pull", source.url, str(tmp_path / "mirror"), "--engine", "processes:1", "-q"]
+    words = ["pull", source.url, str(tmp_path / "mirror"), "-o", "engine=processes:1", "-q"]
 
     assert run([*words, "--dry-run"]) == 0
 

@@ -101,7 +101,7 @@ class Publication:
         values = ("resource_set=pdf", f"res_root_dir={ROOT}", f"url_prefix={base}data")
         given = [name for value in values for name in ("--with", value)]
         command = ["publish", self.address, "--url", base, "--out", str(self.out), *given]
-        assert run([*command, "--max-entries", "20", "--quiet", *options]) == 0
+        assert run([*command, "-o", "max_entries=20", "--quiet", *options]) == 0
         for path in self.out.rglob("*"):
             name = path.relative_to(self.out).as_posix()
             if path.is_file() and not name.startswith(".resourcesync"):

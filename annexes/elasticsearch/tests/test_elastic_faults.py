@@ -115,10 +115,10 @@ def test_nothing_is_published_from_a_part(world: PublishedIndex, tmp_path: Path)
     world.index.refresh()
 
     with world.between.failing(searched(lambda fields: fields)):
-        assert run([*command, "--rescan", "0"]) != 0
+        assert run([*command, "-o", "rescan=0"]) != 0
 
     assert {path: path.read_bytes() for path in out.rglob("*.xml")} == before
-    assert run([*command, "--rescan", "0"]) == 0
+    assert run([*command, "-o", "rescan=0"]) == 0
     assert {path: path.read_bytes() for path in out.rglob("*.xml")} != before
 
 

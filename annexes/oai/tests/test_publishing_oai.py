@@ -117,7 +117,8 @@ def test_a_repository_is_published_as_dspace_did(tmp_path: Path) -> None:
 
     with providing(provider):
         begun = publish(
-            "--url", "https://repo.example", "--change-lists", "archive", "--described-by", about,
+            "--url", "https://repo.example", "--change-lists", "archive",
+            "-o", f"described_by={about}",
             "--initialise",
         )  # fmt: skip
         assert begun == {"capabilitylist.xml", "resourcelist.xml"}

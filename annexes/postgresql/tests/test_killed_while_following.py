@@ -86,7 +86,7 @@ def test_what_is_published_in_the_end_is_what_is_in_the_table(address: str, tmp_
 def _publish_and_die(command: list[str], path: Path, later: float) -> None:
     """Keep publishing until changes were recorded, and some time; then kill it."""
     before, home = _count(path), path.parent
-    words = [*command, "--watch", "--every", "1s"]
+    words = [*command, "--watch", "-o", "every=1s"]
     with (
         open(os.devnull, "r+b") as nothing,
         open(home / "errors.txt", "w+b") as errors,

@@ -93,7 +93,7 @@ def test_a_mirror_whose_state_was_lost_takes_over_the_copies_in_its_bucket(
     source.offer(later, at=LATER)
     source.asked.clear()
 
-    assert run(["pull", source.url, bucket, "--state", "other"]) == 0
+    assert run(["pull", source.url, bucket, "-o", "state=other"]) == 0
 
     asked = [one.target for one in source.asked if one.target.startswith("/objects/")]
     assert sorted(asked) == ["/objects/0001.txt", "/objects/0099.txt"], "the rest is proven"
@@ -108,14 +108,14 @@ def test_a_mirror_whose_state_was_lost_takes_over_the_copies_in_its_bucket(
 def test_a_wrong_secret_and_a_missing_bucket_are_told_without_the_secret(
     source: TinySource, bucket: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(["pull", source.url, "s3://no-such-bucket/x", "--state", "state"]) == 8
+    assert run(["pull", source.url, "s3://no-such-bucket/x", "-o", "state=state"]) == 8
     assert "there is no bucket s3://no-such-bucket" in said.readouterr().err
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cret-and-wrong")
-    assert run(["pull", source.url, bucket, "--state", "state"]) == 8
+    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 8
     told = said.readouterr().err
     assert "refuses the request" in told
     assert "s3cret" not in told
-    assert run(["pull", source.url, "s3://Not_A_Bucket/x", "--state", "state"]) == 2
+    assert run(["pull", source.url, "s3://Not_A_Bucket/x", "-o", "state=state"]) == 2
     assert not Path("state").exists()
 
 
@@ -131,7 +131,7 @@ def test_a_server_that_asks_for_less_is_asked_again(
         return SLOW_DOWN
 
     between.spoil = once
-    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
+    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 0
     assert len(refused) > len(MIRRORED)
     assert contents(bucket) == MIRRORED
 
@@ -148,7 +148,7 @@ def test_an_answer_that_is_lost_is_no_other_writer(
         return Answer(500, b"")
 
     between.spoil_answer = loses
-    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
+    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 0
     assert any(target.endswith("/objects/0001.txt") for target in lost)
     assert contents(bucket) == MIRRORED
     assert own(bucket, "quarantine/") == []
@@ -194,7 +194,7 @@ def test_a_server_that_goes_away_in_the_middle_ends_the_run_and_the_next_one_goe
         return Answer(0, b"") if method == "PUT" and "0005" in target else None
 
     between.spoil = away
-    assert run(["pull", source.url, bucket, "--state", "state"]) == 8
+    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 8
     assert "failed while putting objects/0005.txt" in said.readouterr().err
     between.spoil = lambda method, target: None
     assert run(["pull", "state"]) == 0
@@ -205,7 +205,7 @@ def test_a_server_that_goes_away_in_the_middle_ends_the_run_and_the_next_one_goe
 def test_a_listing_that_is_cut_short_never_looks_like_less(
     source: TinySource, bucket: str, between: Interposed, said: Said
 ) -> None:
-    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
+    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 0
 
     def cut(method: str, target: str, body: bytes) -> Answer | None:
         if method != "GET" or "list-type=2" not in target:
@@ -227,7 +227,7 @@ def test_somebody_elses_odd_keys_stop_no_run(
     for key in ("objects/t%09y", ".resourcesync/tmp/t%09y", "folder/"):
         with urlopen(Request(f"{place}/{key}", data=b"odd", method="PUT")) as answer:
             assert answer.status == 200
-    for words in (["pull", source.url, bucket, "--state", "state"], ["audit", "state"]):
+    for words in (["pull", source.url, bucket, "-o", "state=state"], ["audit", "state"]):
         assert run(words) == 0, said.readouterr().err
     later = {f"/{path}": body for path, body in MIRRORED.items() if "0007" not in path}
     source.offer(later, at=LATER)
@@ -246,7 +246,7 @@ def test_who_writes_meanwhile_is_not_overwritten(
         return None
 
     between.spoil = competes
-    assert run(["pull", source.url, bucket, "--state", "state"]) == 0
+    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 0
     assert contents(bucket) == MIRRORED
     (aside,) = own(bucket, "quarantine/")
     stream = other.open(aside)
@@ -273,7 +273,7 @@ def test_a_hold_that_was_lost_ends_the_run_and_the_next_one_goes_on(
     with monkeypatch.context() as short:
         short.setattr(objects, "LEASE_SECONDS", 2.0)
         short.setattr(objects.BucketStore, "max_in_flight", 1)  # some are put later
-        assert run(["pull", source.url, bucket, "--state", "state"]) == 9
+        assert run(["pull", source.url, bucket, "-o", "state=state"]) == 9
     assert "was lost" in said.readouterr().err
     other.put(".resourcesync/lease", b'{"who": "a", "holder": "", "seconds": 600}')
     assert run(["pull", "state"]) == 9
@@ -286,7 +286,7 @@ def test_a_hold_that_was_lost_ends_the_run_and_the_next_one_goes_on(
 def test_killed_in_the_middle_it_goes_on_at_once_and_another_machine_waits(
     source: TinySource, bucket: str, between: Interposed, said: Said, here: Path
 ) -> None:
-    words = ("pull", source.url, bucket, "--state", "state")
+    words = ("pull", source.url, bucket, "-o", "state=state")
     puts: list[str] = []
 
     def kills(method: str, target: str) -> Answer | None:
@@ -306,7 +306,7 @@ def test_killed_in_the_middle_it_goes_on_at_once_and_another_machine_waits(
     there = contents(bucket)
     assert there.items() <= MIRRORED.items()
     assert len(there) < len(MIRRORED)
-    assert run(["pull", source.url, bucket, "--state", bucket]) == 9
+    assert run(["pull", source.url, bucket, "-o", f"state={bucket}"]) == 9
     assert "another run holds" in said.readouterr().err
     assert run(words) == 0
     assert contents(bucket) == MIRRORED

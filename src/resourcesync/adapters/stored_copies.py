@@ -143,7 +143,7 @@ class StoredCopies(StoreCopyInspector):
                     ("kept", "nothing was changed"),
                 ),
                 hint="name the former store of this mirror, or use another folder of state: "
-                "--state DIR",
+                "-o state=DIR",
             )
 
     def _read_marker(self) -> str:

@@ -123,7 +123,7 @@ def _header_fields(network: Network, home: str) -> dict[str, tuple[tuple[str, st
             raise ConfigurationError(
                 f"two secrets in the field Authorization for {to}",
                 hint="leave one of them out, or the table [auth.NAME]: "
-                "--auth NAME, or --header 'NAME: VALUE'",
+                "--auth NAME, or -o header='NAME: VALUE'",
             )
     return fields
 
@@ -134,7 +134,7 @@ def _proxies_of(environment: environment.ProxyEnvironment) -> ProxyRules:
     if len(users) > len({proxy for proxy, _ in users}):
         raise ConfigurationError(
             "the environment names one proxy with two users",
-            hint="give HTTP_PROXY and HTTPS_PROXY the same user, or name a proxy: --proxy URL",
+            hint="give HTTP_PROXY and HTTPS_PROXY the same user, or name a proxy: -o proxy=URL",
         )
     return ProxyRules(
         http=environment.http.proxy if environment.http else "",

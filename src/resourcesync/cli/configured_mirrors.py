@@ -68,7 +68,7 @@ def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
     if state is not None:
         raise ConfigurationError(
             f"{place} is a folder, which contains its own state",
-            hint="--state is only for copies in a store: leave it out",
+            hint="`state` is only for copies in a store: leave it out",
         )
     return Path(place), ""
 
@@ -81,9 +81,9 @@ def check_state(place: str, folder: Path) -> None:
 
     if stores.is_store_address(place):
         raise ConfigurationError(
-            f"the state of {place} is not on this machine, or was made with --state",
+            f"the state of {place} is not on this machine, or was made with -o state=",
             evidence=(("tried", f"{folder}: there is no such folder"),),
-            hint="name the folder that was given as --state DIR, in place of the address",
+            hint="name the folder that was given as -o state=DIR, in place of the address",
             code="not-a-mirror",
         )
 

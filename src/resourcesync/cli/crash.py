@@ -20,7 +20,7 @@ def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
     """Write a report of an unexpected error; return the problem to show.
 
     The report goes to the user's state folder, or to the temporary folder if that is not writable;
-    only the user may read it. Values of ``--header`` and ``--with`` are left out, and the user
+    only the user may read it. Values of ``-o`` and ``--with`` are left out, and the user
     information and queries of all addresses.
     """
     evidence = [("error", _message(error, secret_strings(arguments))[:400])]

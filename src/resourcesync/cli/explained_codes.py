@@ -211,7 +211,7 @@ ConfigurationError
   no-plugin          There is no plug-in of that name; `resourcesync doctor --plugins` lists them.
   ambiguous-plugin   Several plug-ins have that name; uninstall all but one.
   bad-plugin         A plug-in fails, or cannot be used; correct or uninstall it.
-  map                The rule of --map cannot be used, or cannot be reversed.
+  map                The rule of `map` cannot be used, or cannot be reversed.
   other-mapper       The mirror's paths come from another mapper; use that, or another folder.
   several-sets       The Source offers several sets; choose one.
   no-such-set        The Source offers no set of that name.
@@ -271,8 +271,8 @@ SourceUnavailableError
 SourceRefusedError
   egress             The Source led to a private or special address; see --allow-origin.
   redirect           A redirect leads to an address that policy forbids.
-  robots             robots.txt disallows the request; ask the Source, or use --robots ignore.
-  tls                No trusted TLS connection is possible; see --ca-file.
+  robots             robots.txt disallows the request; ask the Source, or use -o robots=ignore.
+  tls                No trusted TLS connection is possible; see `ca_file`.
   uri                The address is invalid.
   proxy              The proxy refuses the request, or does not answer.
 SourceNotFoundError
@@ -290,7 +290,7 @@ BadResponseError
   range              The response is a part of a resource that was requested whole.
   location           A redirect has no usable Location.
 VerificationError
-  contradicting      The bytes do not match the list, but are stored (--verify lenient).
+  contradicting      The bytes do not match the list, but are stored (-o verify=lenient).
   digest-mismatch    The bytes do not match the digest that their server sent with them.
 OutOfScopeError
   foreign            The entry is of another origin; if the Source may list it: --allow-origin.
@@ -323,7 +323,7 @@ ResourceSyncError
   output             The output could not be written.
 warning
   tolerated          The document breaks a rule, but was read.
-  no-room            A former version of a file is not stored: --versions-max-bytes is reached.
+  no-room            A former version of a file is not stored: `versions_max_bytes` is reached.
   versions-gone      Changes cannot be packed; the Change Dump begins after them.
   ignored            A setting of another program's configuration has no meaning in this one.
   never              An event of a scenario is after its end.

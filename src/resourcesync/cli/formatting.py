@@ -126,7 +126,8 @@ def not_given(absent: int, skipped: int, copies: int) -> str:
 
 
 HIDDEN: Final = "(hidden)"
-_SECRET_OPTIONS: Final = frozenset({"--header", "--with"})
+_SECRET_OPTIONS: Final = frozenset({"--with"})
+_HEADER: Final = re.compile(r"(-o|--option=)?header=")
 # An address begins a value or a word: one within a query is part of a name. The text behind a
 # user's colon is not a port; a password may contain an unescaped slash.
 _USER_INFO: Final = re.compile(
@@ -156,7 +157,10 @@ def shown_arguments(arguments: Sequence[str]) -> list[str]:
     shown, is_secret = [], False
     for argument in arguments:
         name = argument.partition("=")[0]
-        if is_secret:
+        header = _HEADER.match(argument)
+        if header is not None:
+            shown.append(f"{header[0]}{HIDDEN}")
+        elif is_secret:
             shown.append(HIDDEN)
         elif name in _SECRET_OPTIONS and name != argument:
             shown.append(f"{name}={HIDDEN}")

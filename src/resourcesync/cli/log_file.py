@@ -34,14 +34,19 @@ class LogFunction(Protocol):
         """Log a message; a log in JSON has the fields too."""
 
 
+def is_json(path: Path) -> bool:
+    """True if a log is to have lines of JSON, by the ending of its name."""
+    return path.suffix in {".json", ".jsonl", ".ndjson"}
+
+
 @contextmanager
-def open_log(path: Path, form: str, *, level: str = "info", run: str = "") -> Iterator[LogFunction]:
+def open_log(path: Path, *, level: str = "info", run: str = "") -> Iterator[LogFunction]:
     """Append log messages to a file; yield the function that logs a line.
 
     A file that is moved away, as by logrotate, is created again. A message that cannot be written
     later is lost, and nothing is raised: the log is for diagnostics only.
     """
-    handler = _open_handler(path, form, run)
+    handler = _open_handler(path, run)
     least = logging.getLevelNamesMapping()[level.upper()]
     handler.setLevel(least)
     logger = logging.getLogger(_NAME)
@@ -67,12 +72,12 @@ def open_log(path: Path, form: str, *, level: str = "info", run: str = "") -> It
 def check_log(path: Path) -> None:
     """Check that a log can be written to a file; a file that the check creates is removed."""
     has_file = os.path.lexists(path)
-    _open_handler(path, "text", "").close()
+    _open_handler(path, "").close()
     if not has_file:
         path.unlink(missing_ok=True)
 
 
-def _open_handler(path: Path, form: str, run: str) -> logging.Handler:
+def _open_handler(path: Path, run: str) -> logging.Handler:
     try:
         handler = _LogHandler(path, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
@@ -81,7 +86,7 @@ def _open_handler(path: Path, form: str, run: str) -> logging.Handler:
             code="log",
             hint="name a file in a folder that exists and is writable: --log-file FILE",
         ) from error
-    handler.setFormatter(_JsonFormatter(run) if form == "json" else _TextFormatter())
+    handler.setFormatter(_JsonFormatter(run) if is_json(path) else _TextFormatter())
     return handler
 
 

@@ -369,9 +369,8 @@ def _with_log(job: Job, screen: Screen, held: ExitStack, run: str) -> Screen:
         return screen
     from resourcesync.cli.log_file import LoggedScreen, open_log  # noqa: PLC0415 - quick start
 
-    form = output.log_format or "text"
     level = output.log_level or ("debug" if output.verbose > 1 else "info")
-    log = open_log(Path(output.log_file), form, level=level, run=run)
+    log = open_log(Path(output.log_file), level=level, run=run)
     try:
         return LoggedScreen(job, screen, held.enter_context(log))
     except StorageError as error:

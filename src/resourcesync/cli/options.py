@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import click
+import msgspec
 from click.core import ParameterSource
 
 from resourcesync.cli.output import Job, OutputOptions
@@ -22,6 +23,7 @@ from resourcesync.settings.schema import (
     Form,
     Section,
     fields_of,
+    from_variable,
 )
 from resourcesync.settings.tables import SettingValue, overlay
 from resourcesync.settings.values import (
@@ -31,7 +33,6 @@ from resourcesync.settings.values import (
     parse_moment,
     parse_network,
     parse_pair,
-    parse_size,
 )
 
 if TYPE_CHECKING:
@@ -162,15 +163,7 @@ class Parsed(click.ParamType[V], Generic[V]):
             self.fail(message, param, ctx)
 
 
-def _package_size(text: str) -> int:
-    size = parse_size(text)
-    if not size:
-        raise ConfigurationError("a package needs room for at least one byte")
-    return size
-
-
 DURATION = Parsed("duration", parse_duration)
-PACKAGE_SIZE = Parsed("size", _package_size)
 MOMENT = Parsed("time", parse_moment)
 LIMIT = Parsed("limit", parse_limit)
 PAIR = Parsed("pair", parse_pair)
@@ -256,9 +249,76 @@ def _or_empty(parse: Callable[[str], V]) -> Callable[[str], V | str]:
     return lambda text: parse(text) if text else text
 
 
-def with_settings(fields: Iterable[Field]) -> Decorator:
-    """Return a decorator that gives a command the options of some settings, in their order."""
-    return with_options(tuple(map(field_option, fields)))
+def with_settings(fields: Iterable[Field], *, named: bool = True) -> Decorator:
+    """Return a decorator that gives a command some settings: options, and ``-o`` for the others.
+
+    The command gets a value for each key; without ``named``, all are given by ``-o``.
+    """
+    every = {field.key: field for field in fields}
+    own = {key: field for key, field in every.items() if named and field.setting.is_option}
+    others = {key: field for key, field in every.items() if key not in own}
+
+    def add(function: Callable[..., Job]) -> Callable[..., Job]:
+        @functools.wraps(function)
+        def with_keys(option: Iterable[tuple[str, str]] = (), **values: Any) -> Job:
+            given = _parse_keys(option, others, own)
+            click.get_current_context().meta[_GIVEN] = frozenset(given)
+            return function(
+                **values, **{key: given.get(key, _nothing(of)) for key, of in others.items()}
+            )
+
+        decorated = with_options((*map(field_option, own.values()), *((_KEY,) if others else ())))
+        return decorated(with_keys)
+
+    return add
+
+
+_GIVEN: Final = "resourcesync.given"
+"""Name in a command's context of the keys that ``-o`` gave."""
+
+
+def _nothing(field: Field) -> Any:
+    """Return the value of a setting that is not given."""
+    if field.is_many:
+        return ()
+    return False if field.is_flag and not field.setting.is_stored else None
+
+
+def _parse_keys(
+    given: Iterable[tuple[str, str]], fields: Mapping[str, Field], own: Mapping[str, Field]
+) -> dict[str, Any]:
+    """Return the values of ``-o``, by their keys."""
+    found: dict[str, Any] = {}
+    for written, text in given:
+        key = written.replace("-", "_")
+        if key in own:
+            raise click.UsageError(f"{written} is an option: --{key.replace('_', '-')}")
+        if key not in fields:
+            from difflib import get_close_matches  # noqa: PLC0415 - for a mistake only
+
+            near = get_close_matches(key, fields, n=1)
+            raise click.UsageError(
+                f"-o {written}: there is no such key"
+                + (f"; did you mean {near[0]}?" if near else "")
+            )
+        field = fields[key]
+        try:
+            value = from_variable(msgspec.structs.replace(field, is_many=False), text)
+        except ConfigurationError as error:
+            raise click.UsageError(f"-o {written}: it {error.message}") from error
+        found[key] = (*found.get(key, ()), value) if field.is_many else value
+    return found
+
+
+_KEY: Final = option(
+    "-o",
+    "--option",
+    type=PAIR,
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any other key of the configuration file, for this run, such as retries=2. Repeat for"
+    " several.",
+)
 
 
 def _selected(fields: Mapping[str, Field], names: Iterable[str]) -> tuple[Field, ...]:
@@ -266,15 +326,15 @@ def _selected(fields: Mapping[str, Field], names: Iterable[str]) -> tuple[Field,
 
 
 _NETWORK: Final = fields_of(Network, SecretNames)
-CONNECTION_KEYS: Final = ("proxy", "proxy_auth", "ca_file")
 REQUEST_KEYS: Final = (
     *("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact"),
-    *CONNECTION_KEYS,
+    *("proxy", "proxy_auth", "ca_file"),
 )
 """The settings of requests to a Source, for commands that read Sources."""
 REQUEST_OPTIONS: Final = with_settings(_selected(_NETWORK, REQUEST_KEYS))
-CONNECTION: Final = with_settings(_selected(_NETWORK, CONNECTION_KEYS))
-"""Connection options of all commands that send requests; see `pop_connection`."""
+CONNECTION_KEYS: Final = tuple(key for key in _NETWORK if key not in {"allow_origin", "auth"})
+CONNECTION: Final = with_settings(_selected(_NETWORK, CONNECTION_KEYS), named=False)
+"""The settings of requests of commands for a mirror; see `pop_connection`."""
 MAX_DOCUMENTS: Final = option(
     "--max-documents",
     type=click.IntRange(1, 100_000),
@@ -301,9 +361,9 @@ def complete_mirror(
 
 
 def pop_connection(values: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options of ``CONNECTION`` from a command's values; return those given."""
+    """Remove the settings of ``CONNECTION`` from a command's values; return those given."""
     way = {name: values.pop(name) for name in CONNECTION_KEYS if name in values}
-    return {name: value for name, value in way.items() if value is not None}
+    return {name: way[name] for name in given_options() & way.keys()}
 
 
 def json_option() -> Decorator:
@@ -317,17 +377,8 @@ _LOG_FILE: Final = output_option(
     "--log-file",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Append log messages to this file; for diagnostics only.",
-)
-_LOG_FORMAT: Final = output_option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    help="The format of the log; default: text.",
-)
-_LOG_LEVEL: Final = output_option(
-    "--log-level",
-    type=click.Choice(["debug", "info", "warning", "error"]),
-    help="The least level of the log's messages; default: info.",
+    help="Append log messages to this file, for diagnostics; lines of JSON if its name ends in "
+    ".json, .jsonl or .ndjson.",
 )
 
 
@@ -338,13 +389,12 @@ def use_log_settings(settings: Mapping[str, object]) -> None:
         context.meta[LOG] = settings
 
 
-def _with_log_options(job: Job, chosen: Mapping[str, Any]) -> Job:
-    """Return a job with the log of its options, or of the configuration file."""
+def _with_log(job: Job) -> Job:
+    """Return a job with the log of its option, or of the configuration file."""
     known: Mapping[str, Any] = click.get_current_context().meta.get(LOG, {})
     output = job.output._replace(
-        log_file=chosen["log_file"] or known.get("file"),
-        log_format=chosen["log_format"] or known.get("format"),
-        log_level=chosen["log_level"] or known.get("level"),
+        log_file=job.output.log_file or known.get("file"),
+        log_level=known.get("level"),
     )
     return job._replace(output=output)
 
@@ -368,20 +418,12 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
         show_default=True,
         help="Show a bar, or a line every 30 s (plain); auto: a bar on a terminal.",
     )
-    @output_option(
-        "--color",
-        type=click.Choice(["auto", "always", "never"]),
-        default="auto",
-        show_default=True,
-        help="Colour words; NO_COLOR, FORCE_COLOR and TERM=dumb are obeyed.",
-    )
     @_LOG_FILE
-    @_LOG_FORMAT
-    @_LOG_LEVEL
     @functools.wraps(function)
     def with_output(**values: Any) -> Job:
-        chosen = {name: values.pop(name) for name in OutputOptions._fields}
-        return _with_log_options(function(output=OutputOptions(**chosen), **values), chosen)
+        names = ("json", "quiet", "verbose", "progress", "log_file")
+        chosen = {name: values.pop(name) for name in names}
+        return _with_log(function(output=OutputOptions(**chosen), **values))
 
     return with_output
 
@@ -392,7 +434,8 @@ _EXPLICIT_SOURCES: Final = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRON
 def given_options() -> frozenset[str]:
     """Return the options that were given on the command line or in the environment."""
     context = click.get_current_context()
-    return frozenset(
+    by_key: frozenset[str] = context.meta.get(_GIVEN, frozenset())
+    return by_key.union(
         param
         for param in context.params
         if context.get_parameter_source(param) in _EXPLICIT_SOURCES

@@ -21,8 +21,6 @@ from resourcesync.errors import (
 )
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
-ColorStyle = Literal["auto", "always", "never"]
-LogFormat = Literal["text", "json"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 Renderer = Callable[[str, Mapping[str, object]], Iterable[TextLine]]
@@ -40,9 +38,7 @@ class OutputOptions(NamedTuple):
         json: True for one JSON object per line on stdout, and nothing on stderr.
         quiet: 1 shows nothing on success, else errors and the closing lines; 2 shows nothing.
         verbose: 1 adds a line per resource.
-        color: The use of colours.
         log_file: The log file; ``None`` for none.
-        log_format: ``text`` or ``json``; ``None`` for ``text``.
         log_level: The least level of the log; ``None`` for ``info``.
     """
 
@@ -50,9 +46,7 @@ class OutputOptions(NamedTuple):
     quiet: int = 0
     verbose: int = 0
     progress: ProgressStyle = "auto"
-    color: ColorStyle = "auto"
     log_file: Path | None = None
-    log_format: LogFormat | None = None
     log_level: LogLevel | None = None
 
 

@@ -83,7 +83,7 @@ class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
         """Refuse a secret with several Sources: each would receive it."""
         origins = {urlsplit(target)[:2] for target in targets if "://" in target}
         if (self.header or self.auth) and len(origins) > 1:
-            option = "--header" if self.header else "--auth"
+            option = "-o header" if self.header else "--auth"
             raise click.UsageError(f"{option} would send a secret of one Source to the other")
 
     def resolve(self, target: str) -> "tuple[str, SourceAccess]":

@@ -387,8 +387,8 @@ def open_screen(job: Job, environment: Environment, run: str = "") -> Screen:
     streams = Streams(
         out=sys.stdout,
         err=sys.stderr,
-        color_out=_is_colored(sys.stdout, job.output, environment),
-        color_err=_is_colored(sys.stderr, job.output, environment),
+        color_out=_is_colored(sys.stdout, environment),
+        color_err=_is_colored(sys.stderr, environment),
         local_out=sys.stdout.isatty() and job.command not in _OF_DOCUMENTS,
         local_err=sys.stderr.isatty() and job.command not in _OF_DOCUMENTS,
     )
@@ -457,9 +457,7 @@ def _silence_logs() -> None:
             log.addHandler(logging.NullHandler())
 
 
-def _is_colored(stream: TextIO, options: OutputOptions, environment: Environment) -> bool:
-    if options.color != "auto":
-        return options.color == "always"
+def _is_colored(stream: TextIO, environment: Environment) -> bool:
     if environment.color is not None:
         return environment.color
     return stream.isatty()

@@ -271,7 +271,7 @@ def _check_count(uris: Iterable[str]) -> Iterator[str]:
                 f"more than {_MAX_RELOCATED:,} listed resources have names that clash with others",
                 evidence=(("for instance", uri), ("kept", "nothing was changed")),
                 hint="start a new mirror with a rule for its paths: then no two clash: "
-                "--map '{path*} => {path*}'",
+                "-o map='{path*} => {path*}'",
                 code="names",
             )
         yield uri

@@ -72,7 +72,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise ConfigurationError(
                 "the largest size is negative",
                 code="max-size",
-                hint="use for example 5 MB: --max-size 5M",
+                hint="use for example 5 MB: -o max_size=5M",
             )
         if self.since is not None and self.since.tzinfo is None:
             raise ConfigurationError(

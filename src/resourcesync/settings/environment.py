@@ -165,7 +165,7 @@ def _proxy_of_variable(name: str, value: str) -> ProxyVariable:
     except ConfigurationError as error:
         raise ConfigurationError(
             f"the variable {name} is not the address of a proxy",
-            hint=f'correct or unset {name}, or ignore it by `proxy = "direct"`: --proxy direct',
+            hint=f'correct or unset {name}, or ignore it by `proxy = "direct"`: -o proxy=direct',
         ) from error
     if not at:
         return ProxyVariable(name, proxy)

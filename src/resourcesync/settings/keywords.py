@@ -111,6 +111,7 @@ class PublisherOptions(TypedDict, total=False):
         notify: Notify the hubs after each publication; otherwise only on request.
         links: Links of the resources, such as 'describedby:{path}.xml only=*.pdf'. Several
             are possible; an empty value ('') removes them.
+        max_package: Most bytes of content in one package of a dump; default: 256M.
         versions: Store the versions of each file, and list them with links memento,
             timegate and timemap. ``serve`` serves them.
         versions_in: The folder for versions, instead of .resourcesync/versions.
@@ -142,6 +143,7 @@ class PublisherOptions(TypedDict, total=False):
     hubs: Sequence[str]
     notify: bool
     links: Sequence[str]
+    max_package: int
     versions: bool
     versions_in: str
     versions_keep: float | str

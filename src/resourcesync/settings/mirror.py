@@ -42,6 +42,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             "limit of deletions allows. This reads the whole Resource List.",
             _DEL,
             in_file=False,
+            is_option=True,
         ),
     ] = False
     lists_only: Annotated[
@@ -50,6 +51,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             "Only record what the Source lists; a later pull fetches and deletes.",
             _TRA,
             in_file=False,
+            is_option=True,
         ),
     ] = False
     moved: Annotated[
@@ -61,6 +63,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             metavar="URL",
             in_file=False,
             in_library=False,
+            is_option=True,
         ),
     ] = ""
     set_names: Annotated[
@@ -72,6 +75,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             metavar="URI|NAME|NUMBER",
             key="set",
             in_library=False,
+            is_option=True,
         ),
     ] = ()
     all_sets: Annotated[
@@ -80,6 +84,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             "A mirror for each set, in a folder below DEST; new sets are added later.",
             _SEL,
             in_library=False,
+            is_option=True,
         ),
     ] = False
     mode: Annotated[
@@ -89,6 +94,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             "Resource List (baseline).",
             shown="auto",
             in_library=False,
+            is_option=True,
         ),
     ] = "auto"
     delete: Annotated[
@@ -98,6 +104,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             "newer Resource List no longer lists (absent), or none (never). auto: absent for a "
             "Resource List, signalled for a plain sitemap.",
             shown="auto",
+            is_option=True,
         ),
     ] = "auto"
     max_delete: Annotated[
@@ -109,6 +116,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             LIMIT,
             "N|P%",
             shown="10%",
+            is_option=True,
         ),
     ] = DEFAULT_LIMIT
     trash: Annotated[
@@ -146,6 +154,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             "exit 0. The mirror remembers it; for a plain sitemap it is the default.",
             _VER,
             is_stored=True,
+            is_option=True,
         ),
     ] = None
     recheck: Annotated[
@@ -165,6 +174,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             "Stop cleanly after this time, such as 10m (exit 10); the next run continues.",
             _TRA,
             DURATION,
+            is_option=True,
         ),
     ] = None
     max_bytes: Annotated[
@@ -184,11 +194,14 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             "it is given again; an empty value ('') removes it.",
             metavar="GLOB",
             is_clearable=True,
+            is_option=True,
         ),
     ] = UNSET
     exclude: Annotated[
         tuple[str, ...] | UnsetType,
-        Setting("No resources whose path matches.", metavar="GLOB", is_clearable=True),
+        Setting(
+            "No resources whose path matches.", metavar="GLOB", is_clearable=True, is_option=True
+        ),
     ] = UNSET
     types: Annotated[
         tuple[str, ...] | UnsetType,
@@ -198,6 +211,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             metavar="MIME",
             key="type",
             is_clearable=True,
+            is_option=True,
         ),
     ] = UNSET
     max_size: Annotated[
@@ -211,6 +225,7 @@ class PullSettings(msgspec.Struct, frozen=True, kw_only=True):
             _SEL,
             MOMENT,
             is_clearable=True,
+            is_option=True,
         ),
     ] = UNSET
     links: Annotated[
@@ -410,11 +425,14 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The log of the commands that read the configuration file."""
 
-    file: Annotated[str | None, Setting("Append log messages to this file.", form=FILE)] = None
-    format: Annotated[
-        Literal["text", "json"],
-        Setting("The format of the log.", shown="text"),
-    ] = "text"
+    file: Annotated[
+        str | None,
+        Setting(
+            "Append log messages to this file; lines of JSON if its name ends in .json, .jsonl or"
+            " .ndjson.",
+            form=FILE,
+        ),
+    ] = None
     level: Annotated[
         Literal["debug", "info", "warning", "error"],
         Setting("The least level of the messages.", shown="info"),

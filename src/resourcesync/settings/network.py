@@ -25,6 +25,7 @@ ALLOW_ORIGIN: Final = Setting(
     metavar="URL",
     key="allow_origin",
     is_clearable=True,
+    is_option=True,
 )
 
 
@@ -69,14 +70,15 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         proxy_auth: User and password for the proxy; they are sent to nothing else.
     """
 
-    jobs: Annotated[int | None, Setting("Requests at a time.", _T, whole(1, 1000), short="-j")] = (
-        None
-    )
+    jobs: Annotated[
+        int | None, Setting("Requests at a time.", _T, whole(1, 1000), short="-j", is_option=True)
+    ] = None
     per_host: Annotated[
         int | None, Setting("Requests at a time to one host.", _T, whole(1, 1000))
     ] = None
     rate: Annotated[
-        float | None, Setting("Requests per second to one host, such as 5/s.", _T, RATE)
+        float | None,
+        Setting("Requests per second to one host, such as 5/s.", _T, RATE, is_option=True),
     ] = None
     bandwidth: Annotated[
         int | None, Setting("Bytes per second in total, such as 2M.", _T, SIZE, key="bwlimit")
@@ -148,6 +150,7 @@ class SecretNames(msgspec.Struct, frozen=True, kw_only=True):
             "Send the secret of [auth.NAME] in the configuration file, to the Source's own origin.",
             _N,
             metavar="NAME",
+            is_option=True,
         ),
     ] = ""
     proxy_auth: Annotated[

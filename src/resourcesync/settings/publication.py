@@ -34,6 +34,7 @@ MAX_ENTRIES: Final = 50_000
 MAX_REBASED: Final = 10_000
 """Entries of a Resource List that is written again with each change, at most, by default."""
 MAX_BYTES: Final = 52_428_800
+MAX_PACKAGE: Final = 1_000_000_000_000
 
 
 class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,10 +44,11 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
         originals: The address of the originals; empty for the files of the tree.
         originals_with: Values for their plug-in, by names.
         earlier: Former places of the documents: files left there are not resources.
-        max_package: The most bytes of content in one package of a dump; 0 is the default.
     """
 
-    url: Annotated[str, Setting("The web address of DIR; needed once.", metavar="BASE")] = ""
+    url: Annotated[
+        str, Setting("The web address of DIR; needed once.", metavar="BASE", is_option=True)
+    ] = ""
     out: Annotated[
         str,
         Setting(
@@ -54,6 +56,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
             _STO,
             PLACE,
             "FOLDER|STORE",
+            is_option=True,
         ),
     ] = "."
     originals: str = ""
@@ -67,11 +70,18 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
             _SEL,
             metavar="GLOB",
             is_clearable=True,
+            is_option=True,
         ),
     ] = ()
     exclude: Annotated[
         tuple[str, ...],
-        Setting("Publish no files whose path matches.", _SEL, metavar="GLOB", is_clearable=True),
+        Setting(
+            "Publish no files whose path matches.",
+            _SEL,
+            metavar="GLOB",
+            is_clearable=True,
+            is_option=True,
+        ),
     ] = ()
     hashes: Annotated[
         tuple[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"], ...],
@@ -99,6 +109,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
             "append: one open Change List. per-run: each run writes a closed list. archive: as"
             " per-run, with a Change List Archive instead of an index.",
             _DOC,
+            is_option=True,
         ),
     ] = "append"
     rotate: Annotated[float, Setting("Close an open Change List at this age.", _DOC, DURATION)] = 0
@@ -136,7 +147,10 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
         Setting("The version of the format to write; default: 1.1.", _DOC),
     ] = "1.1"
     sitemap: Annotated[
-        bool, Setting("Also write a plain sitemap for search engines.", _DOC, is_stored=True)
+        bool,
+        Setting(
+            "Also write a plain sitemap for search engines.", _DOC, is_stored=True, is_option=True
+        ),
     ] = False
     robots: Annotated[
         bool,
@@ -155,6 +169,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
             metavar="URL",
             key="hub",
             is_clearable=True,
+            is_option=True,
         ),
     ] = ()
     notify: Annotated[
@@ -174,9 +189,17 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
             metavar="RULE",
             key="link",
             is_clearable=True,
+            is_option=True,
         ),
     ] = ()
-    max_package: int = 0
+    max_package: Annotated[
+        int,
+        Setting(
+            "Most bytes of content in one package of a dump; default: 256M.",
+            _DOC,
+            size_from(1, MAX_PACKAGE),
+        ),
+    ] = 0
     versions: Annotated[
         bool,
         Setting(
@@ -184,6 +207,7 @@ class PublicationSettings(msgspec.Struct, frozen=True, kw_only=True):
             " timemap. `serve` serves them.",
             _VER,
             is_stored=True,
+            is_option=True,
         ),
     ] = False
     versions_in: Annotated[
@@ -238,8 +262,28 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
             " into a Change Dump (changes), or both (all). Only changed files are packed again; not"
             " in a dry run, nor while publish watches.",
             shown="none",
+            is_option=True,
         ),
     ] = "none"
+    rescan: Annotated[
+        float | None,
+        Setting(
+            "Time between two complete scans. Default: 4h for a folder that is watched; 7d for"
+            " another system, or 4h if it does not report changes.",
+            _MAIN,
+            DURATION,
+        ),
+    ] = None
+    every: Annotated[
+        float,
+        Setting(
+            "While another system is watched: publish its changes at this interval. A database"
+            " that announces commits is published within about a second.",
+            _MAIN,
+            DURATION,
+            shown="1m",
+        ),
+    ] = 60.0
     state: Annotated[
         Path | None,
         Setting(
@@ -248,6 +292,7 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
             " store.",
             _STO,
             FOLDER,
+            is_option=True,
         ),
     ] = None
     values: Annotated[
@@ -259,6 +304,7 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
             PAIR,
             "KEY=VALUE",
             "with",
+            is_option=True,
         ),
     ] = ()
 

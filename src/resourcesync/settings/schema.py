@@ -142,6 +142,8 @@ class Setting(msgspec.Struct, frozen=True):
         is_stored: True if a flag that is not given is as it was stored.
         in_file: True if it is a key of the configuration file.
         in_library: True if it is a keyword argument of the library.
+        is_option: True if it is an option of its own on the command line; any other key is given
+            as ``-o KEY=VALUE``.
     """
 
     help: str
@@ -155,6 +157,7 @@ class Setting(msgspec.Struct, frozen=True):
     is_stored: bool = False
     in_file: bool = True
     in_library: bool = True
+    is_option: bool = False
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,6 @@ from ipaddress import ip_network
 from typing import Any, Final, NamedTuple, get_args
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.timestamps import parse_w3c
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhdw])")
@@ -121,6 +120,8 @@ def parse_moment(text: str) -> datetime | timedelta:
     Raises:
         ConfigurationError: It is neither.
     """
+    from resourcesync.model.timestamps import parse_w3c  # noqa: PLC0415 - help stays quick
+
     text = text.strip()
     if text == "yesterday":
         return timedelta(days=-1)
@@ -208,7 +209,7 @@ def parse_proxy(text: str) -> str:
         raise ConfigurationError(
             "the address of a proxy must not contain a user or a password",
             hint="name its user and password apart, as a secret of the type basic: "
-            "--proxy-auth NAME (with a table [auth.NAME])",
+            "-o proxy_auth=NAME (with a table [auth.NAME])",
         )
     port = text.rstrip("/").rpartition(":")[2]
     if _PROXY.fullmatch(text) is None or (text != "direct" and int(port) > _HIGHEST_PORT):

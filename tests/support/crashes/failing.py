@@ -155,7 +155,7 @@ class Scenes:
         """Make a scene's mirror; return it and the command to try."""
         mirror = self._home / "mirror"
         shutil.rmtree(mirror, ignore_errors=True)
-        network = ("--timeout", "5s", "--retries", "0")
+        network = ("-o", "timeout=5s", "-o", "retries=0")
         if scene == "baseline":
             return mirror, ["pull", self._uri, mirror, *network]
         before = {"incremental": "old", "audit": "current", "repair": "damaged"}[scene]

@@ -161,7 +161,7 @@ def kill_again_and_again(folder: Path, *, kills: int, seed: int) -> dict[str, in
     proven = 0
     with Killable(folder) as command, served(tree.root) as (uri, application):
         publish = ("publish", str(tree.root), "--url", uri)
-        pull = ("pull", uri, str(mirror), "--max-delete", "100%", "--timeout", "5s")
+        pull = ("pull", uri, str(mirror), "--max-delete", "100%", "-o", "timeout=5s")
         command.succeed(*publish)
         application.application = find_tree(tree.root).application(SystemClock())
         took = {"publish": 0.15, "pull": 0.25}

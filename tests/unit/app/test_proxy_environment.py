@@ -72,5 +72,5 @@ def test_what_is_no_proxy_is_refused_by_the_name_of_its_variable_without_its_val
         read_proxies({"HTTPS_PROXY": value})
 
     assert "HTTPS_PROXY" in caught.value.message
-    assert "--proxy direct" in caught.value.hint
+    assert "-o proxy=direct" in caught.value.hint
     assert "s3cret" not in f"{caught.value.message}{caught.value.hint}"

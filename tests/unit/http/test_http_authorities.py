@@ -56,7 +56,7 @@ def test_a_file_of_authorities_that_cannot_be_used_is_a_mistake(tmp_path: Path, 
         quick_fetcher(ca_file=str(path))
 
     assert str(path) in caught.value.message
-    assert "--ca-file FILE" in caught.value.hint
+    assert "-o ca_file=FILE" in caught.value.hint
 
 
 def test_a_file_of_authorities_without_end_is_a_mistake() -> None:
@@ -79,7 +79,7 @@ def test_only_an_unknown_authority_is_answered_with_the_hint_to_name_it(
     with HostileServer(tls=tls(trustme.CA())) as unknown:
         fetcher = quick_fetcher(unknown.origin, ca_file=ca_file)
         refused = failure(fetch_one(fetcher, unknown.origin + "/x")).error
-        assert "--ca-file FILE" in refused.hint
+        assert "-o ca_file=FILE" in refused.hint
     with HostileServer(tls=tls(authority, "example.org")) as misnamed:
         fetcher = quick_fetcher(misnamed.origin, ca_file=ca_file)
         refused = failure(fetch_one(fetcher, misnamed.origin + "/x")).error

@@ -194,11 +194,11 @@ def test_a_proxy_that_refuses_robots_txt_is_no_source_without_rules(
 @pytest.mark.parametrize(
     ("refusal", "kind", "tries", "option"),
     [
-        ("403 Forbidden", SourceRefusedError, 1, "--proxy URL"),
-        ("407 Proxy Authentication Required", SourceRefusedError, 1, "--proxy-auth NAME"),
-        ("405 Method Not Allowed", SourceRefusedError, 1, "--proxy URL"),
-        ("502 Bad Gateway", SourceUnavailableError, 2, "--proxy URL"),
-        ("504 Gateway Timeout", SourceUnavailableError, 2, "--proxy URL"),
+        ("403 Forbidden", SourceRefusedError, 1, "-o proxy=URL"),
+        ("407 Proxy Authentication Required", SourceRefusedError, 1, "-o proxy_auth=NAME"),
+        ("405 Method Not Allowed", SourceRefusedError, 1, "-o proxy=URL"),
+        ("502 Bad Gateway", SourceUnavailableError, 2, "-o proxy=URL"),
+        ("504 Gateway Timeout", SourceUnavailableError, 2, "-o proxy=URL"),
     ],
 )
 def test_a_proxy_that_refuses_a_tunnel_is_named_with_what_to_do(
@@ -224,7 +224,7 @@ def test_a_proxy_that_wants_a_secret_for_http_is_named() -> None:
     assert isinstance(outcome.error, SourceRefusedError)
     assert (outcome.error.code, outcome.tries) == ("proxy", 1)
     assert proxy.url in outcome.error.message
-    assert "--proxy-auth NAME" in outcome.error.hint
+    assert "-o proxy_auth=NAME" in outcome.error.hint
 
 
 @pytest.mark.parametrize("uri", ["http://museum.example/x", "https://museum.example/x"])
@@ -237,7 +237,7 @@ def test_a_proxy_that_is_dead_is_named(scheme: str, uri: str) -> None:
     assert isinstance(outcome.error, SourceUnavailableError)
     assert (outcome.error.code, outcome.tries) == ("proxy", 2)
     assert proxy in outcome.error.message
-    assert "--proxy URL" in outcome.error.hint
+    assert "-o proxy=URL" in outcome.error.hint
 
 
 def test_a_proxy_that_never_answers_is_given_up_and_named() -> None:
@@ -258,14 +258,14 @@ def test_a_proxy_without_a_trusted_certificate_is_told_apart_from_such_a_source(
         outcome = failure(fetch_one(fetcher, "https://museum.example/x"))
     assert (outcome.error.code, outcome.tries) == ("tls", 1)
     assert proxy.url in outcome.error.message
-    assert "--ca-file FILE" in outcome.error.hint
+    assert "-o ca_file=FILE" in outcome.error.hint
 
     with HostileServer(tls=tls(trustme.CA())) as secure, Proxy(tls=tls(authority)) as proxy:
         fetcher = quick_fetcher(secure.origin, proxy=proxy.url, ca_file=ca_file)
         outcome = failure(fetch_one(fetcher, secure.origin + "/x"))
     assert (outcome.error.code, outcome.tries) == ("tls", 1)
     assert proxy.url not in outcome.error.message
-    assert "--ca-file FILE" in outcome.error.hint
+    assert "-o ca_file=FILE" in outcome.error.hint
 
 
 @pytest.mark.parametrize(

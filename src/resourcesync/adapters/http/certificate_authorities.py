@@ -31,7 +31,7 @@ def check_authorities(ca_file: str) -> None:
         raise ConfigurationError(
             f"cannot use the CA file {ca_file}: {reason}",
             evidence=(("file", ca_file),),
-            hint="name a file of certificates in PEM by `ca_file` or SSL_CERT_FILE: --ca-file FILE",
+            hint="name a file of certificates (PEM) by SSL_CERT_FILE, or by -o ca_file=FILE",
         )
 
 

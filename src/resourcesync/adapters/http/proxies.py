@@ -30,10 +30,12 @@ _SOCKS_SECRET: Final = frozenset({10, 11, 12, 33})
 _SOCKS_RULE: Final = 23  # CURLPX_REPLY_NOT_ALLOWED
 
 _LOGIN_HINT: Final = (
-    "name the proxy's user and password: --proxy-auth NAME (with a table [auth.NAME])"
+    "name the proxy's user and password: -o proxy_auth=NAME (with a table [auth.NAME])"
 )
-_RULE_HINT: Final = "ask the proxy's operator to allow this host, or use another proxy: --proxy URL"
-_DEAD_HINT: Final = "check the proxy's address, or HTTP_PROXY and HTTPS_PROXY: --proxy URL"
+_RULE_HINT: Final = (
+    "ask the proxy's operator to allow this host, or use another proxy: -o proxy=URL"
+)
+_DEAD_HINT: Final = "check the proxy's address, or HTTP_PROXY and HTTPS_PROXY: -o proxy=URL"
 
 
 class ProxyRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +161,7 @@ def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) ->
             f"the proxy {proxy} has a certificate that is not trusted",
             uri=uri,
             evidence=evidence,
-            hint="name the file of its authority: --ca-file FILE",
+            hint="name the file of its authority: -o ca_file=FILE",
             code="tls",
         )
     return with_proxy_evidence(transport_error(number, text, uri), proxy)
@@ -176,7 +178,7 @@ def proxy_refusal(status: int, uri: str, evidence: Evidence) -> SourceError:
             f"the proxy {proxy} cannot reach the Source now",
             uri=uri,
             evidence=evidence,
-            hint="try again later, or name another proxy: --proxy URL",
+            hint="try again later, or name another proxy: -o proxy=URL",
             code="proxy",
         )
     if status == NEEDS_SECRET:

@@ -120,7 +120,7 @@ class RobotsRules(msgspec.Struct, frozen=True, kw_only=True):
             return SourceRefusedError(
                 "robots.txt disallows it",
                 uri=uri,
-                hint="if the site's owner agrees, ignore its robots.txt: --robots ignore",
+                hint="if the site's owner agrees, ignore its robots.txt: -o robots=ignore",
                 code="robots",
             )
         return None if purpose in _UNBOUND else self.unread

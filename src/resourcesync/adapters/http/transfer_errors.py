@@ -46,7 +46,7 @@ _HINTS = {
 }
 _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
 """The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
-_OWN_AUTHORITY = "for a private certificate authority, give its certificate: --ca-file FILE"
+_OWN_AUTHORITY = "for a private certificate authority, give its certificate: -o ca_file=FILE"
 _NO_TRUST = "no trusted TLS connection is possible"
 _CERTIFICATE_FAULTS = (
     (
@@ -161,7 +161,7 @@ def too_slow_error(uri: str, got: str, *, is_late: bool) -> SourceUnavailableErr
         "the server is too slow",
         uri=uri,
         evidence=_evidence(uri, got),
-        hint="run it again to continue; to wait longer for each resource: --timeout 10m"
+        hint="run it again to continue; to wait longer for each resource: -o timeout=10m"
         if is_late
         else "",
         code="too-slow",

@@ -79,7 +79,7 @@ def judge_answer(origin: str, found: Probe, now: datetime) -> Iterator[CheckResu
     """Yield the results for the answer of a Source."""
     if found.is_tls_failure:
         hint = (
-            "the Source must renew it; if its authority is your own, name its file: --ca-file FILE"
+            "the Source must renew it; if its authority is your own, name its file: -o ca_file=FILE"
         )
         text = f"{origin} does not answer: {found.failure}"
         yield CheckResult("tls", "problem", text, hint)

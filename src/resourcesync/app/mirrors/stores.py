@@ -114,7 +114,7 @@ def bind(home: Home) -> None:
         raise ConfigurationError(
             f"{home.folder} is the folder of another mirror",
             evidence=(("copies", known or str(home.folder)),),
-            hint="name another folder for the state: --state DIR",
+            hint="name another folder for the state: -o state=DIR",
         )
     own = home.folder / OWN_FOLDER
     try:

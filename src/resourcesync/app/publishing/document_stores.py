@@ -54,7 +54,7 @@ def locked_documents(
 
 
 ROBOTS_FILE: Final = "robots.txt"
-_ROBOTS_HEADER: Final = b"# Written by resourcesync publish --robots.\n"
+_ROBOTS_HEADER: Final = b"# Written by resourcesync publish.\n"
 
 
 def check_robots(root: Path, out: str, url: str) -> None:
@@ -62,13 +62,13 @@ def check_robots(root: Path, out: str, url: str) -> None:
     if is_store(out):
         raise ConfigurationError(
             f"{ROBOTS_FILE} can only be written into a folder",
-            hint="put it there yourself, and do not write it: --no-robots",
+            hint="put it there yourself, and do not write it: -o robots=false",
         )
     if urlsplit(url).path.strip("/"):
         raise ConfigurationError(
             f"{url} is not the root of its host, where {ROBOTS_FILE} must be",
             hint=f"add the Sitemap line to the {ROBOTS_FILE} of the host, and do not write one: "
-            "--no-robots",
+            "-o robots=false",
         )
     folder = root / out
     found = FolderDocuments(folder, folders=("",)).open(ROBOTS_FILE)
@@ -79,7 +79,7 @@ def check_robots(root: Path, out: str, url: str) -> None:
     if not is_ours:
         raise ConfigurationError(
             f"{folder / ROBOTS_FILE} was not written by resourcesync, so it was not changed",
-            hint="add the Sitemap line to it yourself, and do not write it: --no-robots",
+            hint="add the Sitemap line to it yourself, and do not write it: -o robots=false",
         )
 
 

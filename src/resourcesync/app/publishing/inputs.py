@@ -243,7 +243,7 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
 
         if "hashes" in self.chosen:
             raise ConfigurationError(
-                "--hash is only for folders: another system has its own digests"
+                "`hash` is only for folders: another system has its own digests"
             )
         (out, store), values, address = self._places(), dict(self.values), self.target
         if kind_of(address) is InputKind.MIRROR:

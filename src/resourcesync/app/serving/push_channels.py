@@ -115,7 +115,7 @@ def open_own_hub(
         raise ConfigurationError(
             f"the lists of {root} name no hub at this address",
             hint="publish it with the address of this hub: "
-            f"resourcesync publish {quoted(root, 'DIR')} --hub {first}hub --notify",
+            f"resourcesync publish {quoted(root, 'DIR')} --hub {first}hub -o notify=true",
         )
     folder = (root / CATALOGUE).parent
     key = hubs.read_key(folder, makes=True)

@@ -25,14 +25,13 @@ from resourcesync.cli.output import (
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings import environment, files
 from resourcesync.settings.tables import SettingValue, pull_keys
-from resourcesync.settings.values import parse_proxy
 
 EXAMPLE: Final = """\
 # Settings of resourcesync. Uncomment what you need, then: resourcesync config check
 #
 # The first of these counts: an option on the command line, RESOURCESYNC_<COMMAND>_<OPTION> in the
 # environment, the table of the mirror, [defaults], the built-in value.
-# A key has the name of the option of `resourcesync pull`, with _ for -.
+# A key is an option of `resourcesync pull`, with _ for -; or it is given there as -o KEY=VALUE.
 
 #[defaults]
 #contact = "mailto:ops@aggregator.example"   # sent in From and User-Agent
@@ -59,7 +58,6 @@ EXAMPLE: Final = """\
 
 #[log]
 #file = "resourcesync.log"      # a relative path starts at the folder of this file
-#format = "json"                # or text
 #level = "info"                 # or debug, warning, error
 
 # A secret is never written in this file, only the place where it is:
@@ -296,23 +294,12 @@ def _effective_settings(
     for key in (*(setting for setting in settings if setting not in keys), *keys):
         variable = f"{environment.PREFIX}_PULL_{key.upper()}"
         text = environment.variable(variable)
-        if key in keys and text:
-            yield key, _of_environment(key, text, variable)
+        if key in keys and keys[key].setting.is_option and text:
+            yield key, SettingValue(value=text, written=text, origin=variable)
         elif key in settings:
             yield key, settings[key]
         elif built_in and (shown := keys[key].setting.shown):
             yield key, SettingValue(value=shown, written=shown, origin="built-in")
-
-
-def _of_environment(key: str, text: str, variable: str) -> SettingValue:
-    """Return the value of a variable."""
-    if key == "proxy":
-        try:
-            parse_proxy(text)
-        except ConfigurationError as error:
-            hint = error.hint
-            raise ConfigurationError(f"{variable}: {error.message}", hint=hint) from None
-    return SettingValue(value=text, written=text, origin=variable)
 
 
 def _as_toml(value: object) -> str:

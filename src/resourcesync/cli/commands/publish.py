@@ -38,20 +38,6 @@ WATCH: Final = (
         is_flag=True,
         help="Keep running, and publish changes; stop with Ctrl-C. Needs the extra 'watch'.",
     ),
-    option(
-        "--rescan",
-        type=options.DURATION,
-        help="Time between two complete scans. Default: 4h for a folder with --watch; 7d for"
-        " another system, or 4h if it does not report changes.",
-    ),
-    option(
-        "--every",
-        type=options.DURATION,
-        default="1m",
-        show_default=True,
-        help="With --watch of another system: publish its changes at this interval. A database"
-        " that announces commits is published within about a second.",
-    ),
 )
 STEPS: Final = (
     option(
@@ -68,19 +54,13 @@ STEPS: Final = (
         " also where one failed.",
     ),
 )
-DUMPS: Final = (
-    option(
-        "--max-package",
-        type=options.PACKAGE_SIZE,
-        help="Most bytes of content in one package of --dumps; default: 256M.",
-    ),
-)
 _PUBLISHING: Final = frozenset(
     ("all", "allow_empty", "dry_run", "dumps", "initialise", "rebase", "update", "watch")
 )
 """Options that say what to publish."""
 _SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
 """Options that are only for other systems, by the names of their values."""
+_EVERY: Final = 60.0
 _PLACES: Final = frozenset({"out", "versions_in"})
 """Settings that are stored as they are from the tree."""
 
@@ -130,7 +110,7 @@ _MAX_NAMES: Final = 10_000
 @SETTINGS
 @option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
 @option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
-@options.with_options(STEPS, DUMPS, WATCH)
+@options.with_options(STEPS, WATCH)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -300,7 +280,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
 
     source, asked, kind = _input(target, values), _request(values, screen), kind_of(target)
     if values["watch"]:
-        return _watch(source, asked, values["every"], screen)
+        return _watch(source, asked, values["every"] or _EVERY, screen)
     done = source.publish(machine.system_clock(), asked)
     report(done, screen)
     mirror = target if kind is InputKind.MIRROR else ""
@@ -342,8 +322,6 @@ def _input(target: str, values: Mapping[str, Any]) -> "PublishedInput":
         for name in _SYSTEM_OPTIONS:
             if values[name] and (name, kind) != ("with", InputKind.ORIGINALS):
                 raise ConfigurationError(f"--{name} is only for other systems, not for {target}")
-    if values["max_package"]:
-        chosen["max_package"] = values["max_package"]
 
     def network() -> "Network":
         return configured_mirrors.load(values["config"]).network_from(values, "")

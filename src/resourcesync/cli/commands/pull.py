@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -12,39 +12,15 @@ import click
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.options import SectionedCommand, given_options, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.pull_run import Puller, PullView, TargetResolver
-from resourcesync.errors import ResourceSyncError
 from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network, SecretNames
-from resourcesync.settings.schema import Section, fields_of
+from resourcesync.settings.schema import fields_of
 
 if TYPE_CHECKING:
     from resourcesync.cli.render.pull import PullRenderer
     from resourcesync.ports import Reporter
-
-
-def with_metrics(
-    work: Callable[[Screen], CommandOutcome], path: Path | None, mirror: str
-) -> Callable[[Screen], CommandOutcome]:
-    """Return work that also writes its metrics to a file at its end, after an error too."""
-    if path is None:
-        return work
-
-    def measured(screen: Screen) -> CommandOutcome:
-        from resourcesync.cli.render.metrics import write_metrics  # noqa: PLC0415 - rarely needed
-
-        try:
-            outcome = work(screen)
-        except ResourceSyncError as error:
-            write_metrics(path, [{"mirror": mirror, "exit": problem_of(error).exit}])
-            raise
-        several = outcome.fields.get("mirrors") or outcome.fields.get("sets")
-        alone = {**outcome.fields, "mirror": mirror, "exit": outcome.exit}
-        write_metrics(path, several if isinstance(several, list) else [alone])
-        return outcome
-
-    return measured
 
 
 _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
@@ -69,13 +45,6 @@ PULL_FIELDS: Final = fields_of(PullSettings, Network, SecretNames)
     help="Show a line per action: + created, * updated, - deleted, ! failed.",
 )
 @options.with_settings(PULL_FIELDS.values())
-@option(
-    "--metrics-file",
-    section=Section.OUTPUT,
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write the metrics of the run to a file, for Prometheus.",
-)
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -94,7 +63,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     places: tuple[str, ...] = values.pop("places")
     every: bool = values.pop("all")
-    metrics: Path | None = values.pop("metrics_file")
     configuration = configured_mirrors.load(values.pop("config"))
     _check(places, configuration, values, every=every)
     if values["moved"] and (len(places) != 1 or _is_source(places)):
@@ -105,8 +73,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         itemize=values["itemize"], dry_run=values["dry_run"], verbose=output.verbose > 0
     )
     if every or (len(places) > 1 and not _is_source(places)):
-        job = _job_of_many(configuration.names if every else places, chosen, words, output)
-        return job._replace(work=with_metrics(job.work, metrics, ""))
+        return _job_of_many(configuration.names if every else places, chosen, words, output)
     if _is_source(places):
         folder = places[1] if places[1:] else _folder_name(places[0])
         target = chosen.target_at(places[0], folder)
@@ -121,7 +88,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         command="pull",
         acts=True,
         output=output,
-        work=with_metrics(work, metrics, target.name),
+        work=work,
         render=words,
         subject=target.folder.name or str(target.folder),
         fields={**fields, "dry_run": values["dry_run"]},

@@ -29,6 +29,7 @@ class RepairArguments(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command("repair", cls=SectionedCommand)
+@options.CONNECTION
 @mirror_argument
 @option(
     "--from-audit", metavar="ID", help="Repair the findings of this audit; last: the newest one."
@@ -42,7 +43,6 @@ class RepairArguments(msgspec.Struct, frozen=True, kw_only=True):
 )
 @option("--delete", is_flag=True, help="Also delete copies that the Source does not list.")
 @options.MAX_DELETE
-@options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it

@@ -79,7 +79,7 @@ _LEAST_SHARE = 8
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Append a line for each answer to FILE, in the combined format of web servers, or as JSON"
-    " with --log-format json; - for standard output.",
+    " if its name ends in .json, .jsonl or .ndjson; - for standard output.",
 )
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
@@ -98,7 +98,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError("--private-callbacks needs --hub")
     if values["access_log"] == _STDOUT and output.json:
         raise click.UsageError("--access-log - and --json exclude each other: both write to stdout")
-    values["is_json_log"] = output.log_format == "json"
 
     def work(screen: Screen) -> CommandOutcome:
         return _serve(tree, values, screen)
@@ -155,13 +154,14 @@ def _access_log(
 ) -> "Iterator[ASGIApp]":
     """Yield the application with the log of its answers, if there is to be one."""
     from resourcesync.app.serving.applications import AccessLog  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.log_file import is_json  # noqa: PLC0415 - help stays quick
 
     path: Path | None = values["access_log"]
     if path is None:
         yield application
         return
     file = None if path == _STDOUT else path
-    with AccessLog(application, file, clock, is_json=values["is_json_log"]) as log:
+    with AccessLog(application, file, clock, is_json=is_json(path)) as log:
         try:
             log.check()
         except StorageError as error:

@@ -1,49 +1,17 @@
-"""Metrics of mirrors and pulls for Prometheus: each number of a report is one, and has its name."""
+"""Metrics of mirrors for Prometheus: each number of a report is one, and has its name."""
 
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
-from pathlib import Path
 from typing import Final
 
-from resourcesync.app import machine
 from resourcesync.cli.render.status import CheckedMirror, UnreadableMirror
 from resourcesync.destination.reports import MirrorState, flat_fields
-from resourcesync.errors import StorageError
-from resourcesync.server import metrics
 from resourcesync.server.metrics import Metric
 
 Labels = tuple[tuple[str, str], ...]
-_PREFIX: Final = "resourcesync_pull_"
 _MIRROR: Final = "resourcesync_mirror_"
 _REASONS: Final = "reasons_"
 """No metrics: their names may be those of a plug-in."""
-
-
-def write_metrics(path: Path, pulls: Sequence[Mapping[str, object]]) -> None:
-    """Write the reports of pulls to a file for the textfile collector, in one atomic step."""
-    now = machine.system_clock().now()
-    rows = [{**pull, "end": now, "in_sync": _is_in_sync(pull)} for pull in pulls]
-    text = metrics.write_metrics(report_metrics(_PREFIX, rows))
-    temporary = ""
-    try:
-        file, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(file, "wb") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fchmod(stream.fileno(), 0o644)  # the exporter is another user
-            os.fsync(stream.fileno())
-        Path(temporary).replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise StorageError(
-            f"cannot write {path}: {error.strerror or error}",
-            evidence=(("kept", "the mirror and the result of the pull"),),
-            hint="name a file in a folder that exists and is writable: --metrics-file FILE",
-        ) from error
 
 
 def mirror_figures(
@@ -88,7 +56,3 @@ def report_metrics(prefix: str, rows: Sequence[Mapping[str, object]]) -> Iterato
     for name, values in found.items():
         help_text = f"The field {name} of the report."
         yield Metric(name=prefix + name, kind="gauge", help_text=help_text, values=tuple(values))
-
-
-def _is_in_sync(pull: Mapping[str, object]) -> bool:
-    return pull.get("state") == "in sync" and not pull.get("dry_run")

@@ -54,7 +54,7 @@ def _warnings(done: "PublicationResult") -> Iterator[dict[str, object]]:
         }
     if done.retained.unkept:
         files = formatting.counted(done.retained.unkept, "file")
-        message = f"the versions of {files} are not stored: --versions-max-bytes is reached"
+        message = f"the versions of {files} are not stored: `versions_max_bytes` is reached"
         yield {"code": "no-room", "message": message}
     if done.left is not None:
         yield _address_warning(done.left, done)

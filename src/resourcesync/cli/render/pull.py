@@ -18,13 +18,13 @@ SHOWN_FAILURES: Final = 20
 _DONE: Final = frozenset({"ok", "notneeded"})
 _SYMBOLS: Final = {"create": "+", "update": "*", "delete": "-"}
 _FILTERS: Final = {
-    "include": "--include",
-    "exclude": "--exclude",
-    "types": "--type",
-    "max_size": "--max-size",
-    "since": "--since",
-    "links": "--link",
-    "allow_origins": "--allow-origin",
+    "include": "--include ",
+    "exclude": "--exclude ",
+    "types": "--type ",
+    "max_size": "-o max_size=",
+    "since": "--since ",
+    "links": "-o link=",
+    "allow_origins": "--allow-origin ",
 }
 _UNSET: Final[tuple[object, ...]] = (None, ())
 
@@ -208,7 +208,7 @@ def _filters(filters: object) -> dict[str, str]:
 
 def _as_option(name: str, value: Any) -> str:
     if isinstance(value, int):
-        return f"{_FILTERS[name]} {formatting.size(value).replace(' ', '')}"
+        return f"{_FILTERS[name]}{formatting.size(value).replace(' ', '')}"
     if isinstance(value, datetime):
-        return f"{_FILTERS[name]} {formatting.stamp(value)}"
-    return " ".join(f"{_FILTERS[name]} {shlex.quote(item)}" for item in value)
+        return f"{_FILTERS[name]}{formatting.stamp(value)}"
+    return " ".join(f"{_FILTERS[name]}{shlex.quote(item)}" for item in value)

@@ -47,7 +47,7 @@ _REMARKS: Final = {
 """What does not make a mirror wrong: a field of the report, and the words for its number."""
 _FAULTS: Final = {
     "retained.contradicting": (
-        "{n} [copy|copies] not matching the list (--verify lenient): ask the Source to correct\n"
+        "{n} [copy|copies] not matching the list (-o verify=lenient): ask the Source to correct\n"
         "its list; for details: resourcesync why {folder} URI"
     ),
     "retained.edited": (

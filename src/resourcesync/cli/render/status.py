@@ -215,7 +215,7 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
     if retained.contradicting:
         copies = formatting.counted(retained.contradicting, "copy", "copies")
-        notes.append(f"{copies} of them stored, but not matching the list (--verify lenient).")
+        notes.append(f"{copies} of them stored, but not matching the list (-o verify=lenient).")
     if mirror.is_refuted and not listed.pending and mirror.state is MirrorState.BEHIND:
         notes.append(f"an audit found that it is not in sync; next: {again}")
     if retained.edited:
@@ -270,7 +270,7 @@ def _known_by_date(mirror: MirrorStatus) -> Iterator[str]:
             turn = f"each is requested again within {reached}, not {within}:"
         yield f"{number} copies known by their dates only; {turn}"
         if mirror.is_recheck_late:
-            yield "warning: pull more often, or give them more time with --recheck."
+            yield "warning: pull more often, or give them more time with -o recheck=TIME."
     if known.unconfirmed:
         copies = formatting.counted(known.unconfirmed, "copy", "copies")
         yield f"{copies} with a new date, but not modified by the server's word."

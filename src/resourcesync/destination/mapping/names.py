@@ -332,7 +332,7 @@ def check_mapper(asked: str, known: str) -> None:
             f"the mirror's paths come from the mapper {known!r}, not from {asked!r}",
             evidence=(("kept", "nothing was changed"),),
             hint=f"pull into another folder, or with the mapper {known!r}: "
-            f"--map {quoted(known, 'MAPPER')}",
+            f"-o map={quoted(known, 'MAPPER')}",
             code="other-mapper",
         )
 

@@ -74,7 +74,7 @@ def dump(
     if packing.dialect not in _DIALECTS:
         raise ConfigurationError(
             f"dumps are written in version 1.1, and the lists here in {packing.dialect}",
-            hint="leave the dumps out, or publish in version 1.1: --dialect 1.1",
+            hint="leave the dumps out, or publish in version 1.1: -o dialect=1.1",
         )
     refuse_foreign_dumps(catalogue, documents)
     oldest = 0

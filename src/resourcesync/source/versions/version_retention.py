@@ -62,7 +62,7 @@ class VersionOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.is_public and "sha-256" not in algorithms:
             raise ConfigurationError(
                 "versions need sha-256 digests",
-                hint="add that algorithm: --hash sha-256",
+                hint="add that algorithm: -o hash=sha-256",
             )
         way = Path(os.path.relpath(self.place(root).absolute(), root.absolute())).parts
         if not any(name.startswith(".") and name != "." for name in way):
