@@ -38,7 +38,7 @@ _HOMES = {
     "Mode": "destination.reports",
     "Network": "settings.network",
     "OfferedSet": "discovery.sets",
-    "Posted": "ports.catalogue",
+    "Posted": "ports.accounts",
     "Published": "app.publisher",
     "Publisher": "app.publisher",
     "PublisherOptions": "settings.keywords",

@@ -34,7 +34,7 @@ from resourcesync.model.resources import Change as Change
 from resourcesync.model.resources import Resource as Resource
 from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
-from resourcesync.ports.catalogue import Posted as Posted
+from resourcesync.ports.accounts import Posted as Posted
 from resourcesync.settings.keywords import PublisherOptions as PublisherOptions
 from resourcesync.settings.network import Credentials as Credentials
 from resourcesync.settings.network import Network as Network

@@ -12,7 +12,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import find_tree
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.cli.formatting import QUIET
 from resourcesync.cli.main import run
 from resourcesync.cli.render.publish import conclude
@@ -227,9 +227,9 @@ def test_a_tree_that_is_being_published_is_locked(tree: Path, said: Said) -> Non
     run(["publish", "public", "--url", "https://museum.example"])
     code = (
         "import sys; from pathlib import Path\n"
-        "from resourcesync.catalogue.database import Catalogue\n"
+        "from resourcesync.catalogue.database import SourceCatalogue\n"
         "from resourcesync.adapters.system import SystemClock\n"
-        "held = Catalogue(Path(sys.argv[1]), SystemClock()); print('held', flush=True)\n"
+        "held = SourceCatalogue(Path(sys.argv[1]), SystemClock()); print('held', flush=True)\n"
         "sys.stdin.read()"
     )
     held = [sys.executable, "-c", code, "public/.resourcesync/catalogue.db"]
@@ -275,7 +275,7 @@ def test_files_that_are_left_for_the_next_run_make_this_one_partial(
 
 def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
-    with closing(Catalogue(tree / CATALOGUE, SystemClock())) as catalogue:
+    with closing(SourceCatalogue(tree / CATALOGUE, SystemClock())) as catalogue:
         catalogue.write_notes({"publish.settings": "{"})
 
     assert run(["publish", "public"]) == 8

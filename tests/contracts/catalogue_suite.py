@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, pairwise
 from typing import ClassVar, Final
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.links import Link
@@ -64,7 +64,9 @@ class CatalogueSuite:
     many: ClassVar[int] = 5_000
     """Number of resources that exceeds one batch of reading or writing."""
 
-    def test_recorded_resources_are_read_unchanged_in_uri_order(self, catalogue: Catalogue) -> None:
+    def test_recorded_resources_are_read_unchanged_in_uri_order(
+        self, catalogue: SourceCatalogue
+    ) -> None:
         """Every field of every resource is stored; the order is that of the URIs' characters."""
         _record(catalogue, *map(sample_resource, _NAMES), FULL_SAMPLE)
 
@@ -87,7 +89,9 @@ class CatalogueSuite:
             counts = (snapshot.count(), snapshot.count(3))
             expect_equal(counts, (len(held), 3), "a snapshot counts them, up to a limit")
 
-    def test_a_part_of_the_resources_is_read_by_its_bounds(self, catalogue: Catalogue) -> None:
+    def test_a_part_of_the_resources_is_read_by_its_bounds(
+        self, catalogue: SourceCatalogue
+    ) -> None:
         """`resources` and `batches` yield the URIs from ``start`` up to before ``end``."""
         uris = [f"https://h/{number:05}" for number in range(self.many)]
         _record(catalogue, *(Resource(uri=uri) for uri in reversed(uris)))
@@ -103,7 +107,9 @@ class CatalogueSuite:
                 found = [resource.uri for resource in chain.from_iterable(runs)]
                 expect_equal(found, uris[first:last], "batches between two bounds have the same")
 
-    def test_resources_of_a_run_are_recorded_like_single_ones(self, catalogue: Catalogue) -> None:
+    def test_resources_of_a_run_are_recorded_like_single_ones(
+        self, catalogue: SourceCatalogue
+    ) -> None:
         """`created_run` records each resource with its fingerprint, and logs its change."""
         resources = [sample_resource(f"{number:05}") for number in range(self.many)]
         half = len(resources) // 2
@@ -119,7 +125,7 @@ class CatalogueSuite:
         expected_log = [(ChangeKind.CREATED, found) for found in resources[half:]]
         expect_equal(logged, expected_log, "all but the first recording log each change")
 
-    def test_a_patch_belongs_to_the_change_alone(self, catalogue: Catalogue) -> None:
+    def test_a_patch_belongs_to_the_change_alone(self, catalogue: SourceCatalogue) -> None:
         """A patch leads from the version before to this one (§14.4), so the resource has none."""
         _record(catalogue, sample_resource("a"))
         patch = Link(rel=Relation.PATCH, href="https://h/a.patch", media_type="application/x-diff")
@@ -134,7 +140,7 @@ class CatalogueSuite:
         expect_equal(_changes(catalogue)[0][1].resource, new, "the change has them")
 
     def test_deleting_and_creating_in_one_recording_stores_the_last_version(
-        self, catalogue: Catalogue
+        self, catalogue: SourceCatalogue
     ) -> None:
         """The last version counts, and every change is logged."""
         _record(catalogue, sample_resource("a"))
@@ -149,7 +155,7 @@ class CatalogueSuite:
         expect_equal(held, [sample_resource("a", 4)], "it is the last")
         expect_equal(len(_changes(catalogue)), 5, "every change is logged")
 
-    def test_the_catalogue_can_be_read_during_a_recording(self, catalogue: Catalogue) -> None:
+    def test_the_catalogue_can_be_read_during_a_recording(self, catalogue: SourceCatalogue) -> None:
         """A reader sees the entries as they were at its start."""
         _record(catalogue, *(sample_resource(f"{number:05}") for number in range(self.many)))
 
@@ -162,7 +168,7 @@ class CatalogueSuite:
         expect_equal(seen, self.many, "a reader sees all entries of its start")
         expect_equal(list(catalogue.fingerprints()), [], "the recording is complete")
 
-    def test_a_recording_that_fails_leaves_no_trace(self, catalogue: Catalogue) -> None:
+    def test_a_recording_that_fails_leaves_no_trace(self, catalogue: SourceCatalogue) -> None:
         """Nothing of a block that fails is recorded, however much it was."""
         _record(catalogue, sample_resource("a"))
 
@@ -182,7 +188,7 @@ class CatalogueSuite:
         with catalogue.snapshot() as snapshot:
             expect_equal(list(snapshot.edits()), [], "a recording that fails edits nothing")
 
-    def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: Catalogue) -> None:
+    def test_a_new_catalogue_is_empty_and_has_no_snapshot(self, catalogue: SourceCatalogue) -> None:
         """It has no entries and no latest moment, and refuses a snapshot."""
         expect_equal(list(catalogue.fingerprints()), [], "there are no entries")
         expect_equal(catalogue.latest(), None, "there is no latest moment")
@@ -192,7 +198,7 @@ class CatalogueSuite:
         ):
             pass
 
-    def test_the_first_recording_logs_no_changes(self, catalogue: Catalogue) -> None:
+    def test_the_first_recording_logs_no_changes(self, catalogue: SourceCatalogue) -> None:
         """The Resource List will list them all."""
         _record(catalogue, sample_resource("a"))
 
@@ -201,7 +207,9 @@ class CatalogueSuite:
             expect_equal(snapshot.at, NOW, "a snapshot has the moment of its recording")
             expect_equal(snapshot.last_change(), 0, "no number was assigned")
 
-    def test_an_empty_first_recording_is_a_first_recording(self, catalogue: Catalogue) -> None:
+    def test_an_empty_first_recording_is_a_first_recording(
+        self, catalogue: SourceCatalogue
+    ) -> None:
         """All recordings after it log changes."""
         _record(catalogue)
         with catalogue.snapshot() as snapshot:
@@ -211,7 +219,7 @@ class CatalogueSuite:
         kinds = [change.kind for _, change in _changes(catalogue)]
         expect_equal(kinds, [ChangeKind.CREATED], "only the second recording logs changes")
 
-    def test_each_change_is_logged_with_a_time_of_its_own(self, catalogue: Catalogue) -> None:
+    def test_each_change_is_logged_with_a_time_of_its_own(self, catalogue: SourceCatalogue) -> None:
         """Kinds, resources and times are stored as recorded; a touch is no change."""
         _record(catalogue, sample_resource("a"), sample_resource("b"), sample_resource("c"))
         later = NOW + _HOUR
@@ -240,7 +248,7 @@ class CatalogueSuite:
             expect_equal(snapshot.at, created.time, "a snapshot includes the last change")
             expect_equal(snapshot.last_change(), found[-1][0], "a snapshot has the last number")
 
-    def test_changes_are_read_from_a_number_on(self, catalogue: Catalogue) -> None:
+    def test_changes_are_read_from_a_number_on(self, catalogue: SourceCatalogue) -> None:
         """Numbers rise, and ``after`` skips the changes that were read."""
         _record(catalogue)
         _record(catalogue, *(sample_resource(f"{number:03}") for number in range(10)))
@@ -251,7 +259,7 @@ class CatalogueSuite:
             found = [number for number, _ in _changes(catalogue, after=numbers[place])]
             expect_equal(found, numbers[place + 1 :], "changes after a number are read")
 
-    def test_times_rise_strictly_whatever_the_clock_does(self, catalogue: Catalogue) -> None:
+    def test_times_rise_strictly_whatever_the_clock_does(self, catalogue: SourceCatalogue) -> None:
         """Every change is later than all snapshots before it, even if the clock was set back."""
         _record(catalogue, sample_resource("x"))
         now = NOW
@@ -272,7 +280,7 @@ class CatalogueSuite:
         expect(all(moment < other for moment, other in pairwise(times)), "times rise strictly")
         expect_equal(catalogue.latest(), times[-1], "the latest moment is the last change's")
 
-    def test_an_empty_recording_does_not_advance_time(self, catalogue: Catalogue) -> None:
+    def test_an_empty_recording_does_not_advance_time(self, catalogue: SourceCatalogue) -> None:
         """A recording without changes assigns no moment."""
         _record(catalogue, sample_resource("a"))
         with catalogue.record(NOW + _HOUR):
@@ -282,7 +290,7 @@ class CatalogueSuite:
             expect_equal(snapshot.at, NOW, "an empty recording does not advance the moment")
 
     def test_touching_a_resource_or_advancing_time_moves_the_moment(
-        self, catalogue: Catalogue
+        self, catalogue: SourceCatalogue
     ) -> None:
         """Two lists of one moment are equal; but neither is a change."""
         _record(catalogue, sample_resource("a"))
@@ -297,7 +305,7 @@ class CatalogueSuite:
             expect_equal(snapshot.at, NOW + _HOUR, "advancing time moves the moment")
             expect_equal(snapshot.last_change(), 0, "neither is a change")
 
-    def test_a_snapshot_is_isolated_from_later_recordings(self, catalogue: Catalogue) -> None:
+    def test_a_snapshot_is_isolated_from_later_recordings(self, catalogue: SourceCatalogue) -> None:
         """A snapshot stays as it was when it was opened."""
         _record(catalogue, sample_resource("a"))
         with catalogue.snapshot() as snapshot:
@@ -313,7 +321,7 @@ class CatalogueSuite:
             expect_equal(list(snapshot.edits()), [], "a snapshot has the edits of its moment")
 
     def test_edits_are_the_entries_written_since_they_were_cleared(
-        self, catalogue: Catalogue
+        self, catalogue: SourceCatalogue
     ) -> None:
         """Edits are in URI order, with present values; the first recording has none."""
         _record(catalogue, *map(sample_resource, "abcd"))
@@ -339,7 +347,7 @@ class CatalogueSuite:
         expect_equal(_edits(catalogue), expected, "later edits are not cleared")
 
     def test_changes_are_pruned_and_their_numbers_are_not_reused(
-        self, catalogue: Catalogue
+        self, catalogue: SourceCatalogue
     ) -> None:
         """Changes up to a number are removed, and no others; also when none is left."""
         _record(catalogue)
@@ -357,7 +365,7 @@ class CatalogueSuite:
         expect(number > numbers[-1], "numbers are not used again")
         expect_equal(len(list(catalogue.fingerprints())), 4, "no resource is forgotten with them")
 
-    def test_the_latest_moment_can_be_rewound(self, catalogue: Catalogue) -> None:
+    def test_the_latest_moment_can_be_rewound(self, catalogue: SourceCatalogue) -> None:
         """Changes after the moment are removed, and later ones are dated from there."""
         ahead = NOW + 87_600 * _HOUR
         _record(catalogue)
@@ -371,7 +379,7 @@ class CatalogueSuite:
         _record(catalogue, sample_resource("c"), now=NOW + 3 * _HOUR)
         expect_equal(_times(catalogue)[1:], [NOW + 3 * _HOUR], "later ones are dated from there")
 
-    def test_notes_are_stored_atomically(self, catalogue: Catalogue) -> None:
+    def test_notes_are_stored_atomically(self, catalogue: SourceCatalogue) -> None:
         """Any text by any key; a failed write changes nothing."""
         expect_equal(catalogue.note("a"), None, "a note never written is None")
         catalogue.write_notes({"a": "1", "b": "é\n", "": ""})
@@ -404,7 +412,7 @@ class _UnreadableNotes(Mapping[str, str]):
         raise _NotesReadError
 
 
-def _record(catalogue: Catalogue, *resources: Resource, now: datetime = NOW) -> None:
+def _record(catalogue: SourceCatalogue, *resources: Resource, now: datetime = NOW) -> None:
     with catalogue.record(now) as recording:
         for resource in resources:
             recording.created(resource, "f1")
@@ -420,18 +428,18 @@ def _run_of(resources: Sequence[Resource]) -> ResourceRun:
     )
 
 
-def _changes(catalogue: Catalogue, after: int = 0) -> Sequence[tuple[int, Change]]:
+def _changes(catalogue: SourceCatalogue, after: int = 0) -> Sequence[tuple[int, Change]]:
     with catalogue.snapshot() as snapshot:
         return list(snapshot.changes(after))
 
 
-def _times(catalogue: Catalogue) -> list[datetime]:
+def _times(catalogue: SourceCatalogue) -> list[datetime]:
     times = [change.time for _, change in _changes(catalogue) if change.time is not None]
     expect_equal(len(times), len(_changes(catalogue)), "every change has a time")
     return times
 
 
-def _edits(catalogue: Catalogue) -> dict[str, Resource | None]:
+def _edits(catalogue: SourceCatalogue) -> dict[str, Resource | None]:
     with catalogue.snapshot() as snapshot:
         found = list(snapshot.edits())
     uris = [uri for uri, _ in found]
@@ -439,6 +447,6 @@ def _edits(catalogue: Catalogue) -> dict[str, Resource | None]:
     return {uri.removeprefix("https://h/"): resource for uri, resource in found}
 
 
-def _forget(catalogue: Catalogue, last: int) -> None:
+def _forget(catalogue: SourceCatalogue, last: int) -> None:
     while catalogue.forget_changes(last):
         pass

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import BinaryIO, ClassVar, Final
 
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from tests.contracts.expectations import (
     expect,
     expect_equal,

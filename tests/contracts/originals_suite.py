@@ -5,14 +5,13 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import pytest
 
 from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
 from resourcesync.model.resources import Resource
-from resourcesync.ports.catalogue import Originals
-from resourcesync.ports.originals import OriginalReader, PrefetchingOriginals
+from resourcesync.ports.originals import Originals
 from tests.contracts.expectations import (
     expect,
     expect_equal,
@@ -33,9 +32,6 @@ class OriginalsSuite(ABC):
 
     has_fingerprints: ClassVar[bool] = True
     """True if equal fingerprints mean equal bytes; else they are empty, and all is always read."""
-
-    can_be_read: ClassVar[bool] = True
-    """True if the bytes can be opened too (``ports.originals.OriginalReader``)."""
 
     many: ClassVar[int] = 1_100
     """Number of originals that exceeds one page of a listing."""
@@ -203,9 +199,7 @@ class OriginalsSuite(ABC):
             originals.measure(original)
 
     def test_prefetching_does_not_change_measurements(self, originals: Originals) -> None:
-        """With `prefetch`, if supported; also if not all prefetched originals are measured."""
-        if not isinstance(originals, PrefetchingOriginals):
-            pytest.skip("the originals do not prefetch")
+        """With `prefetch`; also if not all prefetched originals are measured."""
         held = {self.put(name, name.encode()): name.encode() for name in ("a", "bc", "def", "g")}
         listed = list(originals.scan())
 
@@ -219,17 +213,13 @@ class OriginalsSuite(ABC):
 
     def test_an_original_is_opened_by_its_uri(self, originals: Originals) -> None:
         """`open` reads all its bytes; ``None`` if there is no such original."""
-        if not self.can_be_read:
-            pytest.skip("the originals cannot be read")
-        opened: Any = originals  # it is both, which no type says
-        readable: OriginalReader = opened
         body = hashlib.shake_128(b"any").digest(300_000)
         uri = self.put("a/b", body)
 
-        expect(read_and_close(readable.open(uri)) == body, "open reads the bytes")
-        expect(readable.open(f"{uri}x") is None, "open returns None for an unknown original")
+        expect(read_and_close(originals.open(uri)) == body, "open reads the bytes")
+        expect(originals.open(f"{uri}x") is None, "open returns None for an unknown original")
         self.remove("a/b")
-        expect(readable.open(uri) is None, "open returns None for a removed original")
+        expect(originals.open(uri) is None, "open returns None for a removed original")
 
 
 def _uris(originals: Originals) -> list[str]:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from tests.contracts.catalogue_suite import CatalogueSuite
 from tests.support.in_memory import ManualClock
 
 
 class TestCatalogueInAFile(CatalogueSuite):
     @pytest.fixture
-    def catalogue(self, tmp_path: Path) -> Iterator[Catalogue]:
-        with Catalogue(tmp_path / "state/catalogue.db", ManualClock()) as held:
+    def catalogue(self, tmp_path: Path) -> Iterator[SourceCatalogue]:
+        with SourceCatalogue(tmp_path / "state/catalogue.db", ManualClock()) as held:
             yield held
 
 
@@ -21,5 +21,5 @@ class TestCatalogueInMemory(CatalogueSuite):
     many = 500
 
     @pytest.fixture
-    def catalogue(self) -> Catalogue:
-        return Catalogue()
+    def catalogue(self) -> SourceCatalogue:
+        return SourceCatalogue()

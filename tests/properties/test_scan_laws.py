@@ -1,18 +1,17 @@
 """A scan records the same, whether the originals are listed one by one or in runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Resource, ResourceRun
-from resourcesync.ports.catalogue import Original
-from resourcesync.ports.originals import MeasuredRun, OriginalRun
+from resourcesync.ports.originals import MeasuredRun, Original, OriginalRun
 from resourcesync.source.scan import ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals
 
@@ -59,7 +58,8 @@ class InRuns(Single):
                 seconds=[int(original.lastmod.timestamp()) for original in some],
             )
 
-    def measure_run(self, run: OriginalRun) -> MeasuredRun:
+    def measure_run(self, run: Sequence[Original]) -> MeasuredRun:
+        assert isinstance(run, OriginalRun)
         places = [
             at
             for at, original in enumerate(run)
@@ -89,7 +89,7 @@ def scanned(
     anew: bool,
 ) -> tuple[list[ScanReport], list[tuple[str, str, Resource | None]], list[tuple[str, str]]]:
     """Scan originals in one state after the other; return what was recorded."""
-    catalogue, clock, reports = Catalogue(), ManualClock(), []
+    catalogue, clock, reports = SourceCatalogue(), ManualClock(), []
     for number, state in enumerate(states):
         for uri in NAMES:
             if uri not in state:

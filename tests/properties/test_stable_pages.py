@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.snapshot import CatalogueSnapshot
 from resourcesync.documents import reader
 from resourcesync.errors import StorageError
@@ -145,7 +145,7 @@ def test_a_list_made_out_of_the_last_one_says_what_the_catalogue_says(
     assert listed(source) == held(source)
 
 
-class Watched(Catalogue):
+class Watched(SourceCatalogue):
     """A catalogue that notes which ranges of resources were read to be written."""
 
     def __init__(self) -> None:

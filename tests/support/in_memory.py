@@ -13,7 +13,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import floor_to_second, from_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import Omission, Original
+from resourcesync.ports.originals import Omission, Original, Originals
 
 
 class ManualClock:
@@ -55,7 +55,7 @@ class _StoredOriginal(msgspec.Struct, frozen=True):
     version: int
 
 
-class MemoryOriginals:
+class MemoryOriginals(Originals):
     """Originals in a dictionary.
 
     Args:

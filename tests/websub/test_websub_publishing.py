@@ -14,7 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app import hubs
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import push_channels
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import Capability, read
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import CapabilityEntry
@@ -258,7 +258,9 @@ def test_a_notification_is_never_longer_than_a_receiver_takes(
 
 def test_a_damaged_note_fails_no_publication(tree: Tree, hub: Listener) -> None:
     tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
-    with closing(Catalogue(tree.root / ".resourcesync/catalogue.db", tree.clock)) as catalogue:
+    with closing(
+        SourceCatalogue(tree.root / ".resourcesync/catalogue.db", tree.clock)
+    ) as catalogue:
         catalogue.write_notes({"notifications": '{"x": []}'})
     tree.put("b")
     done = tree.publish()

@@ -9,7 +9,7 @@ from resourcesync.cli.main import run
 from resourcesync.errors import DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.accounts import Posted
 from tests.support.accounts.dit_index import PREFIX, ask, rel_path
 from tests.support.accounts.published_index import PublishedIndex
 

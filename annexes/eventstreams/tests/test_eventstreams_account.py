@@ -17,6 +17,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
+from resourcesync.model.resources import Resource
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from resourcesync_eventstreams import account as streams
 from resourcesync_eventstreams import pending_changes
@@ -81,14 +82,19 @@ class TestEventStreams(AccountSuite):
         return True
 
 
-class _Begun:
+class _Begun(ResourceAccount):
     """An account whose present position is one that a server gave."""
 
     can_list_resources = False
 
     def __init__(self, account: ResourceAccount, position: str) -> None:
         self._account, self._position = account, position
-        self.resources, self.changes = account.resources, account.changes
+
+    def resources(self) -> Iterator[Resource]:
+        return self._account.resources()
+
+    def changes(self, after: str, wait: float) -> Iterator[ChangeBatch]:
+        return self._account.changes(after, wait)
 
     def position(self) -> str:
         for lot in self._account.changes(self._position, 0):

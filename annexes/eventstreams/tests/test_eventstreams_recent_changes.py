@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change
-from resourcesync.ports.catalogue import Omission
+from resourcesync.ports.originals import Omission
 from resourcesync_eventstreams.event_stream import ServerSentEvent
 from resourcesync_eventstreams.recent_changes import (
     RecentChangeFilter,

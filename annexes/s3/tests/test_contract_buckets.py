@@ -11,7 +11,7 @@ import pytest
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_documents import StoredDocuments
-from resourcesync.ports.originals import OriginalsOptions, PrefetchingOriginals
+from resourcesync.ports.originals import OriginalsOptions
 from resourcesync_s3.bucket import Bucket
 from resourcesync_s3.originals import BucketOriginals
 from resourcesync_s3.store import BucketStore, open_store
@@ -57,10 +57,6 @@ class TestBucketOriginals(OriginalsSuite):
         name = "/".join(["é" * 90] * 5)  # a key that may be, and a URI that is too long
         self.bucket.put(name, b"")
         return name
-
-    def test_they_are_told_what_is_next(self, originals: BucketOriginals) -> None:
-        expectant: PrefetchingOriginals = originals
-        assert isinstance(expectant, PrefetchingOriginals)
 
 
 @contextmanager

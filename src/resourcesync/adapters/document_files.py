@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.errors import StorageError, storage_error
 from resourcesync.own_files import NEW, open_file, open_folder
-from resourcesync.ports.catalogue import TOP_LEVEL_PREFIX
+from resourcesync.ports.documents import TOP_LEVEL_PREFIX
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

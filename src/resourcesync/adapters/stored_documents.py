@@ -9,7 +9,7 @@ from typing import BinaryIO, Final, cast
 
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.catalogue import TOP_LEVEL_PREFIX
+from resourcesync.ports.documents import TOP_LEVEL_PREFIX
 from resourcesync.ports.stores import ObjectContent, Store
 
 _BLOCK: Final = 1 << 20

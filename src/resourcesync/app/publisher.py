@@ -14,7 +14,7 @@ from resourcesync.app.publishing.inputs import PublishedInput
 from resourcesync.app.serving import applications
 from resourcesync.app.settings import KeywordSignature, check_names
 from resourcesync.model.resources import Change, Resource
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.accounts import Posted
 from resourcesync.settings.keywords import PublisherOptions
 from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import from_keywords

@@ -26,7 +26,7 @@ from resourcesync.errors import ChangesLostError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.accounts import Posted
 from resourcesync.sqlite_file import Connection, SqliteFile, make_private_folder, write_notes
 
 _LOCK_NAME: Final = "publish.lock"
@@ -40,7 +40,7 @@ MAX_FORGOTTEN: Final = 10_000
 """The most changes that are forgotten in one transaction, so that others may write."""
 
 
-class Catalogue:
+class SourceCatalogue:
     """The Source's catalogue: a snapshot of the resources and the log of their changes.
 
     Without a path it is in memory. With a clock it is locked for one publisher; without, several
@@ -91,9 +91,9 @@ class Catalogue:
         with suppress(OSError):
             self._path.parent.rmdir()
 
-    def clone(self) -> "Catalogue":
+    def clone(self) -> "SourceCatalogue":
         """Return a copy in memory."""
-        other = Catalogue()
+        other = SourceCatalogue()
         other._file.close()
         other._file = self._file.clone()
         weakref.finalize(other, other._file.close)

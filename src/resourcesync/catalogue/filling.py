@@ -9,7 +9,7 @@ from resourcesync.catalogue.rows import from_row, to_row
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.accounts import Posted
 
 MIN_ALLOWED_LOSS: Final = 10
 """Number of resources that may always be deleted at once, however few there are."""
@@ -63,7 +63,7 @@ def post(
     keeps_times: bool,
     loss: LossLimit | None,
 ) -> Posted:
-    """Record changes of some resources; see ``Catalogue.post``."""
+    """Record changes of some resources; see ``SourceCatalogue.post``."""
     counts: Counter[str] = Counter()
     recent: dict[str, bool] = {}
     for change in changes:
@@ -99,7 +99,7 @@ def fill(
     most_gone: float,
     allow_empty: bool,
 ) -> Posted:
-    """Record the resources as they are; see ``Catalogue.fill``.
+    """Record the resources as they are; see ``SourceCatalogue.fill``.
 
     They go through a temporary table, which is on disk when it is large. An error rolls it back.
     """

@@ -32,7 +32,7 @@ SELECT CAST(max(latest) AS INTEGER) FROM (
 
 
 class CatalogueRecording:
-    """The writing half of one transaction, made by ``Catalogue.record``."""
+    """The writing half of one transaction, made by ``SourceCatalogue.record``."""
 
     def __init__(self, connection: Connection, now: int) -> None:
         self.connection = connection

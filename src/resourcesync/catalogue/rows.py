@@ -9,13 +9,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import structs
 
+from resourcesync.catalogue.schema import BAD_ROW
 from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.links import Extra, Foreign, Link
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.catalogue import BAD_ROW
 
 Row = tuple[Any, ...]
 """``uri, lastmod_us, length, hash, media_type, more``: the columns of both tables."""

@@ -17,9 +17,10 @@ Times are microseconds since 1970-01-01T00:00:00Z; ``hash`` is as in ``rs:md/@ha
 
 from typing import Final
 
-from resourcesync.ports.catalogue import BAD_ROW
 from resourcesync.sqlite_file import NOTE_TABLE, Durability, SqliteFormat
 
+BAD_ROW: Final = "catalogue-row"
+"""The code of errors that one row of a catalogue is the reason of."""
 _APPLICATION_ID: Final = 0x52534331  # "RSC1"
 _COLUMNS: Final = """
     lastmod_us INTEGER, length INTEGER, hash TEXT NOT NULL,

@@ -28,7 +28,7 @@ _BEFORE: Final = "SELECT datetime_us FROM change WHERE seq <= ? ORDER BY seq DES
 
 
 class CatalogueSnapshot:
-    """A consistent view of the catalogue, made by ``Catalogue.snapshot``."""
+    """A consistent view of the catalogue, made by ``SourceCatalogue.snapshot``."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -6,13 +6,14 @@ changed. Its answers are recorded in our own catalogue, and only that is publish
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol
 
 import msgspec
 
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock, Fetcher
-from resourcesync.ports.catalogue import Omission, Posted
+from resourcesync.ports.originals import Omission
 
 
 class AccountOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +47,22 @@ class AccountOptions(msgspec.Struct, frozen=True, kw_only=True):
         return f"AccountOptions(address={self.address!r}, base_uri={self.base_uri!r})"
 
 
+class Posted(msgspec.Struct, frozen=True, kw_only=True):
+    """The effect of resources posted by a program.
+
+    Attributes:
+        created: Resources that were not known.
+        updated: Known ones with other bytes.
+        deleted: Known ones that are gone.
+        touched: Known ones with other metadata, such as their type.
+    """
+
+    created: int = 0
+    updated: int = 0
+    deleted: int = 0
+    touched: int = 0
+
+
 class ChangeBatch(NamedTuple):
     """Some changes, and where the log of changes stands after them.
 
@@ -57,16 +74,20 @@ class ChangeBatch(NamedTuple):
         omissions: Input that is no change, such as an event that is no JSON.
         warnings: Warnings for the operator on the log itself: a stable code and a sentence for
             each. Those of the last batch count.
+        is_announced: True if the system announces its changes, and was not polled for these.
     """
 
     position: str
     changes: Sequence[Change]
     omissions: Sequence[Omission] = ()
     warnings: Sequence[tuple[str, str]] = ()
+    is_announced: bool = False
 
 
 class ResourceAccount(Protocol):
     """The resources of another system. One run uses it, from one thread.
+
+    Derive from it: the last two methods are optional.
 
     Any method may raise a ``ResourceSyncError``: then nothing of that call is recorded. A truncated
     answer must raise; a shorter answer means deletions.
@@ -109,53 +130,26 @@ class ResourceAccount(Protocol):
             SourceError: The other system does not answer, or refuses.
         """
 
+    def published(self) -> None:
+        """Handle the publication of all recorded changes, such as by removing obsolete data.
 
-@runtime_checkable
-class WritableAccount(Protocol):
-    """An account that also accepts changes of resources from a program."""
+        Raises:
+            StorageError: It cannot be removed.
+        """
+        return
 
     def post(self, changes: Sequence[Change]) -> Posted:
         """Write changes into the other system, in order; some of them, when it raises.
 
         Raises:
+            ConfigurationError: It is read-only, as most are.
             SourceError: The other system does not answer, or refuses. To post all again is right.
         """
-
-
-@runtime_checkable
-class PublishedAccount(Protocol):
-    """An account that is notified when its changes are public, to clean up."""
-
-    def published(self) -> None:
-        """Handle the publication of all recorded changes.
-
-        Raises:
-            StorageError: Obsolete data cannot be removed.
-        """
-
-
-@runtime_checkable
-class AnnouncingAccount(Protocol):
-    """An account whose system announces changes, such as a database that notifies of commits."""
-
-    @property
-    def announces_changes(self) -> bool:
-        """True if the last call of ``changes`` was woken by changes, and did not poll for them."""
-
-
-@runtime_checkable
-class TolerantAccount(Protocol):
-    """An account that reads lists of others as they are.
-
-    Attributes:
-        lists_all: True if what ``resources`` does not yield is gone; certain once it has yielded
-            its first resource.
-    """
-
-    lists_all: bool
-
-    def leniencies(self) -> Sequence[Mapping[str, object]]:
-        """Return what the last reading tolerated: the fields of an event ``leniency`` for each."""
+        del changes
+        raise ConfigurationError(
+            "this system is read-only",
+            hint="publish it, which follows it: resourcesync publish SYSTEM --url https://HOST/",
+        )
 
 
 AccountFactory = Callable[[AccountOptions], AbstractContextManager[ResourceAccount]]

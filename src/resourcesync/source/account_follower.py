@@ -12,20 +12,14 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.filling import MIN_ALLOWED_LOSS, LossLimit
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import (
-    AnnouncingAccount,
-    ChangeBatch,
-    PublishedAccount,
-    ResourceAccount,
-    TolerantAccount,
-)
-from resourcesync.ports.catalogue import Omission, Posted
+from resourcesync.ports.accounts import ChangeBatch, Posted, ResourceAccount
+from resourcesync.ports.originals import Omission
 from resourcesync.source.plan import read_note
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
@@ -124,7 +118,7 @@ class AccountFollower:
         self,
         followed: FollowSettings,
         account: ResourceAccount,
-        catalogue: Catalogue,
+        catalogue: SourceCatalogue,
         publish: Callable[[PublishRequest], PublicationResult],
         clock: Clock,
     ) -> None:
@@ -144,6 +138,8 @@ class AccountFollower:
         self._warnings: list[LeftFile] = []
         self._told: Sequence[tuple[str, str]] = ()
         self._left: int | None = None
+        self.is_prompt = False
+        """True if the system announced the last changes, so that they can be published at once."""
 
     def synchronize(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
         """Update the catalogue: by the changes where possible, else by reading all."""
@@ -181,12 +177,6 @@ class AccountFollower:
         self._told = self._told or warnings
         return _add_counts(counts, rest)
 
-    @property
-    def is_prompt(self) -> bool:
-        """True if the system announces changes, so that they can be published at once."""
-        account = self._account
-        return isinstance(account, AnnouncingAccount) and account.announces_changes
-
     def _check_can_read_all(self, error: DiscontinuityError) -> None:
         """Warn that all is read again; where that cannot be, raise the error."""
         if not self._account.can_list_resources:
@@ -199,8 +189,7 @@ class AccountFollower:
     def publish(self, counts: Posted, asked: PublishRequest) -> PublicationResult:
         """Publish the present content of the catalogue."""
         done = self._publish(asked)
-        if isinstance(self._account, PublishedAccount):
-            self._account.published()
+        self._account.published()
         self._left = done.scan.files
         self._note(_PUBLISHED, str(self._left))
         found = replace(
@@ -209,10 +198,8 @@ class AccountFollower:
         omitted, omissions = self._sayable.pop_omissions()
         notified = [LeftFile(code=code, reason=reason) for code, reason in self._told]
         left, self._warnings = (*found.left, *self._warnings, *notified), []
-        account = self._account
-        tolerated = account.leniencies() if isinstance(account, TolerantAccount) else ()
         scan = replace(found, omitted=omitted, left=left)
-        return replace(done, scan=scan, omissions=omissions, leniencies=tuple(tolerated))
+        return replace(done, scan=scan, omissions=omissions)
 
     def _position(self) -> str:
         """Return the recorded position in the changes; empty when they have to start over."""
@@ -235,11 +222,9 @@ class AccountFollower:
         resources = self._sayable.select(self._account.resources(), self._catalogue.find)
         self._left, self._told = None, ()
         found = self._require_any(resources, allow_empty=allow_empty)
-        account = self._account
         return self._catalogue.fill(
             found,
             now,
-            is_all=not isinstance(account, TolerantAccount) or account.lists_all,
             notes=notes,
             most_gone=1.0 if allow_empty else _MAX_GONE_SHARE,
             allow_empty=allow_empty,
@@ -252,7 +237,7 @@ class AccountFollower:
             if self._position()
             else self._record(ChangeBatch(position, ()), allow_empty=True)
         )
-        self._told = ()
+        self._told, self.is_prompt = (), False
         with _closing_changes(self._account.changes(position, wait)) as lots:
             for batch in lots:
                 if batch.changes or batch.position != position:
@@ -260,7 +245,7 @@ class AccountFollower:
                     position = batch.position
                 for omission in batch.omissions:
                     self._sayable.omit(omission)
-                self._told = batch.warnings
+                self._told, self.is_prompt = batch.warnings, batch.is_announced
                 is_news = wait > 0 and self.is_prompt and batch.changes
                 if is_news or self._clock.monotonic() >= until:
                     break

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.plan import PublicationStep, forget_plan, read_record, write_offers
@@ -24,7 +24,9 @@ SILENCE: Final = timedelta(days=366)
 """Length of a Source's silence from which its clock is suspect."""
 
 
-def check_clock(catalogue: Catalogue, now: datetime, step: PublicationStep) -> PublicationStep:
+def check_clock(
+    catalogue: SourceCatalogue, now: datetime, step: PublicationStep
+) -> PublicationStep:
     """Refuse to publish with an implausible clock; return the step to take.
 
     ``Step.REBASE`` and ``Step.INITIALISE`` confirm that the clock is right now. Where it was ahead
@@ -58,7 +60,7 @@ def check_silence(latest: datetime, now: datetime) -> None:
         raise _clock_error("clock-ahead", "more than a year later", latest, now)
 
 
-def turn_back(catalogue: Catalogue, now: datetime) -> None:
+def turn_back(catalogue: SourceCatalogue, now: datetime) -> None:
     """Forget everything that is dated later than now: changes, packages, offers of dumps."""
     from resourcesync.source.dump_record import read_dumps, write_dumps  # noqa: PLC0415 - rare
 

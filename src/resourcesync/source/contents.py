@@ -7,8 +7,7 @@ from resourcesync.errors import OriginalChangedError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.catalogue import Original
-from resourcesync.ports.originals import OriginalReader
+from resourcesync.ports.originals import Original, Originals
 
 OpenOriginal = Callable[[str], BinaryIO | None]
 
@@ -18,7 +17,7 @@ _EPOCH: Final = from_microseconds(0)
 class PresentContents:
     """The present bytes of the originals; former versions are not stored (``Contents``)."""
 
-    def __init__(self, originals: OriginalReader, opening: OpenOriginal | None = None) -> None:
+    def __init__(self, originals: Originals, opening: OpenOriginal | None = None) -> None:
         self._originals = originals
         self._opening = opening or originals.open
 

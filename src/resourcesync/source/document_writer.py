@@ -9,11 +9,12 @@ from typing import Any, BinaryIO, Final
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.catalogue.schema import BAD_ROW
 from resourcesync.documents import writer
 from resourcesync.errors import StateError
 from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports.catalogue import BAD_ROW, DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import Block, blocks
 from resourcesync.source.plan import DocumentRecord

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
@@ -97,12 +97,12 @@ class DumpRecord(msgspec.Struct, frozen=True, kw_only=True):
     former: tuple[ArchivedDump, ...] = ()
 
 
-def read_dumps(catalogue: Catalogue) -> DumpRecord:
+def read_dumps(catalogue: SourceCatalogue) -> DumpRecord:
     """Return the record of the dumps; an empty one before the first."""
     return read_note(catalogue, _NOTE, _record) or DumpRecord()
 
 
-def write_dumps(catalogue: Catalogue, record: DumpRecord) -> None:
+def write_dumps(catalogue: SourceCatalogue, record: DumpRecord) -> None:
     """Store the record durably."""
     catalogue.write_notes({_NOTE: encode(record)})
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import BinaryIO, Final
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.capabilities import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.description import ABOUT_START
 from resourcesync.source.document_writer import DocumentWriter
@@ -51,7 +51,7 @@ def refuse_foreign(
             raise _address_conflict_error(name, leads_to)
 
 
-def refuse_foreign_dumps(catalogue: Catalogue, documents: DocumentStore) -> None:
+def refuse_foreign_dumps(catalogue: SourceCatalogue, documents: DocumentStore) -> None:
     """Refuse to dump where a file of somebody else would be replaced."""
     ours = read_dumps(catalogue).documents
     for name in _DUMPS:

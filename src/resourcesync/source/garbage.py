@@ -11,7 +11,7 @@ import msgspec
 
 from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.catalogue.versions import VersionIndex
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.plan import GRACE
 

@@ -28,7 +28,7 @@ relations are left out: they concern the resource at its own place.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from string import Formatter
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import unquote, urljoin
 
 import msgspec
@@ -42,12 +42,7 @@ from resourcesync.model.links import LAST_PRIORITY, Link
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.ports.catalogue import Original, Originals
-from resourcesync.ports.originals import (
-    BatchedOriginals,
-    OriginalReader,
-    PrefetchingOriginals,
-)
+from resourcesync.ports.originals import Original, Originals, WrappedOriginals
 
 _FIELDS: Final = frozenset({"uri", "path", "dir", "name", "stem", "ext"})
 _NAME: Final = re.compile(r"[a-z][a-z0-9.-]*")
@@ -173,26 +168,17 @@ def _fields(uri: str, path: str) -> dict[str, str]:
     }
 
 
-class ScannableOriginals(Originals, OriginalReader, Protocol):
-    """Originals that can be scanned and read."""
-
-
-class LinkedOriginals:
+class LinkedOriginals(WrappedOriginals):
     """Originals with the links that rules give to their resources (``Originals``).
 
     The links are computed when a resource is read. The existence of a target is checked then, and
     not again before the resource, or the rules, change.
     """
 
-    def __init__(self, originals: ScannableOriginals, rules: Sequence[LinkRule], base: str) -> None:
-        self._originals = originals
+    def __init__(self, originals: Originals, rules: Sequence[LinkRule], base: str) -> None:
+        super().__init__(originals)
         self._rules = tuple(rules)
         self._base = base if base.endswith("/") else base + "/"
-        self.scan = originals.scan
-        self.omissions = originals.omissions
-        self.open = originals.open
-        self.prefetch = originals.prefetch if isinstance(originals, PrefetchingOriginals) else None
-        self.runs = originals.runs if isinstance(originals, BatchedOriginals) else None
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its links, and its fingerprint."""

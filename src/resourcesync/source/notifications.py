@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.capabilities import DocumentChange
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationRecord, read_note, read_record
@@ -82,7 +82,7 @@ class _HubPosition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def notify(
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
     documents: DocumentStore,
     settings: "PublicationSettings",
     clock: Clock,
@@ -116,7 +116,7 @@ def notify(
 
 
 def notify_after(
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
     documents: DocumentStore,
     settings: "PublicationSettings",
     clock: Clock,
@@ -137,7 +137,7 @@ class _Outbox:
 
     def __init__(
         self,
-        catalogue: Catalogue,
+        catalogue: SourceCatalogue,
         documents: DocumentStore,
         settings: "PublicationSettings",
         record: PublicationRecord,
@@ -247,7 +247,7 @@ class _Outbox:
         self._store.write(name, [body])
 
 
-def _read_positions(catalogue: Catalogue) -> dict[str, _HubPosition]:
+def _read_positions(catalogue: SourceCatalogue) -> dict[str, _HubPosition]:
     return read_note(catalogue, _NOTE, _to_positions) or {}
 
 
@@ -255,7 +255,7 @@ def _to_positions(found: dict[str, dict[str, Any]]) -> dict[str, _HubPosition]:
     return {hub: _HubPosition(**mark) for hub, mark in found.items()}
 
 
-def _write_positions(catalogue: Catalogue, marks: Mapping[str, _HubPosition]) -> None:
+def _write_positions(catalogue: SourceCatalogue, marks: Mapping[str, _HubPosition]) -> None:
     catalogue.write_notes(
         {_NOTE: json.dumps({hub: asdict(position) for hub, position in marks.items()})}
     )

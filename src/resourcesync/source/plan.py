@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, damaged_note_error
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.source import naming
@@ -188,37 +188,37 @@ class PublicationRecord(msgspec.Struct, frozen=True, kw_only=True):
         return int(known.key) if known is not None and known.key.isdigit() else None
 
 
-def read_plan(catalogue: Catalogue) -> PublicationPlan | None:
+def read_plan(catalogue: SourceCatalogue) -> PublicationPlan | None:
     """Return the last plan, or ``None`` before the first."""
     return read_note(catalogue, _PLAN, _plan)
 
 
-def read_record(catalogue: Catalogue) -> PublicationRecord | None:
+def read_record(catalogue: SourceCatalogue) -> PublicationRecord | None:
     """Return the record of the last publication, or ``None`` before the first."""
     return read_note(catalogue, _RECORD, _record)
 
 
-def read_offers(catalogue: Catalogue) -> tuple[Offer, ...]:
+def read_offers(catalogue: SourceCatalogue) -> tuple[Offer, ...]:
     """Return the offers besides the lists, in the order they were stored."""
     return read_note(catalogue, _OFFERS, _offers) or ()
 
 
-def write_offers(catalogue: Catalogue, offers: Iterable[Offer]) -> None:
+def write_offers(catalogue: SourceCatalogue, offers: Iterable[Offer]) -> None:
     """Store the offers besides the lists durably; the next publication leads to them."""
     catalogue.write_notes({_OFFERS: encode(tuple(offers))})
 
 
-def write_plan(catalogue: Catalogue, plan: PublicationPlan) -> None:
+def write_plan(catalogue: SourceCatalogue, plan: PublicationPlan) -> None:
     """Store the plan durably."""
     catalogue.write_notes({_PLAN: encode(plan)})
 
 
-def forget_plan(catalogue: Catalogue) -> None:
+def forget_plan(catalogue: SourceCatalogue) -> None:
     """Forget the plan durably: the next publication starts over."""
     catalogue.write_notes({_PLAN: "null"})
 
 
-def write_record(catalogue: Catalogue, record: PublicationRecord) -> None:
+def write_record(catalogue: SourceCatalogue, record: PublicationRecord) -> None:
     """Store the record durably."""
     catalogue.write_notes({_RECORD: encode(record)})
 
@@ -262,7 +262,7 @@ def _record(fields: dict[str, Any]) -> PublicationRecord:
     )
 
 
-def read_note(catalogue: Catalogue, key: str, make: Callable[[Any], T]) -> T | None:
+def read_note(catalogue: SourceCatalogue, key: str, make: Callable[[Any], T]) -> T | None:
     """Return the result of ``make`` for a note; ``None`` without such a note."""
     text = catalogue.note(key)
     if text is None:

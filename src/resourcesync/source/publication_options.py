@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Reporter
-from resourcesync.ports.catalogue import Omission
+from resourcesync.ports.originals import Omission
 from resourcesync.ports.second_process import SecondProcess
 from resourcesync.settings.publication import PublicationSettings, decode_settings
 from resourcesync.source.paging import PageLimits
@@ -87,7 +87,7 @@ def entry_settings_of(settings: PublicationSettings) -> tuple[object, ...]:
     return (settings.hashes, settings.links, settings.versions)
 
 
-def read_settings(catalogue: Catalogue, note: str) -> PublicationSettings:
+def read_settings(catalogue: SourceCatalogue, note: str) -> PublicationSettings:
     """Return the settings in a note, or the defaults of a first publication."""
     return decode_settings(catalogue.note(note))
 
@@ -124,7 +124,6 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
         former_out: The place of the documents before, if it was another one.
         foreign_origins: The first origins of resources, other than the Source's own; reported the
             first time.
-        leniencies: What was tolerated in lists of others: fields of an event ``leniency`` each.
         mended: Number of rows of the catalogue that could not be published as they were.
         root: The folder that the places in the settings are relative to.
         seconds: Duration.
@@ -145,7 +144,6 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     dropped: tuple[tuple[str, str], ...] = ()
     former_out: str = ""
     foreign_origins: tuple[str, ...] = ()
-    leniencies: tuple[Mapping[str, object], ...] = ()
     mended: int = 0
     seconds: float = 0.0
 

@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.snapshot import CatalogueSnapshot
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import archives, change_list, description, garbage, naming, resource_list
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.naming import SourceNaming
@@ -93,7 +93,7 @@ class ListPublisher:
 
     def __init__(  # noqa: PLR0913 - what is published, where, and how
         self,
-        catalogue: Catalogue,
+        catalogue: SourceCatalogue,
         documents: DocumentStore,
         *,
         base_uri: str,

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, assert_never
 
 import msgspec
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.recording import CatalogueRecording
 from resourcesync.compare import (
     Created,
@@ -25,13 +25,7 @@ from resourcesync.compare import (
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree, disagree
 from resourcesync.model.resources import Resource
-from resourcesync.ports.catalogue import Original, Originals
-from resourcesync.ports.originals import (
-    BatchedOriginals,
-    BatchMeasuredOriginals,
-    OriginalRun,
-    PrefetchingOriginals,
-)
+from resourcesync.ports.originals import Original, OriginalRun, Originals
 
 _log = logging.getLogger(__name__)
 _UNREADABLE = "unreadable-file"
@@ -89,7 +83,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan(
     originals: Originals,
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
     now: datetime,
     *,
     anew: bool = False,
@@ -139,7 +133,7 @@ class _Scan:
     """
 
     def __init__(
-        self, originals: Originals, catalogue: Catalogue, recording: CatalogueRecording
+        self, originals: Originals, catalogue: SourceCatalogue, recording: CatalogueRecording
     ) -> None:
         self.counts: Counter[str] = Counter()
         self.left: list[LeftFile] = []
@@ -149,7 +143,7 @@ class _Scan:
 
     def record(self, *, anew: bool) -> None:
         """List all originals, and record those that differ; with ``anew``, read all of them."""
-        for difference in self._expected(self._differences(anew=anew)):
+        for difference in self._differences(anew=anew):
             match difference:
                 case Deleted(before):
                     self._recording.deleted(Resource(uri=before.uri))
@@ -165,31 +159,19 @@ class _Scan:
 
     def _differences(self, *, anew: bool) -> Iterator[Difference[Original, _Known]]:
         """Yield the differences; most new originals are recorded at once instead."""
-        for pairs, originals in _stretches(self._catalogue.fingerprints(), self._runs(), anew=anew):
-            found = originals
-            if (
-                not pairs
-                and isinstance(found, OriginalRun)
-                and isinstance(self._originals, BatchMeasuredOriginals)
-            ):
-                found = self._record_new(self._originals, found)
-            yield from compare(map(_Known._make, pairs), found, same=_differ)
-
-    def _expected(
-        self, differences: Iterator[Difference[Original, _Known]]
-    ) -> Iterator[Difference[Original, _Known]]:
-        """Yield all differences, some at a time for originals that prefetch."""
-        originals = self._originals
-        if not isinstance(originals, PrefetchingOriginals):
-            yield from differences
-            return
-        while some := list(islice(differences, _AHEAD)):
-            originals.prefetch([item.after for item in some if not isinstance(item, Deleted)])
-            yield from some
+        stretches = _stretches(self._catalogue.fingerprints(), self._runs(), anew=anew)
+        for pairs, run in stretches:
+            found = run if pairs or not run else self._record_new(run)
+            differing = compare(map(_Known._make, pairs), found, same=_differ)
+            while some := list(islice(differing, _AHEAD)):
+                self._originals.prefetch(
+                    [item.after for item in some if not isinstance(item, Deleted)]
+                )
+                yield from some
 
     def _runs(self) -> Iterator[Sequence[Original]]:
         """Yield the originals, some hundred at a time, and count them."""
-        for run in _runs_of(self._originals):
+        for run in self._originals.runs():
             self.counts["files"] += len(run)
             self.counts["bytes"] += sum(
                 run.lengths
@@ -198,9 +180,9 @@ class _Scan:
             )
             yield run
 
-    def _record_new(self, originals: BatchMeasuredOriginals, run: OriginalRun) -> OriginalRun:
+    def _record_new(self, run: Sequence[Original]) -> Sequence[Original]:
         """Read and record new originals at once; return those that must be read one by one."""
-        resources, fingerprints, rest = originals.measure_run(run)
+        resources, fingerprints, rest = self._originals.measure_run(run)
         self._recording.created_run(resources, fingerprints)
         self.counts["hashed"] += len(resources)
         self.counts["created"] += len(resources)
@@ -239,15 +221,6 @@ class _Scan:
     def _note(self, error: StorageError | None) -> None:
         if error is not None and len(self.left) < _MAX_LEFT:
             self.left.append(LeftFile(code=error.code, reason=error.message, hint=error.hint))
-
-
-def _runs_of(originals: Originals) -> Iterator[Sequence[Original]]:
-    if isinstance(originals, BatchedOriginals):
-        yield from originals.runs()
-        return
-    listing = originals.scan()
-    while run := list(islice(listing, _RUN)):
-        yield run
 
 
 _Pair = tuple[str, str]

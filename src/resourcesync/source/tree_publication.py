@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import DocumentStore, Omission
-from resourcesync.ports.originals import ResourceContents
+from resourcesync.ports.documents import DocumentStore
+from resourcesync.ports.originals import Omission, Originals, ResourceContents
 from resourcesync.settings.publication import NOTE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.clock_guard import check_clock
-from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import CHANNELS, SourceNaming
 from resourcesync.source.plan import read_plan
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
@@ -50,9 +49,9 @@ class OpenTree(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     settings: PublicationSettings
-    catalogue: Catalogue
+    catalogue: SourceCatalogue
     documents: DocumentStore
-    originals: ScannableOriginals
+    originals: Originals
     contents: AbstractContextManager[ResourceContents]
     versions: TreeVersions
     publisher: ListPublisher

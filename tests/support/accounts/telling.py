@@ -9,8 +9,7 @@ from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.accounts import ChangeBatch, Posted, ResourceAccount
 
 BEGINNING = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -60,7 +59,7 @@ class TellingSystem:
             self.answers -= 1
 
 
-class TellingAccount:
+class TellingAccount(ResourceAccount):
     """An account of such a system, which answers some resources or changes at a time."""
 
     can_list_resources = True

@@ -9,7 +9,7 @@ from typing import Final
 
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import MemoryDocuments
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.naming import DESCRIPTION
 from resourcesync.source.paging import PageLimits
@@ -108,7 +108,7 @@ class Publishing:
 
     def _publish(self, root: Path, documents: FolderDocuments) -> datetime | None:
         """Publish; return the last moment that the catalogue knew before."""
-        with closing(Catalogue(root / _CATALOGUE, self._source.clock)) as catalogue:
+        with closing(SourceCatalogue(root / _CATALOGUE, self._source.clock)) as catalogue:
             self._source.catalogue, self._source.documents = catalogue, documents
             known = catalogue.latest()
             self._source.publish()

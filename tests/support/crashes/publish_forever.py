@@ -10,7 +10,7 @@ from pathlib import Path
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.system import SystemClock
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy
@@ -33,7 +33,7 @@ POLICIES = {
 def publish(tree: Path, policy: str = "default") -> Publication:
     """Publish a tree as a run of its own does."""
     clock = SystemClock()
-    with Catalogue(tree / ".resourcesync/catalogue.db", clock) as catalogue:
+    with SourceCatalogue(tree / ".resourcesync/catalogue.db", clock) as catalogue:
         originals = FileTreeOriginals(tree, BASE, clock=clock, selection=SELECTION)
         scan(originals, catalogue, clock.now())
         return ListPublisher(

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.scope import Filters
@@ -154,7 +154,7 @@ class Campaign:
     def do_restart(self, luck: random.Random) -> None:
         source = self.source
         if isinstance(source, PublishedSource):
-            source.catalogue = Catalogue()
+            source.catalogue = SourceCatalogue()
             for name in list(source.documents.names()):
                 if "resourcelist" in name or luck.random() < 0.7:
                     source.documents.delete(name)

@@ -9,13 +9,14 @@ from io import BytesIO
 from typing import BinaryIO
 
 from resourcesync.adapters.in_memory import MemoryDocuments
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
-from resourcesync.ports.catalogue import DocumentStore, Originals
+from resourcesync.ports.documents import DocumentStore
+from resourcesync.ports.originals import Originals
 from resourcesync.source import naming
 from resourcesync.source.naming import DESCRIPTION, FOLDER
 from resourcesync.source.paging import PageLimits
@@ -36,7 +37,7 @@ class Source:
     limits: PageLimits = field(default_factory=PageLimits)
     policy: Policy = field(default_factory=Policy)
     clock: ManualClock = field(default_factory=ManualClock)
-    catalogue: Catalogue = field(default_factory=Catalogue)
+    catalogue: SourceCatalogue = field(default_factory=SourceCatalogue)
     documents: DocumentStore = field(default_factory=MemoryDocuments)
     originals: MemoryOriginals = field(init=False)
 

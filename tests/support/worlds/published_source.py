@@ -4,7 +4,7 @@ import copy
 from typing import Self
 
 from resourcesync.adapters.in_memory import MemoryDocuments
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.ports import FetchRequest
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
@@ -27,7 +27,7 @@ class PublishedSource:
     def __init__(self, *, max_entries: int = 50_000) -> None:
         self.clock = ManualClock()
         self.files = ServedFiles(self.clock)
-        self.catalogue = Catalogue()
+        self.catalogue = SourceCatalogue()
         self.limits = PageLimits(max_entries=max_entries)
         self.policy = Policy()
 
@@ -70,7 +70,7 @@ class PublishedSource:
 
     def begin_again(self) -> None:
         """Forget all lists, and what was in them."""
-        self.catalogue = Catalogue()
+        self.catalogue = SourceCatalogue()
         self.files.documents = MemoryDocuments()
 
     def contents(self) -> dict[str, bytes]:

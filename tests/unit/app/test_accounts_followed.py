@@ -16,7 +16,7 @@ from resourcesync.errors import (
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.ports.catalogue import Omission
+from resourcesync.ports.originals import Omission
 from tests.support.accounts.account_follower import Follower, counts
 from tests.support.accounts.scripted_account import scripted
 

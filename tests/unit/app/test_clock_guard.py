@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
 from resourcesync.errors import StateError
@@ -180,7 +180,7 @@ def test_a_run_that_is_killed_on_the_way_out_is_ended_by_the_next(
 
     assert changes(tmp_path) == []
     assert moment(tmp_path) < START + DAY
-    with Catalogue(tmp_path / CATALOGUE, clock) as catalogue:
+    with SourceCatalogue(tmp_path / CATALOGUE, clock) as catalogue:
         plan = json.loads(catalogue.note("publication-plan") or "")
     assert plan["at"] < (START + DAY).timestamp() * 1e6
 

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.app.publishing.publish_loop import PublishLoop, WatchIntervals
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
@@ -135,12 +135,12 @@ def test_what_fails_at_first_ends_it_and_what_fails_later_is_tried_again(kept: K
         Kept(kept.tree / "nowhere").keep(None)
 
     def another() -> None:
-        holder.append(Catalogue(kept.tree / CATALOGUE, kept.clock))
+        holder.append(SourceCatalogue(kept.tree / CATALOGUE, kept.clock))
 
     def gone() -> None:
         holder.pop().close()
 
-    holder: list[Catalogue] = []
+    holder: list[SourceCatalogue] = []
     sleep, slept = kept.clock.sleep, []
 
     def release(seconds: float) -> None:
@@ -165,7 +165,7 @@ def test_an_emptied_tree_is_never_published_as_deleted(kept: Kept) -> None:
     assert [error.code for error, _ in kept.failures] == ["empty-tree"] * 4
     assert [pause for _, pause in kept.failures] == [2, 4, 8, 16]
     assert len(kept.runs) == 1
-    with closing(Catalogue(kept.tree / CATALOGUE, kept.clock)) as catalogue:
+    with closing(SourceCatalogue(kept.tree / CATALOGUE, kept.clock)) as catalogue:
         assert len(list(catalogue.fingerprints())) == 1
 
 

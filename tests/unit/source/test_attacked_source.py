@@ -20,7 +20,7 @@ from resourcesync.model.capabilities import CapabilityEntry, Package
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.catalogue import Original
+from resourcesync.ports.originals import Original
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.catalogue import database as catalogue_file
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.errors import DiscontinuityError
 from resourcesync.source import naming, plan
@@ -30,11 +30,11 @@ DAY = 24 * HOUR
 STREAM = Policy(rotate=3 * DAY, keep=21 * DAY, rebase=21 * DAY)
 
 
-def kept(catalogue: Catalogue) -> list[int]:
+def kept(catalogue: SourceCatalogue) -> list[int]:
     return [number for number, _ in changes(catalogue)]
 
 
-def record(catalogue: Catalogue, *versions: int) -> None:
+def record(catalogue: SourceCatalogue, *versions: int) -> None:
     for version in versions:
         with catalogue.record(NOW + timedelta(hours=version)) as recording:
             recording.updated(resource("a", version), "")
@@ -44,7 +44,7 @@ def test_so_many_are_forgotten_at_a_time_that_others_may_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalogue_file, "MAX_FORGOTTEN", 2)
-    with closing(Catalogue(tmp_path / "catalogue.db", ManualClock())) as catalogue:
+    with closing(SourceCatalogue(tmp_path / "catalogue.db", ManualClock())) as catalogue:
         record_first(catalogue, resource("a"))
         record(catalogue, *range(1, 8))
 
@@ -57,12 +57,12 @@ def test_so_many_are_forgotten_at_a_time_that_others_may_write(
 
 def test_who_reads_the_log_from_what_is_forgotten_is_told(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
-    with closing(Catalogue(path, ManualClock())) as catalogue:
+    with closing(SourceCatalogue(path, ManualClock())) as catalogue:
         record_first(catalogue, resource("a"))
         record(catalogue, 1, 2, 3)
         catalogue.forget_changes(2)
 
-    with Catalogue(path) as posted:
+    with SourceCatalogue(path) as posted:
         with pytest.raises(DiscontinuityError, match="up to number 2 are deleted from the log"):
             list(posted.changes(after=1))
         assert [number for number, _ in posted.changes(after=2)] == [3]
@@ -72,7 +72,7 @@ def test_who_reads_the_log_from_what_is_forgotten_is_told(tmp_path: Path) -> Non
 def test_a_year_of_changes_leaves_a_log_of_some_days(tmp_path: Path) -> None:
     often = 25
     path = tmp_path / "catalogue.db"
-    with closing(Catalogue(path, ManualClock())) as catalogue:
+    with closing(SourceCatalogue(path, ManualClock())) as catalogue:
         source = Source(catalogue=catalogue, policy=STREAM)
         source.put(*map(str, range(often)))
         source.publish()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
@@ -97,7 +97,7 @@ def test_any_text_is_a_rule_or_is_refused(text: str) -> None:
 
 def test_links_are_recorded_with_the_resources() -> None:
     clock = ManualClock()
-    originals, catalogue = MemoryOriginals(clock), Catalogue()
+    originals, catalogue = MemoryOriginals(clock), SourceCatalogue()
     originals.put(BASE + "a.pdf", b"x")
     originals.put(BASE + "a.pdf.xml", b"<x/>")
     originals.put(BASE + "b.pdf", b"y")

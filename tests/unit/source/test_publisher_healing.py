@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import MemoryDocuments
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import StateError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
@@ -200,7 +200,7 @@ def test_a_publisher_killed_at_any_step_is_healed_by_the_next(rounds: int, meanw
     assert len(outcomes) >= 3
 
 
-class Forgetful(Catalogue):
+class Forgetful(SourceCatalogue):
     """A catalogue whose process is killed when it takes its n-th note from now on."""
 
     kills_in = 0
@@ -315,12 +315,12 @@ def test_a_reader_that_follows_links_always_finds_a_consistent_set() -> None:
 # --- on the disk --------------------------------------------------------------------------------
 
 
-def on_disk(tmp_path: Path, catalogue: Catalogue) -> Source:
+def on_disk(tmp_path: Path, catalogue: SourceCatalogue) -> Source:
     return Source(limits=SMALL, catalogue=catalogue, documents=FolderDocuments(tmp_path))
 
 
 def test_a_document_altered_on_the_disk_is_noticed_and_written_again(tmp_path: Path) -> None:
-    with Catalogue(tmp_path / ".resourcesync/catalogue.db", ManualClock()) as catalogue:
+    with SourceCatalogue(tmp_path / ".resourcesync/catalogue.db", ManualClock()) as catalogue:
         source = on_disk(tmp_path, catalogue)
         run(source, 4)
         source.publish()

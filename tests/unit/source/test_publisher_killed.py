@@ -14,10 +14,10 @@ import pytest
 
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import MemoryDocuments
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
-from resourcesync.ports.catalogue import Omission, Original
+from resourcesync.ports.originals import Omission, Original, Originals
 from resourcesync.source.naming import is_sitemap
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
@@ -73,7 +73,7 @@ def test_a_publisher_that_is_killed_leaves_a_consistent_set_and_the_next_heals_i
     assert leftovers == []
 
 
-class Endless:
+class Endless(Originals):
     """As many originals as one likes, none of which is held."""
 
     def __init__(self, count: int) -> None:
@@ -93,6 +93,9 @@ class Endless:
         digest = Digest("sha-256", hashlib.sha256(f"{self.version}".encode()).hexdigest())
         resource = Resource(uri=original.uri, length=1, digests=(digest,))
         return resource, original.fingerprint
+
+    def open(self, uri: str) -> BinaryIO | None:
+        raise AssertionError(uri)
 
     def omissions(self) -> Sequence[Omission]:
         return ()
@@ -114,7 +117,7 @@ def test_memory_does_not_grow_with_the_number_of_originals(tmp_path: Path) -> No
     peaks = []
     for count in (2_500, 5_000):
         clock = ManualClock()
-        with Catalogue(tmp_path / f"{count}/catalogue.db", clock) as catalogue:
+        with SourceCatalogue(tmp_path / f"{count}/catalogue.db", clock) as catalogue:
             originals = Endless(count)
             publisher = ListPublisher(catalogue, Discarding(), base_uri=BASE, clock=clock)
             tracemalloc.start()

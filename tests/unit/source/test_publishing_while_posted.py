@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.adapters.in_memory import MemoryDocuments
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource
@@ -66,7 +66,7 @@ def test_lists_are_of_one_moment_whatever_is_posted_meanwhile(tmp_path: Path, re
     def resource(number: int) -> Resource:
         return Resource(uri=f"{BASE}{number:03}", length=versions[number])
 
-    with Catalogue(path) as posted:
+    with SourceCatalogue(path) as posted:
         posted.fill(map(resource, versions), clock.now())
         count, log = iter(range(10_000)), dict[int, Change]()
 
@@ -77,7 +77,7 @@ def test_lists_are_of_one_moment_whatever_is_posted_meanwhile(tmp_path: Path, re
             log.update(posted.changes(after=max(log, default=0)))
 
         documents = _Busy(post)
-        with closing(Catalogue(path, clock)) as catalogue:
+        with closing(SourceCatalogue(path, clock)) as catalogue:
             for step in (
                 PublicationStep.DUE,
                 PublicationStep.DUE,

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.catalogue import Omission, Original
+from resourcesync.ports.originals import Omission, Original
 from resourcesync.source.scan import LeftFile, ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.sources.publishing import BASE, Source
@@ -107,7 +107,7 @@ def test_changes_are_found_recorded_and_counted() -> None:
 
 
 def test_originals_that_cannot_be_trusted_unread_are_read_each_time_and_move_nothing() -> None:
-    clock, catalogue = ManualClock(), Catalogue()
+    clock, catalogue = ManualClock(), SourceCatalogue()
     originals = MemoryOriginals(clock, trusted=False)
     originals.put(BASE + "a", b"x")
     scan(originals, catalogue, clock.now())
@@ -132,7 +132,7 @@ def test_a_resource_deleted_and_created_again_between_two_scans_is_one_update() 
 
 
 def test_an_original_that_changes_while_it_is_read_stays_as_it_was() -> None:
-    originals, catalogue = Stubborn(), Catalogue()
+    originals, catalogue = Stubborn(), SourceCatalogue()
     originals.put(BASE + "a", b"old")
     originals.put(BASE + "b", b"old")
     scan(originals, catalogue, ManualClock().now())
@@ -160,7 +160,7 @@ def test_an_original_that_changes_while_it_is_read_stays_as_it_was() -> None:
 
 
 def test_an_original_that_cannot_be_read_stays_as_it_was_and_stops_nothing() -> None:
-    originals, catalogue = Stubborn(), Catalogue()
+    originals, catalogue = Stubborn(), SourceCatalogue()
     originals.put(BASE + "a", b"old")
     scan(originals, catalogue, ManualClock().now())
     originals.put(BASE + "a", b"anew")
@@ -176,7 +176,7 @@ def test_an_original_that_cannot_be_read_stays_as_it_was_and_stops_nothing() -> 
 
 @pytest.mark.parametrize("ends_after", [0, 1, 2])
 def test_a_scan_that_fails_is_not_a_shorter_scan(ends_after: int) -> None:
-    originals, catalogue = Stubborn(), Catalogue()
+    originals, catalogue = Stubborn(), SourceCatalogue()
     for name in ("a", "b", "c"):
         originals.put(BASE + name, b"old")
     scan(originals, catalogue, ManualClock().now())
@@ -191,7 +191,7 @@ def test_a_scan_that_fails_is_not_a_shorter_scan(ends_after: int) -> None:
 
 
 def test_a_store_that_fails_while_measuring_stops_the_scan() -> None:
-    originals, catalogue = Stubborn(), Catalogue()
+    originals, catalogue = Stubborn(), SourceCatalogue()
     originals.put(BASE + "a", b"x")
     originals.errors[BASE + "a"] = StorageError("the root is gone", code="unreadable-folder")
 
@@ -202,7 +202,7 @@ def test_a_store_that_fails_while_measuring_stops_the_scan() -> None:
 
 
 def test_a_file_that_was_too_fresh_to_be_trusted_is_read_again_and_not_called_touched() -> None:
-    originals, catalogue = Fresh(ManualClock()), Catalogue()
+    originals, catalogue = Fresh(ManualClock()), SourceCatalogue()
     originals.put(BASE + "a", b"x")
     scan(originals, catalogue, ManualClock().now())
     originals.is_fresh = False

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.lock import PublishLock
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from tests.support.in_memory import ManualClock
@@ -20,8 +20,8 @@ from tests.support.sources.recording import NOW, TICK, changes, record_first, re
 from tests.support.storage.sqlite_connections import prepared
 
 
-def open_file(path: Path) -> Catalogue:
-    return Catalogue(path, ManualClock(NOW))
+def open_file(path: Path) -> SourceCatalogue:
+    return SourceCatalogue(path, ManualClock(NOW))
 
 
 def test_what_was_recorded_is_there_after_closing(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_another_run_is_told_who_holds_the_catalogue(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     program = (
         "import sys, pathlib\n"
-        "from resourcesync.catalogue.database import Catalogue\n"
+        "from resourcesync.catalogue.database import SourceCatalogue\n"
         "from tests.support.in_memory import ManualClock\n"
-        "with Catalogue(pathlib.Path(sys.argv[1]), ManualClock()):\n"
+        "with SourceCatalogue(pathlib.Path(sys.argv[1]), ManualClock()):\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.read()\n"
     )
@@ -209,7 +209,7 @@ def test_a_dry_run_takes_every_step_and_records_nothing(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     with open_file(path) as catalogue:
         record_first(catalogue, resource("a"))
-    with Catalogue(path, ManualClock(NOW), dry_run=True) as rehearsed:
+    with SourceCatalogue(path, ManualClock(NOW), dry_run=True) as rehearsed:
         with rehearsed.record(NOW) as recording:
             recording.created(resource("b"), "f")
         rehearsed.write_notes({"key": "value"})

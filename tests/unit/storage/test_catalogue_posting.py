@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from resourcesync import sqlite_file
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import LockedError, StateError
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.accounts import Posted
 from tests.support.in_memory import ManualClock
 from tests.support.sources.recording import FULL_SAMPLE, NOW, resource
 
@@ -32,8 +32,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def catalogue(path: Path) -> Iterator[Catalogue]:
-    with Catalogue(path) as opened:
+def catalogue(path: Path) -> Iterator[SourceCatalogue]:
+    with SourceCatalogue(path) as opened:
         yield opened
 
 
@@ -41,7 +41,7 @@ def change(kind: str, name: str, version: int = 1) -> Change:
     return Change(kind=ChangeKind(kind), resource=resource(name, version))
 
 
-def log(catalogue: Catalogue) -> list[tuple[str, str]]:
+def log(catalogue: SourceCatalogue) -> list[tuple[str, str]]:
     """Kind and name of each change; their times rise."""
     found = [change for _, change in catalogue.changes()]
     times = [change.time for change in found if change.time is not None]
@@ -50,11 +50,11 @@ def log(catalogue: Catalogue) -> list[tuple[str, str]]:
     return [(change.kind.value, change.uri.rpartition("/")[2]) for change in found]
 
 
-def names(catalogue: Catalogue) -> list[str]:
+def names(catalogue: SourceCatalogue) -> list[str]:
     return [resource.uri.rpartition("/")[2] for resource in catalogue.resources()]
 
 
-def test_what_is_posted_is_in_both_tables(catalogue: Catalogue) -> None:
+def test_what_is_posted_is_in_both_tables(catalogue: SourceCatalogue) -> None:
     catalogue.fill([resource("a"), resource("b")], NOW)
 
     done = catalogue.post(
@@ -66,7 +66,7 @@ def test_what_is_posted_is_in_both_tables(catalogue: Catalogue) -> None:
     assert list(catalogue.resources()) == [resource("a", 2), resource("c")]
 
 
-def test_what_is_told_twice_is_never_told_wrongly(catalogue: Catalogue) -> None:
+def test_what_is_told_twice_is_never_told_wrongly(catalogue: SourceCatalogue) -> None:
     catalogue.fill([], NOW)
 
     done = catalogue.post(
@@ -86,7 +86,7 @@ def test_what_is_told_twice_is_never_told_wrongly(catalogue: Catalogue) -> None:
 
 
 def test_more_changes_than_fit_into_memory_at_once_are_told_rightly(
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
 ) -> None:
     catalogue.fill([], NOW)
     many = [change("created", f"{number:05}") for number in range(4_100)]
@@ -97,7 +97,7 @@ def test_more_changes_than_fit_into_memory_at_once_are_told_rightly(
     assert len(names(catalogue)) == 4_100
 
 
-def test_a_post_that_fails_records_nothing(catalogue: Catalogue) -> None:
+def test_a_post_that_fails_records_nothing(catalogue: SourceCatalogue) -> None:
     catalogue.fill([resource("a")], NOW)
 
     def told() -> Iterator[Change]:
@@ -112,7 +112,7 @@ def test_a_post_that_fails_records_nothing(catalogue: Catalogue) -> None:
 
 
 def test_a_clock_that_steps_back_gives_later_times_all_the_same(
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
 ) -> None:
     catalogue.fill([], NOW)
     catalogue.post([change("created", "a")], NOW + HOUR)
@@ -130,7 +130,7 @@ ACCOUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3))
 def test_filling_records_the_difference(before: dict[str, int], after: dict[str, int]) -> None:
     import tempfile
 
-    with tempfile.TemporaryDirectory() as folder, Catalogue(Path(folder, "c")) as catalogue:
+    with tempfile.TemporaryDirectory() as folder, SourceCatalogue(Path(folder, "c")) as catalogue:
         catalogue.fill([resource(*item) for item in reversed(before.items())], NOW)
 
         done = catalogue.fill(
@@ -152,7 +152,7 @@ def test_filling_records_the_difference(before: dict[str, int], after: dict[str,
         assert log(catalogue) == sorted(expected, key=lambda item: item[1])
 
 
-def test_what_is_not_told_stays_when_it_is_not_all(catalogue: Catalogue) -> None:
+def test_what_is_not_told_stays_when_it_is_not_all(catalogue: SourceCatalogue) -> None:
     catalogue.fill([resource("a"), FULL_SAMPLE], NOW)
 
     done = catalogue.fill([resource("b")], NOW + HOUR, is_all=False)
@@ -167,7 +167,7 @@ def test_what_is_not_told_stays_when_it_is_not_all(catalogue: Catalogue) -> None
     ids=["type", "links"],
 )
 def test_another_type_or_other_links_of_the_same_bytes_are_a_change_and_an_edit(
-    told: dict[str, Any], catalogue: Catalogue, path: Path
+    told: dict[str, Any], catalogue: SourceCatalogue, path: Path
 ) -> None:
     item = Resource(uri="https://h/a", length=1, digests=resource("a").digests)
     catalogue.fill([item], NOW)
@@ -177,12 +177,14 @@ def test_another_type_or_other_links_of_the_same_bytes_are_a_change_and_an_edit(
 
     assert done == Posted(updated=1)
     assert [kind for kind, *_ in log(catalogue)] == ["updated"]
-    with Catalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
+    with SourceCatalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
         assert list(snapshot.edits()) == [(item.uri, other)]
 
 
 @pytest.mark.parametrize("name", ["length", "lastmod"])
-def test_without_a_hash_another_length_or_time_is_a_change(catalogue: Catalogue, name: str) -> None:
+def test_without_a_hash_another_length_or_time_is_a_change(
+    catalogue: SourceCatalogue, name: str
+) -> None:
     values = {"length": (1, 2), "lastmod": (NOW, NOW + HOUR)}[name]
     resource, other = (Resource(uri="https://h/a", **{name: value}) for value in values)  # type: ignore[arg-type]  # either name
     catalogue.fill([resource], NOW)
@@ -190,9 +192,11 @@ def test_without_a_hash_another_length_or_time_is_a_change(catalogue: Catalogue,
     assert catalogue.fill([other], NOW + HOUR) == Posted(updated=1)
 
 
-def test_programs_post_while_the_catalogue_is_published(catalogue: Catalogue, path: Path) -> None:
+def test_programs_post_while_the_catalogue_is_published(
+    catalogue: SourceCatalogue, path: Path
+) -> None:
     catalogue.fill([resource("a")], NOW)
-    with Catalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
+    with SourceCatalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
         catalogue.post([change("created", "b")], NOW + HOUR)
 
         assert snapshot.count() == 1
@@ -203,7 +207,7 @@ def test_a_program_that_waits_too_long_for_another_is_told(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_file, "BUSY_MILLISECONDS", 10)
-    with Catalogue(path) as other, closing(sqlite3.connect(path)) as writer:
+    with SourceCatalogue(path) as other, closing(sqlite3.connect(path)) as writer:
         writer.execute("BEGIN IMMEDIATE")
 
         with pytest.raises(LockedError, match="another program is writing"):
@@ -214,13 +218,15 @@ def test_a_program_that_waits_too_long_for_another_is_told(
 
 
 @pytest.fixture
-def sql(catalogue: Catalogue, path: Path) -> Iterator[sqlite3.Connection]:
+def sql(catalogue: SourceCatalogue, path: Path) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(path, isolation_level=None)
     yield connection
     connection.close()
 
 
-def test_one_row_in_the_view_is_both_rows(catalogue: Catalogue, sql: sqlite3.Connection) -> None:
+def test_one_row_in_the_view_is_both_rows(
+    catalogue: SourceCatalogue, sql: sqlite3.Connection
+) -> None:
     post = "INSERT INTO post (change, uri, length, hash) VALUES (?, ?, ?, ?)"
     sql.execute(post, ("created", "https://h/a", 1, "md5:x"))
     sql.execute(post, ("created", "https://h/a", 2, "md5:y"))
@@ -239,7 +245,7 @@ def test_one_row_in_the_view_is_both_rows(catalogue: Catalogue, sql: sqlite3.Con
 
 
 def test_a_post_by_sql_is_later_than_every_change_before_it(
-    catalogue: Catalogue, sql: sqlite3.Connection
+    catalogue: SourceCatalogue, sql: sqlite3.Connection
 ) -> None:
     catalogue.fill([], NOW + timedelta(days=36_500))
 
@@ -261,7 +267,7 @@ def test_a_post_by_sql_is_later_than_every_change_before_it(
     ],
 )  # fmt: skip
 def test_a_row_that_cannot_be_published_is_refused_by_the_database(
-    catalogue: Catalogue, sql: sqlite3.Connection, column: str, value: object
+    catalogue: SourceCatalogue, sql: sqlite3.Connection, column: str, value: object
 ) -> None:
     row = {"change": "created", "uri": "https://h/a", column: value}
     columns = ", ".join(row)
@@ -275,7 +281,7 @@ def test_a_row_that_cannot_be_published_is_refused_by_the_database(
 
 
 def test_a_change_that_is_not_later_is_refused_by_the_database(
-    catalogue: Catalogue, sql: sqlite3.Connection
+    catalogue: SourceCatalogue, sql: sqlite3.Connection
 ) -> None:
     catalogue.fill([], NOW)
     catalogue.post([change("created", "a")], NOW + HOUR)
@@ -288,7 +294,7 @@ def test_a_change_that_is_not_later_is_refused_by_the_database(
 
 
 def test_changes_in_the_wrong_order_are_not_published(
-    catalogue: Catalogue, sql: sqlite3.Connection
+    catalogue: SourceCatalogue, sql: sqlite3.Connection
 ) -> None:
     catalogue.fill([], NOW)
     catalogue.post([change("created", "a"), change("created", "b")], NOW + HOUR)
@@ -300,7 +306,7 @@ def test_changes_in_the_wrong_order_are_not_published(
         list(catalogue.changes(after=1))
 
 
-def test_numbers_may_have_gaps(catalogue: Catalogue, sql: sqlite3.Connection) -> None:
+def test_numbers_may_have_gaps(catalogue: SourceCatalogue, sql: sqlite3.Connection) -> None:
     catalogue.fill([], NOW)
     catalogue.post([change("created", name) for name in "abc"], NOW + HOUR)
     sql.execute("DELETE FROM change WHERE seq = 2")
@@ -310,14 +316,14 @@ def test_numbers_may_have_gaps(catalogue: Catalogue, sql: sqlite3.Connection) ->
 
 
 def test_what_other_programs_write_without_a_change_is_in_the_next_list(
-    catalogue: Catalogue, sql: sqlite3.Connection, path: Path
+    catalogue: SourceCatalogue, sql: sqlite3.Connection, path: Path
 ) -> None:
     catalogue.fill([resource("a"), resource("b"), resource("c")], NOW)
     sql.execute("UPDATE OR IGNORE resource SET length = 77 WHERE uri = 'https://h/a'")
     sql.execute("UPDATE resource SET uri = 'https://h/d' WHERE uri = 'https://h/b'")
     sql.execute("DELETE FROM resource WHERE uri = 'https://h/c'")
 
-    with Catalogue(path, ManualClock(NOW)) as published:
+    with SourceCatalogue(path, ManualClock(NOW)) as published:
         with published.snapshot() as snapshot:
             edits = dict(snapshot.edits())
             last = snapshot.last_edit()

@@ -10,7 +10,7 @@ import pytest
 
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 
 NAME = "resourcesync/changelist.xml"
 

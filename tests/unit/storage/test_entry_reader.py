@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest
@@ -21,7 +21,7 @@ LINKS = (Link(rel="license", href="https://cc.example/by"),)
 
 def record(folder: Path, fingerprint: str, *links: Link) -> Path:
     clock, path = ManualClock(), folder / "catalogue.db"
-    with Catalogue(path, clock) as catalogue, catalogue.record(clock.now()) as log:
+    with SourceCatalogue(path, clock) as catalogue, catalogue.record(clock.now()) as log:
         log.created(Resource(uri=URI, digests=(SHA,), links=links), fingerprint)
     return path
 

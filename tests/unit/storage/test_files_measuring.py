@@ -3,7 +3,7 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,10 +11,10 @@ import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
 from resourcesync.adapters.system import SystemClock
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.originals import MeasuredRun, OriginalRun
+from resourcesync.ports.originals import MeasuredRun, Original, WrappedOriginals
 from resourcesync.source.scan import scan
 from tests.support.in_memory import ManualClock
 from tests.support.sources.trees import BASE, LATER, originals, put
@@ -146,22 +146,20 @@ def test_what_vanishes_during_the_scan_is_simply_gone(tmp_path: Path) -> None:
 
 def test_what_vanishes_before_it_is_read_is_left_for_the_next_scan(tmp_path: Path) -> None:
     put(tmp_path, "a", "b", "c")
-    found, catalogue = originals(tmp_path), Catalogue()
+    found, catalogue = originals(tmp_path), SourceCatalogue()
 
-    class Vanishing:
+    class Vanishing(WrappedOriginals):
         """Files one of which is removed once they are listed."""
 
-        scan, measure, omissions = found.scan, found.measure, found.omissions
-
-        def runs(self) -> Iterator[OriginalRun]:
+        def runs(self) -> Iterator[Sequence[Original]]:
             for run in found.runs():
                 (tmp_path / "b").unlink()
                 yield run
 
-        def measure_run(self, run: OriginalRun) -> MeasuredRun:
+        def measure_run(self, run: Sequence[Original]) -> MeasuredRun:
             return found.measure_run(run)
 
-    report = scan(Vanishing(), catalogue, datetime.now(UTC))
+    report = scan(Vanishing(found), catalogue, datetime.now(UTC))
 
     assert (report.files, report.created, report.changing) == (3, 2, 1)
     assert [uri for uri, _ in catalogue.fingerprints()] == [BASE + "a", BASE + "c"]

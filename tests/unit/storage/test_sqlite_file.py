@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.adapters.hub import FileFollowers, FileHub
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import read_note
 from resourcesync.catalogue.schema import CATALOGUE_FORMAT
 from resourcesync.errors import (
@@ -58,7 +58,7 @@ def pragma(connection: sqlite3.Connection, name: str) -> object:
     ("open_file", "journal", "locking"),
     [
         (lambda folder: SqliteMirrorState(folder / "state.db"), "wal", "normal"),
-        (lambda folder: Catalogue(folder / "catalogue.db"), "wal", "normal"),
+        (lambda folder: SourceCatalogue(folder / "catalogue.db"), "wal", "normal"),
         (lambda folder: FileHub(folder / "hub.db"), "wal", "normal"),
         (lambda folder: FileFollowers(folder / "push.db"), "wal", "normal"),
         (RepositoryState, "wal", "exclusive"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.catalogue.versions import ResourceVersion, VersionIndex, VersionPatch
 from resourcesync.errors import StorageError
@@ -38,8 +38,8 @@ def version(uri: str, moment: int, content: int, patch: int | None = None) -> Re
     )
 
 
-def opened(folder: Path) -> Catalogue:
-    return Catalogue(folder / "catalogue.db", ManualClock())
+def opened(folder: Path) -> SourceCatalogue:
+    return SourceCatalogue(folder / "catalogue.db", ManualClock())
 
 
 steps = st.lists(
@@ -97,7 +97,7 @@ def _count_later(rows: list[list[int | str | None]], row: list[int | str | None]
 
 
 def done(
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
     index: VersionIndex,
     model: Model,
     what: str,
@@ -136,7 +136,7 @@ def done(
     return ()
 
 
-def add_in_vain(catalogue: Catalogue, index: VersionIndex) -> None:
+def add_in_vain(catalogue: SourceCatalogue, index: VersionIndex) -> None:
     with catalogue.record(ManualClock().now()):
         index.add(version(A, 1, 5))
         raise StorageError("the disk is gone")

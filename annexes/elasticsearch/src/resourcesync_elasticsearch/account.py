@@ -23,8 +23,7 @@ from resourcesync.errors import (
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.ports.catalogue import Posted
+from resourcesync.ports.accounts import ChangeBatch, Posted, ResourceAccount
 from resourcesync_elasticsearch.change_log import (
     DocumentLookup,
     IndexChangeLog,
@@ -191,7 +190,7 @@ _SETS: Final = 20
 _FIELDS: Final = ("location", "length", "md5", "mime", "lastmod", "ln")
 
 
-class IndexAccount:
+class IndexAccount(ResourceAccount):
     """An index that another program fills, laid out as the DIT harvester lays it out (DIT-ES)."""
 
     def __init__(

@@ -24,7 +24,7 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock, FetchResponse, Streamer
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
-from resourcesync.ports.catalogue import Omission
+from resourcesync.ports.originals import Omission
 from resourcesync_eventstreams import recent_changes
 from resourcesync_eventstreams.event_stream import MAX_EVENT, EventReader, ServerSentEvent
 from resourcesync_eventstreams.pending_changes import (
@@ -129,7 +129,7 @@ def _parse_seconds(values: Mapping[str, str], key: str, usual: float) -> float:
     return found
 
 
-class EventStream:
+class EventStream(ResourceAccount):
     """An account of a stream of events."""
 
     can_list_resources = False

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from resourcesync.model.resources import Change
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch
-from resourcesync.ports.catalogue import Omission
+from resourcesync.ports.originals import Omission
 
 _MOST_CHANGES: Final = 1_000
 _MOST_BYTES: Final = 4 * 1024 * 1024

@@ -16,7 +16,7 @@ from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.catalogue import Omission
+from resourcesync.ports.originals import Omission
 from resourcesync_eventstreams.event_stream import ServerSentEvent
 from resourcesync_eventstreams.pending_changes import DecodedEvent, printable
 

@@ -16,7 +16,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
-from resourcesync.ports.accounts import AccountOptions, ChangeBatch
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 from resourcesync_oai.harvest import Harvest
 from resourcesync_oai.metadata_files import MetadataFiles
 from resourcesync_oai.options import OaiOptions, parse_options
@@ -117,7 +117,7 @@ class _HeadSink:
 _FOLDER: Final = "oai"
 
 
-class OaiAccount:
+class OaiAccount(ResourceAccount):
     """An account of a repository: metadata in some formats, and files.
 
     Metadata is written as files below the published folder, so the bytes served are those that

@@ -39,7 +39,7 @@ def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
         session.close()
 
 
-class PostgresAccount:
+class PostgresAccount(ResourceAccount):
     """An account of a table or query. See ``Account``."""
 
     def __init__(self, session: PostgresSession, layout: TableLayout, clock: Clock) -> None:
@@ -53,11 +53,6 @@ class PostgresAccount:
     def can_list_resources(self) -> bool:
         """Always true: a table can be read."""
         return True
-
-    @property
-    def announces_changes(self) -> bool:
-        """True if commits notify us; on a standby, or without ``notify``, they do not."""
-        return self._session.is_listening
 
     def position(self) -> str:
         """Return the position of the log; empty if there is none, or nothing writes it."""
@@ -89,14 +84,24 @@ class PostgresAccount:
             warnings = fresh or warnings
             if changes or fresh:
                 told = position
-                yield ChangeBatch(position.text, changes, warnings=warnings)
+                yield self._batch(position, changes, warnings)
             if position.to:
                 continue
             if self._clock.monotonic() >= until:
                 break
             self._wait(until)
         if position != told:
-            yield ChangeBatch(position.text, (), warnings=warnings)
+            yield self._batch(position, (), warnings)
+
+    def _batch(
+        self,
+        position: PostgresPosition,
+        changes: Sequence[Change],
+        warnings: Sequence[tuple[str, str]],
+    ) -> ChangeBatch:
+        """Return changes; on a standby, or without ``notify``, commits do not announce them."""
+        is_announced = self._session.is_listening
+        return ChangeBatch(position.text, changes, warnings=warnings, is_announced=is_announced)
 
     def _warn_once(self, reading: ReadTransaction) -> Sequence[tuple[str, str]]:
         """Return the warnings of the log; only the first time."""

@@ -18,8 +18,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
 from resourcesync.model.uri_names import MAX_URI, UNESCAPED, uri_fault
-from resourcesync.ports.catalogue import Omission, Original
-from resourcesync.ports.originals import OriginalsOptions
+from resourcesync.ports.originals import Omission, Original, Originals, OriginalsOptions
 from resourcesync.sqlite_file import TEMPORARY_ERRORS, connect_temporary
 from resourcesync_s3 import store
 from resourcesync_s3.bucket import Bucket, BucketObject
@@ -41,7 +40,7 @@ WITHOUT ROWID
 """
 
 
-class BucketOriginals:
+class BucketOriginals(Originals):
     """The objects below a prefix, each published at the base URI plus its percent-encoded key.
 
     Of keys that would be one path in a URI, such as ``/a`` and ``a``, the one without odd names is

@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.adapters.in_memory import MemoryDocuments
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import DiskFullError, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
@@ -189,7 +189,7 @@ class SimulatedAnswer(msgspec.Struct, frozen=True):
 class SavedSource(msgspec.Struct):
     """A former state of a Source: its lists and its resources."""
 
-    catalogue: Catalogue
+    catalogue: SourceCatalogue
     documents: PackedDocuments
     versions: dict[str, SimulatedVersion]
     listed: dict[str, str]
@@ -221,7 +221,7 @@ class SimulatedSource:
         self._fault_random = random.Random(f"woes {scenario.seed}")  # noqa: S311 - the same
         self._dropped = ""
         self._seed = scenario.seed
-        self._catalogue = Catalogue()
+        self._catalogue = SourceCatalogue()
         self._documents = documents
         documents.fault_hook = self._maybe_fail
         self._contents = SimulatedContents(origin)

@@ -47,8 +47,7 @@ from resourcesync.model.timestamps import from_seconds, to_microseconds
 from resourcesync.model.uri_names import MAX_URI, uri_fault
 from resourcesync.own_files import FILE, open_below, open_file
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import Omission, Original
-from resourcesync.ports.originals import MeasuredRun, OriginalRun
+from resourcesync.ports.originals import MeasuredRun, Omission, Original, OriginalRun, Originals
 
 _CHUNK: Final = 262_144
 
@@ -154,7 +153,7 @@ _REGULAR_ONLY: Final = {stat.S_IFREG}
 _RUN: Final = 1_000
 
 
-class FileTreeOriginals:
+class FileTreeOriginals(Originals):
     """The files below a root, each published at the base URI plus its percent-encoded path.
 
     All access is by descriptor from the root, so no link that appears meanwhile can lead out of
@@ -397,13 +396,14 @@ class FileTreeOriginals:
             seen = ""
         raise OriginalChangedError(f"{self._shown(uri)} changed each time it was read")
 
-    def measure_run(self, run: OriginalRun) -> MeasuredRun:
+    def measure_run(self, run: Sequence[Original]) -> MeasuredRun:
         """Read some files of the folder that the scan is in.
 
         Those that are not as they were listed are left to ``measure``, as are those that the scan
         did not trust.
         """
         assert self._current is not None
+        assert isinstance(run, OriginalRun), "as runs yields them"
         folder, descriptor = self._current
         names = names_of([uri[len(folder) :] for uri in run.uris])
         files = zip(names, run.fingerprints, run.lengths, strict=True)

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.app import plugins
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, damaged_note_error
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from resourcesync.settings import environment
@@ -84,7 +84,7 @@ def initial_notes(url: str, values: Mapping[str, str]) -> dict[str, str]:
     return {_URL_NOTE: url, _INITIAL_VALUES_NOTE: encode_values(values)}
 
 
-def read_values(catalogue: Catalogue) -> tuple[str, dict[str, str]]:
+def read_values(catalogue: SourceCatalogue) -> tuple[str, dict[str, str]]:
     """Return a catalogue's stored values: the Source's address, empty for none, and its options."""
     text = catalogue.note(VALUES_NOTE) or catalogue.note(_INITIAL_VALUES_NOTE) or "{}"
     try:

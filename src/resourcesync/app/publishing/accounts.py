@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -25,18 +25,13 @@ from resourcesync.app.publishing.account_access import (
     resolve_values,
 )
 from resourcesync.app.publishing.mending import mending
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import (
-    AccountOptions,
-    ResourceAccount,
-    WritableAccount,
-)
+from resourcesync.ports.accounts import AccountOptions, Posted, ResourceAccount
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.catalogue import Posted
 from resourcesync.settings.network import Network
 from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.account_follower import AccountFollower, FollowSettings
@@ -202,12 +197,11 @@ def import_into_account(
         _writable(address, values, clock) as account,
         tempfile.TemporaryDirectory(prefix="resourcesync-") as folder,
     ):
-        account.post(())
         path = Path(folder, "catalogue.db")
-        with Catalogue(path) as catalogue:
+        with SourceCatalogue(path) as catalogue:
             catalogue.fill(account.resources(), clock.now())
             catalogue.fill(resources, clock.now(), is_all=is_all, allow_empty=allow_empty)
-        with closing(Catalogue(path, clock)) as known, known.snapshot() as snapshot:
+        with closing(SourceCatalogue(path, clock)) as known, known.snapshot() as snapshot:
             differing = map(_change, snapshot.edits())
             every = list(map(account.post, _change_batches(differing)))
             return Posted(
@@ -218,12 +212,8 @@ def import_into_account(
             )
 
 
-class _ReadWriteAccount(ResourceAccount, WritableAccount, Protocol):
-    """An account that can be read and written."""
-
-
 @contextmanager
-def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator[_ReadWriteAccount]:
+def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator[ResourceAccount]:
     check_account_address(address)
     with tempfile.TemporaryDirectory(prefix="resourcesync-") as memory:
         options = AccountOptions(
@@ -236,12 +226,7 @@ def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator
             fetcher=partial(open_fetcher, network=Network(), cancel=CancelToken(clock)),
         )
         with open_account(options) as account:
-            if not isinstance(account, WritableAccount):
-                raise ConfigurationError(
-                    f"{address} is read-only",
-                    hint="publish it, which follows it: "
-                    f"resourcesync publish {quoted(address, 'DIR')} --url https://HOST/",
-                )
+            account.post(())  # refused here if it is read-only
             yield account
 
 

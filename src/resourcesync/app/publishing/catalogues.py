@@ -14,13 +14,14 @@ from resourcesync.app.publishing import document_stores, trees
 from resourcesync.app.publishing.mending import mending, publish_mended, report_bad_rows
 from resourcesync.catalogue import bad_rows
 from resourcesync.catalogue.bad_rows import BadRow
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.discovery.uris import origin
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import DocumentStore, Posted
+from resourcesync.ports.accounts import Posted
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.plan import PublicationStep
@@ -46,9 +47,9 @@ _SHOWN_ORIGINS: Final = 3
 
 
 @contextmanager
-def open_catalogue(path: Path) -> Iterator[Catalogue]:
+def open_catalogue(path: Path) -> Iterator[SourceCatalogue]:
     """Open a catalogue that other programs fill."""
-    with Catalogue(path) as catalogue:
+    with SourceCatalogue(path) as catalogue:
         if catalogue.note(NOTE) is not None:
             raise ConfigurationError(
                 f"{path} is the catalogue of a folder; the next publish would undo the changes",
@@ -61,7 +62,7 @@ def open_catalogue(path: Path) -> Iterator[Catalogue]:
 def import_lines(
     path: Path, lines: str, *, clock: Clock, is_all: bool = True, allow_empty: bool = False
 ) -> Posted:
-    """Record resources from lines; see ``Catalogue.fill``."""
+    """Record resources from lines; see ``SourceCatalogue.fill``."""
     now = clock.now()
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
         resources = _resources(stream, lines)
@@ -115,9 +116,9 @@ def _check_exists(path: Path) -> None:
 
 
 @contextmanager
-def _open_existing(path: Path) -> Iterator[Catalogue]:
+def _open_existing(path: Path) -> Iterator[SourceCatalogue]:
     _check_exists(path)
-    with Catalogue(path) as catalogue:
+    with SourceCatalogue(path) as catalogue:
         yield catalogue
 
 
@@ -146,7 +147,7 @@ def _publish(
     asked: PublishRequest,
 ) -> PublicationResult:
     with ExitStack() as stack:
-        catalogue = stack.enter_context(Catalogue(path, clock, dry_run=asked.dry_run))
+        catalogue = stack.enter_context(SourceCatalogue(path, clock, dry_run=asked.dry_run))
         _refuse_folder(catalogue, path)
         known = read_settings(catalogue, INPUT_NOTE)
         settings = _merge_settings(path, out, known, chosen)
@@ -173,7 +174,7 @@ def _publish(
         )
 
 
-def _refuse_folder(catalogue: Catalogue, path: Path) -> None:
+def _refuse_folder(catalogue: SourceCatalogue, path: Path) -> None:
     if catalogue.note(NOTE) is not None:
         raise ConfigurationError(
             f"{path} is the catalogue of a folder",
@@ -182,7 +183,7 @@ def _refuse_folder(catalogue: Catalogue, path: Path) -> None:
 
 
 def _write(
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
     store: DocumentStore,
     settings: PublicationSettings,
     step: PublicationStep,
@@ -201,7 +202,7 @@ def _write(
     return done, notifications.notify_after(catalogue, store, settings, clock, send)
 
 
-def _foreign_origins(catalogue: Catalogue, url: str) -> tuple[str, ...]:
+def _foreign_origins(catalogue: SourceCatalogue, url: str) -> tuple[str, ...]:
     """Return the first foreign origins of resources."""
     home, found, start = origin(url), list[str](), ""
     with catalogue.snapshot() as snapshot:

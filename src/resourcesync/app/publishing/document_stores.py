@@ -12,7 +12,7 @@ from resourcesync.adapters.stored_documents import StoredDocuments
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 
 _NAME: Final = "publisher"
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from resourcesync.catalogue import bad_rows
 from resourcesync.catalogue.bad_rows import BadRow
+from resourcesync.catalogue.schema import BAD_ROW
 from resourcesync.errors import StorageError
 from resourcesync.ports import Clock, Reporter
-from resourcesync.ports.catalogue import BAD_ROW
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.read_back import READ_BACK
 from resourcesync.source.round_trip import find_fault

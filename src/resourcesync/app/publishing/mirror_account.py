@@ -38,7 +38,7 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import AccountOptions, ChangeBatch
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, decode_settings
 from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
@@ -102,7 +102,7 @@ def _check_ready(state: SqliteMirrorState, folder: Path) -> None:
     )
 
 
-class MirrorAccount:
+class MirrorAccount(ResourceAccount):
     """The copies of a mirror, as another Source's resources (``Account``)."""
 
     can_list_resources = True

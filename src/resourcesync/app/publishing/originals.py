@@ -12,20 +12,18 @@ from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
 from resourcesync.app.publishing import document_stores
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import Omission, Original
-from resourcesync.ports.originals import OpenOriginals, OriginalsOptions, PrefetchingOriginals
+from resourcesync.ports.originals import Original, Originals, OriginalsOptions, WrappedOriginals
 from resourcesync.settings.publication import CATALOGUE, PublicationSettings
 from resourcesync.source import naming
-from resourcesync.source.links import LinkedOriginals, ScannableOriginals, parse_rule
+from resourcesync.source.links import LinkedOriginals, parse_rule
 from resourcesync.source.publication_options import version_options_of
 
 if TYPE_CHECKING:
     from resourcesync.ports.originals import OriginalsFactory
 
-_METHODS: Final = ("scan", "measure", "omissions", "open")
+_METHODS: Final = ("scan", "runs", "measure", "measure_run", "open", "omissions", "prefetch")
 
 Opening = Callable[[str], BinaryIO | None]
 
@@ -40,7 +38,7 @@ class OpenedOriginals(NamedTuple):
         unmatched: Returns the globs of the settings that matched nothing.
     """
 
-    originals: ScannableOriginals
+    originals: Originals
     reading: Callable[[], AbstractContextManager[Opening]]
     rereading: RereadSchedule
     unmatched: Callable[[], tuple[str, ...]]
@@ -75,7 +73,7 @@ def open_originals(
         yield OpenedOriginals(linked, selected.reading, rereading, selected.unmatched)
 
 
-def _linked(originals: ScannableOriginals, settings: PublicationSettings) -> ScannableOriginals:
+def _linked(originals: Originals, settings: PublicationSettings) -> Originals:
     if not settings.links:
         return originals
     rules = [parse_rule(text) for text in settings.links]
@@ -124,7 +122,7 @@ def check_originals(settings: PublicationSettings, known: PublicationSettings) -
 
 
 @contextmanager
-def _load_originals(settings: PublicationSettings) -> Iterator[OpenOriginals]:
+def _load_originals(settings: PublicationSettings) -> Iterator[Originals]:
     scheme = settings.originals.partition(":")[0]
     factory: OriginalsFactory = plugins.load(plugins.ORIGINALS, scheme)
     url = settings.url
@@ -160,12 +158,11 @@ def _bad_plugin_error(scheme: str, got: str) -> ConfigurationError:
     )
 
 
-class _SelectedOriginals:
+class _SelectedOriginals(WrappedOriginals):
     """The originals of a plug-in that are to be published; their order is checked."""
 
-    def __init__(self, originals: OpenOriginals, settings: PublicationSettings) -> None:
-        self._originals = originals
-        self.prefetch = originals.prefetch if isinstance(originals, PrefetchingOriginals) else None
+    def __init__(self, originals: Originals, settings: PublicationSettings) -> None:
+        super().__init__(originals)
         url = settings.url
         self._base = url if url.endswith("/") else f"{url}/"
         home = settings.originals.rstrip("/")
@@ -205,11 +202,8 @@ class _SelectedOriginals:
         whole = tuple(filter(None, names))
         return bool(whole) and self._judge.exclusion_of_path(whole) is None
 
-    def omissions(self) -> Sequence[Omission]:
-        return self._originals.omissions()
-
-    def measure(self, original: Original) -> tuple[Resource, str]:
-        return self._originals.measure(original)
+    def runs(self) -> Iterator[Sequence[Original]]:
+        return Originals.runs(self)
 
     def open(self, uri: str) -> BinaryIO | None:
         if not (uri.startswith(self._base) and self._is_published(uri)):

@@ -13,10 +13,10 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.app.publishing import document_stores, originals
 from resourcesync.app.publishing.document_stores import locked_documents
 from resourcesync.app.publishing.mending import publish_mended
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
@@ -45,7 +45,7 @@ from resourcesync.source.versions.version_retention import (
 )
 
 if TYPE_CHECKING:
-    from resourcesync.ports.originals import OriginalReader, ResourceContents
+    from resourcesync.ports.originals import Originals, ResourceContents
     from resourcesync.ports.second_process import SecondProcess
     from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.notifications import NoticeSender
@@ -124,7 +124,7 @@ def _globs_of(settings: PublicationSettings) -> list[tuple[str, str]]:
     return included + [("exclude", glob) for glob in settings.exclude]
 
 
-def _refuse_other_input(root: Path, catalogue: Catalogue) -> None:
+def _refuse_other_input(root: Path, catalogue: SourceCatalogue) -> None:
     """Refuse a folder with the lists of another input: its resources are not the files there."""
     if catalogue.note(NOTE) is None and catalogue.note(INPUT_NOTE) is not None:
         system = catalogue.note(SYSTEM_NOTE) or f"catalogue:{root / CATALOGUE}"
@@ -148,7 +148,7 @@ def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress
 def _open_tree(
     folders: _Folders,
     settings: PublicationSettings,
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
     documents: DocumentStore,
     found: originals.OpenedOriginals,
     clock: Clock,
@@ -193,7 +193,7 @@ def _notice_sender(home: Path, clock: Clock) -> "NoticeSender":
 
 
 def _open_versions(
-    folders: _Folders, settings: PublicationSettings, catalogue: Catalogue, clock: Clock
+    folders: _Folders, settings: PublicationSettings, catalogue: SourceCatalogue, clock: Clock
 ) -> TreeVersions:
     """Return the store of former versions, if there is one; a dry run stores nothing."""
     names = SourceNaming(base_uri=settings.url)
@@ -226,14 +226,17 @@ def _open_versions(
 
 @contextmanager
 def _contents(
-    found: originals.OpenedOriginals, readable: "OriginalReader", past: TreeVersions
+    found: originals.OpenedOriginals, readable: "Originals", past: TreeVersions
 ) -> Iterator["ResourceContents"]:
     with found.reading() as opening:
         yield past.contents(readable, opening)
 
 
 def publisher_of(
-    catalogue: Catalogue, documents: DocumentStore, settings: PublicationSettings, clock: Clock
+    catalogue: SourceCatalogue,
+    documents: DocumentStore,
+    settings: PublicationSettings,
+    clock: Clock,
 ) -> ListPublisher:
     """Return the publisher of a catalogue."""
     return ListPublisher(
@@ -248,10 +251,10 @@ def publisher_of(
 
 
 @contextmanager
-def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[Catalogue]:
+def _catalogue(home: Path, clock: Clock, *, dry_run: bool) -> Iterator[SourceCatalogue]:
     path = home / CATALOGUE
     place = None if dry_run and not path.exists() else path
-    with Catalogue(place, clock, dry_run=dry_run) as catalogue:
+    with SourceCatalogue(place, clock, dry_run=dry_run) as catalogue:
         try:
             yield catalogue
         except ConfigurationError:
@@ -283,7 +286,7 @@ def _check(folders: _Folders, chosen: Mapping[str, object]) -> None:
 
 
 def refuse_foreign(
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
     documents: DocumentStore,
     settings: PublicationSettings,
     known: PublicationSettings,

@@ -12,11 +12,11 @@ import msgspec
 from resourcesync.app import hubs, machine
 from resourcesync.app.hubs import OpenHub
 from resourcesync.app.publishing import document_stores
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import read_note
 from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.settings.publication import (
     CATALOGUE,
     INPUT_NOTE,
@@ -39,7 +39,7 @@ class Channels(msgspec.Struct, frozen=True, kw_only=True):
         folder: The folder of its key.
     """
 
-    catalogue: Catalogue
+    catalogue: SourceCatalogue
     documents: DocumentStore
     settings: PublicationSettings
     folder: Path
@@ -63,7 +63,7 @@ def open_channels(source: Path, *, is_catalogue: bool = False) -> Iterator[Chann
             f"resourcesync publish {quoted(source, 'DIR')} --url https://HOST/",
         )
     clock = machine.system_clock()
-    with contextlib.closing(Catalogue(path, clock)) as catalogue:
+    with contextlib.closing(SourceCatalogue(path, clock)) as catalogue:
         settings = read_settings(catalogue, note)
         if not settings.hubs:
             raise ConfigurationError(

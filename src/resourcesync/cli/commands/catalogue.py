@@ -15,7 +15,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, Output
 from resourcesync.errors import ResourceSyncError
 
 if TYPE_CHECKING:
-    from resourcesync.ports.catalogue import Posted
+    from resourcesync.ports.accounts import Posted
 
 
 @click.command("catalogue", cls=SectionedCommand)

@@ -14,7 +14,7 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 
 if TYPE_CHECKING:
-    from resourcesync.ports.catalogue import Omission
+    from resourcesync.ports.originals import Omission
     from resourcesync.source.notifications import Notified
     from resourcesync.source.publication_options import LeftAddress, PublicationResult
 
@@ -28,8 +28,6 @@ def report(done: "PublicationResult", screen: Screen) -> None:
     """Report the omitted files and the written documents."""
     for warning in _warnings(done):
         screen.report("warning", warning)
-    for leniency in done.leniencies:
-        screen.report("leniency", leniency)
     if done.notified is not None:
         report_notified(done.notified, screen)
     for written in done.publication.written:

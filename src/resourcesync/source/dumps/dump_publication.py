@@ -4,13 +4,13 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
@@ -65,7 +65,7 @@ class DumpOptions(msgspec.Struct, frozen=True, kw_only=True):
 def dump(
     asked: DumpRequest,
     packing: DumpOptions,
-    catalogue: Catalogue,
+    catalogue: SourceCatalogue,
     documents: DocumentStore,
     contents: ResourceContents,
     clock: Clock,

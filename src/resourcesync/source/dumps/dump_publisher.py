@@ -7,14 +7,14 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.snapshot import CatalogueSnapshot
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source import archives, description, naming
@@ -75,7 +75,7 @@ class DumpPublisher:
 
     def __init__(  # noqa: PLR0913 - what is dumped, where, and how
         self,
-        catalogue: Catalogue,
+        catalogue: SourceCatalogue,
         documents: DocumentStore,
         contents: ResourceContents,
         *,

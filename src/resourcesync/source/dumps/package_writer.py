@@ -26,7 +26,7 @@ from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, ResourceRun, without_patches
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.catalogue import DocumentStore
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.dump_record import PublishedPackage

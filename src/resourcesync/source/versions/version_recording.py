@@ -26,11 +26,9 @@ from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock
-from resourcesync.ports.catalogue import Original
-from resourcesync.ports.originals import BatchedOriginals, OriginalReader
+from resourcesync.ports.originals import Original, Originals, WrappedOriginals
 from resourcesync.ports.patches import PatchComputer, Patcher, PatchFormat, PatchMaker
 from resourcesync.source.contents import OpenOriginal, PresentContents
-from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import FOLDER, SourceNaming
 
 _log = logging.getLogger(__name__)
@@ -364,16 +362,12 @@ def sha256_of(resource: Resource) -> str | None:
     return next(found, None)
 
 
-class VersionedOriginals:
+class VersionedOriginals(WrappedOriginals):
     """Originals whose versions are stored when they are read (``Originals``)."""
 
-    def __init__(self, originals: ScannableOriginals, keeper: VersionRecorder) -> None:
-        self._originals = originals
+    def __init__(self, originals: Originals, keeper: VersionRecorder) -> None:
+        super().__init__(originals)
         self._recorder = keeper
-        self.scan = originals.scan
-        self.runs = originals.runs if isinstance(originals, BatchedOriginals) else None
-        self.omissions = originals.omissions
-        self.open = originals.open
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read and store the bytes; return the resource with the links to its versions."""
@@ -389,9 +383,7 @@ class VersionedOriginals:
 class VersionedContents(PresentContents):
     """The bytes of the originals as they are now, and of stored versions (``Contents``)."""
 
-    def __init__(
-        self, originals: OriginalReader, opening: OpenOriginal, store: FolderVersions
-    ) -> None:
+    def __init__(self, originals: Originals, opening: OpenOriginal, store: FolderVersions) -> None:
         super().__init__(originals, opening)
         self._store = store
 

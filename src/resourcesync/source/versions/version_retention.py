@@ -6,18 +6,17 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.catalogue.database import Catalogue
+from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.originals import OriginalReader, ResourceContents
+from resourcesync.ports.originals import Originals, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.garbage import VersionRetention, drop_unlisted_versions
-from resourcesync.source.links import ScannableOriginals
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import GRACE, read_note, read_plan
 from resourcesync.source.versions.version_recording import (
@@ -100,11 +99,11 @@ class TreeVersions:
     def flush(self) -> None:
         """Make stored versions durable: none."""
 
-    def originals(self, originals: ScannableOriginals) -> ScannableOriginals:
+    def originals(self, originals: Originals) -> Originals:
         """Return the originals; a subclass stores them while they are read."""
         return originals
 
-    def contents(self, originals: OriginalReader, opening: OpenOriginal) -> ResourceContents:
+    def contents(self, originals: Originals, opening: OpenOriginal) -> ResourceContents:
         """Return the content of these originals, and of former versions."""
         return PresentContents(originals, opening)
 
@@ -112,7 +111,9 @@ class TreeVersions:
         """Remove versions without references, after the lists are written."""
 
 
-def is_retention_enabled(asked: VersionOptions, names: SourceNaming, catalogue: Catalogue) -> bool:
+def is_retention_enabled(
+    asked: VersionOptions, names: SourceNaming, catalogue: SourceCatalogue
+) -> bool:
     """True if former versions are stored: on request, and where a Change Dump is offered.
 
     There, changed files are stored until they are packed: a file that changes twice before that
@@ -135,7 +136,7 @@ class StoredTreeVersions(TreeVersions):
     def __init__(
         self,
         asked: VersionOptions,
-        catalogue: Catalogue,
+        catalogue: SourceCatalogue,
         index: VersionIndex,
         store: FolderVersions,
         recorder: VersionRecorder,
@@ -160,11 +161,11 @@ class StoredTreeVersions(TreeVersions):
         """Make stored versions durable, before the catalogue records them."""
         self._keeper.flush()
 
-    def originals(self, originals: ScannableOriginals) -> ScannableOriginals:
+    def originals(self, originals: Originals) -> Originals:
         """Return originals that are stored while they are read."""
         return VersionedOriginals(originals, self._keeper)
 
-    def contents(self, originals: OriginalReader, opening: OpenOriginal) -> VersionedContents:
+    def contents(self, originals: Originals, opening: OpenOriginal) -> VersionedContents:
         """Return the content of these originals, and of former versions."""
         return VersionedContents(originals, opening, self._store)
 

@@ -1,0 +1,40 @@
+"""The public place of a Source's documents."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import BinaryIO, Final, Protocol
+
+TOP_LEVEL_PREFIX: Final = "resourcesync-"
+"""Prefix of documents that are in no folder, where foreign files are, too."""
+
+
+class DocumentStore(Protocol):
+    """The public store of a Source's documents.
+
+    Names are relative, with ``/``: in the folders ``resourcesync`` and ``.well-known``, and beside
+    these some that begin with ``TOP``.
+    """
+
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
+        """Put a whole document in place, durably and at once; return its bytes.
+
+        A reader sees the old document or the new one, never a part. What ``chunks`` raises
+        passes, and leaves what was there as it was; so does what ``check`` raises, which is given
+        the bytes as they were stored, before they are put in place.
+
+        Raises:
+            StorageError: It could not be written; the old document is unchanged.
+        """
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a document for reading, or return ``None`` when there is none."""
+
+    def signature(self, name: str) -> str | None:
+        """Return a signature that changes with the document, cheaply; ``None`` if there is none."""
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the documents that exist."""
+
+    def delete(self, name: str) -> None:
+        """Remove a document; it is no error when there is none."""
