@@ -46,14 +46,6 @@ def test_who_wrote_a_secret_into_an_address_is_told_how_that_system_takes_it(
     assert "--with password=env:NAME" in told
 
 
-def test_a_secret_in_an_address_that_is_posted_to_is_not_told(said: Said) -> None:
-    assert run(["catalogue", "post", SECRETIVE[4], "--json"]) == 2
-
-    told = said.readouterr()
-    assert "an address must not contain a secret" in told.out + told.err
-    assert SECRET not in told.out + told.err
-
-
 @pytest.mark.parametrize(
     "address",
     [

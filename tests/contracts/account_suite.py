@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.errors import DiscontinuityError, ResourceSyncError
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.resources import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from tests.contracts.expectations import expect, expect_equal, expect_error
@@ -45,9 +45,6 @@ class AccountSuite(ABC):
 
     has_digests: ClassVar[bool] = True
     """True if the system knows a digest of each resource."""
-
-    is_writable: ClassVar[bool] = False
-    """True if it also accepts changes (``ResourceAccount.post``)."""
 
     many: ClassVar[int] = 120
     """Number of resources that exceeds one answer of the system; make its pages small."""
@@ -259,25 +256,6 @@ class AccountSuite(ABC):
             pytest.skip("expire_changes is not given")
         with expect_error(DiscontinuityError, "changes raises when some are forgotten"):
             list(account.changes(start, 0))
-
-    def test_posted_changes_are_listed_and_posting_is_idempotent(
-        self, account: ResourceAccount
-    ) -> None:
-        """`post` writes changes in order; posting them twice has the same result."""
-        if not self.is_writable:
-            pytest.skip("the account is read-only")
-        uris = [self.put(name, b"old") for name in ("a", "b", "c")]
-        self.remove("c")
-        self.wait_until_visible()
-        posted = [
-            Change(kind=ChangeKind.UPDATED, resource=_resource(uris[0], b"new")),
-            Change(kind=ChangeKind.DELETED, resource=Resource(uri=uris[1])),
-            Change(kind=ChangeKind.CREATED, resource=_resource(uris[2], b"third")),
-        ]
-        for _ in range(2):
-            account.post(posted)
-            self.wait_until_visible()
-            self._expect_listed(account, {uris[0]: b"new", uris[2]: b"third"})
 
     def _require_listing(self) -> None:
         if not self.can_list_resources:

@@ -9,7 +9,6 @@ from tests.support.accounts.telling import TellingAccount, TellingSystem
 
 
 class TestTellingAccount(AccountSuite):
-    is_writable = True
     many = 50
     system: TellingSystem
 

@@ -20,7 +20,6 @@ from tests.support.in_memory import ManualClock
 
 
 class TestIndexAccount(AccountSuite):
-    is_writable = True
     many = 30
     is_single = False
     between: Between

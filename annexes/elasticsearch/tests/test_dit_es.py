@@ -1,7 +1,6 @@
 """Seed 001, DIT-ES: an index that a harvester fills becomes a Source, and a mirror follows it."""
 
 import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -150,14 +149,12 @@ def test_an_index_becomes_a_source_and_a_mirror_follows_it(
     server: tuple[str, str],
     harvester: Harvester,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     publication = Publication(server[0], harvester, tmp_path)
 
     _begin(harvester, publication)
     _follow(harvester, publication)
     _touch_one_page(harvester, publication)
-    _post(harvester, publication, tmp_path / "lines", capsys)
 
 
 def _begin(harvester: Harvester, publication: Publication) -> None:
@@ -236,30 +233,4 @@ def _touch_one_page(harvester: Harvester, publication: Publication) -> None:
     assert set(before) <= set(
         publication.written()
     )  # nothing is erased while a reader may be at it
-    publication.check_mirror()
-
-
-def _post(
-    harvester: Harvester, publication: Publication, lines: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Our own writer takes the place of the harvester."""
-    uri, digest = f"{harvester.site.url}/data/rel/", f"md5:{_md5(b'own')}"
-    told = [
-        {"uri": f"{uri}001.pdf", "change": "updated", "length": 3, "hash": digest},
-        {"uri": f"{uri}002.pdf", "change": "deleted"},
-        {"uri": f"{uri}own.pdf", "change": "created", "length": 3, "hash": digest},
-        {"uri": f"{uri}unknown.pdf", "change": "deleted"},
-    ]
-    lines.write_text("".join(json.dumps(line) + "\n" for line in told))
-    capsys.readouterr()
-
-    command = ["catalogue", "post", publication.address, str(lines), "--with", "resource_set=pdf"]
-    assert run([*command, "--with", f"url_prefix={harvester.site.url}/data"]) == 0
-
-    assert "1 created, 1 updated, 1 deleted" in capsys.readouterr().out
-    harvester.files["rel/001.pdf"] = harvester.files["rel/own.pdf"] = b"own"
-    del harvester.files["rel/002.pdf"]
-    for name in ("001", "own"):
-        harvester.site.put(f"/data/rel/{name}.pdf", b"own")
-    publication.publish()
     publication.check_mirror()

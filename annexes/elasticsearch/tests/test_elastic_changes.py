@@ -7,9 +7,6 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.errors import DiscontinuityError
-from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.accounts import Posted
 from tests.support.accounts.dit_index import PREFIX, ask, rel_path
 from tests.support.accounts.published_index import PublishedIndex
 
@@ -177,15 +174,3 @@ def test_a_change_is_dated_by_when_it_was_written_else_by_when_it_happened(
     assert all(
         change.time is not None and change.time - moment < timedelta(minutes=1) for change in told
     )
-
-
-def test_what_is_posted_twice_at_once_is_counted_as_it_happened(world: PublishedIndex) -> None:
-    known, new = Resource(uri=PREFIX + "20"), Resource(uri=PREFIX + "new")
-    gone = Change(kind=ChangeKind.DELETED, resource=known)
-    back = Change(kind=ChangeKind.UPDATED, resource=known)
-    here = Change(kind=ChangeKind.CREATED, resource=new)
-    with world.account() as account:
-        posted = account.post([gone, gone, back, here, here])
-        assert posted == Posted(created=2, updated=1, deleted=1)
-        assert account.post([gone, gone]) == Posted(deleted=1)
-        assert len(list(account.resources())) == 30

@@ -9,19 +9,14 @@ from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync_elasticsearch.client import ServerSettings
 from resourcesync_elasticsearch.documents import (
     Locations,
     ResourceDecoder,
-    change_document,
-    format_plain_date,
     parse_date,
-    resource_document,
 )
 from resourcesync_elasticsearch.settings import IndexSettings, parse_settings
 from tests.support.in_memory import ManualClock
@@ -124,33 +119,6 @@ def test_no_value_of_a_field_is_too_odd(value: object) -> None:
     assert found.length is None or 0 <= found.length < 1 << 63
     with contextlib.suppress(ValueError, TypeError, OverflowError):
         parse_date(value)
-
-
-@given(
-    st.builds(
-        Resource,
-        uri=st.just("https://h.example/a?b"),
-        lastmod=st.none()
-        | st.datetimes(min_value=datetime.fromisoformat("1970-01-01"), timezones=st.just(UTC)),
-        length=st.none() | st.integers(0, (1 << 63) - 1),
-        digests=st.sampled_from([(), (Digest("md5", MD5),)]),
-        media_type=st.sampled_from(["", "text/html"]),
-        links=st.sampled_from([(), (Link(rel="describedby", href="https://h.example/m"),)]),
-    )
-)
-def test_what_is_written_is_read_again(resource: Resource) -> None:
-    document = resource_document(resource, format_w3c)
-
-    assert ResourceDecoder(locations()).resource("name", document) == resource
-    logged = change_document(resource, "updated", datetime(2026, 1, 1, tzinfo=UTC), format_w3c)
-    assert locations().uri(logged["location"]) == resource.uri
-    assert parse_date(logged["datetime"]) == datetime(2026, 1, 1, tzinfo=UTC)
-
-
-def test_a_plain_date_is_of_the_seeds_own_form() -> None:
-    moment = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
-    assert format_plain_date(moment) == "2026-01-02T03:04:05+0000"
-    assert parse_date(format_plain_date(moment)) == moment.replace(microsecond=0)
 
 
 def options(address: str, **values: str) -> AccountOptions:

@@ -253,28 +253,3 @@ def test_what_cannot_be_published_is_left_out_by_name(
     assert "nowhere (a document without a location)" in said.out + said.err
     assert "outside.pdf" in said.out + said.err
     assert "30 resources" in said.out
-
-
-def test_an_import_makes_the_indices_and_posts_what_differs(
-    world: PublishedIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = tmp_path / "lines"
-    address = f"{world.scheme}:{world.between.url}/{world.index.name}-own"
-
-    def imported(*told: dict[str, object]) -> str:
-        lines.write_text("".join(json.dumps(fields) + "\n" for fields in told))
-        assert run(["catalogue", "import", address, str(lines)]) == 0
-        return capsys.readouterr().out
-
-    fields = {"uri": PREFIX + "1", "length": 1, "hash": "md5:" + "0" * 32}
-    two = {"uri": PREFIX + "2", "length": 2, "type": "text/html"}
-    assert "2 created" in imported(fields, two)
-    assert "nothing new" in imported(fields, two)
-    assert "1 created, 1 updated, 1 deleted" in imported(
-        {**two, "length": 3}, {**fields, "uri": "https://o.example/"}
-    )
-
-    log = ask(f"{world.index.url}/{world.index.name}-own-change/_search?size=20")
-    kinds = [item["_source"]["change"] for item in log["hits"]["hits"]]
-    assert sorted(kinds) == ["created", "created", "created", "deleted", "updated"]
-    world.index.name += "-own"

@@ -10,7 +10,6 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from resourcesync.errors import ConfigurationError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock, Fetcher
 from resourcesync.ports.originals import Omission
@@ -137,19 +136,6 @@ class ResourceAccount(Protocol):
             StorageError: It cannot be removed.
         """
         return
-
-    def post(self, changes: Sequence[Change]) -> Posted:
-        """Write changes into the other system, in order; some of them, when it raises.
-
-        Raises:
-            ConfigurationError: It is read-only, as most are.
-            SourceError: The other system does not answer, or refuses. To post all again is right.
-        """
-        del changes
-        raise ConfigurationError(
-            "this system is read-only",
-            hint="publish it, which follows it: resourcesync publish SYSTEM --url https://HOST/",
-        )
 
 
 AccountFactory = Callable[[AccountOptions], AbstractContextManager[ResourceAccount]]

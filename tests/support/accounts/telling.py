@@ -1,7 +1,7 @@
 """A system that tells of its resources, and forgets, fails and is slow when it is told to."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -9,7 +9,7 @@ from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports.accounts import ChangeBatch, Posted, ResourceAccount
+from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 
 BEGINNING = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -94,9 +94,3 @@ class TellingAccount(ResourceAccount):
                 return
             number += len(some)
             yield ChangeBatch(f"after {number}", some)
-
-    def post(self, changes: Sequence[Change]) -> Posted:
-        for change in changes:
-            self.system.answer()
-            self.system.tell(change.kind, change.resource)
-        return Posted(updated=len(changes))

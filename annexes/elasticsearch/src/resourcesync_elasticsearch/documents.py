@@ -9,8 +9,8 @@ import json
 import logging
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
@@ -20,13 +20,11 @@ from resourcesync.errors import ConfigurationError, SourceNotFoundError
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.model.timestamps import format_w3c, from_microseconds, parse_w3c
+from resourcesync.model.timestamps import from_microseconds, parse_w3c
 from resourcesync_elasticsearch.client import SearchServer, segment
 from resourcesync_elasticsearch.settings import IndexSettings
 
 IndexDocument = Mapping[str, Any]
-DateFormatter = Callable[[datetime], str]
-"""Formats a date."""
 
 _ZONE: Final = re.compile(r"([+-]\d\d)(\d\d)")
 _BARE_MD5: Final = re.compile(r"[0-9A-Fa-f]{32}")
@@ -182,48 +180,6 @@ def parse_date(value: object) -> datetime | None:
         return None
 
 
-def format_plain_date(moment: datetime) -> str:
-    """Return a date in the format of the seed's mapping: whole seconds, and an offset."""
-    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}+0000"
-
-
-def resource_document(resource: Resource, dated: DateFormatter) -> dict[str, Any]:
-    """Return the document of a resource, without the fields of all documents."""
-    md5 = [str(digest) for digest in resource.digests]
-    told: dict[str, Any] = {
-        "location": _url(resource.uri),
-        "length": resource.length,
-        "md5": md5[0] if len(md5) == 1 else md5 or None,
-        "mime": resource.media_type or None,
-        "lastmod": None if resource.lastmod is None else dated(resource.lastmod),
-        "ln": [_link_document(link) for link in resource.links] or None,
-    }
-    return {name: value for name, value in told.items() if value is not None}
-
-
-def change_document(
-    resource: Resource, kind: str, moment: datetime, dated: DateFormatter
-) -> dict[str, Any]:
-    """Return the document of a change, without the fields of all documents."""
-    told: dict[str, Any] = {
-        "location": _url(resource.uri),
-        "change": kind,
-        "datetime": dated(moment),
-    }
-    if resource.lastmod is not None:
-        told["lastmod"] = dated(resource.lastmod)
-    return told
-
-
-def _url(uri: str) -> dict[str, str]:
-    return {"type": "url", "value": uri}
-
-
-def _link_document(link: Link) -> dict[str, Any]:
-    told = {"rel": link.rel, "href": _url(link.href)}
-    return {**told, "mime": link.media_type} if link.media_type else told
-
-
 def _prefixed(digest: str) -> str:
     return f"md5:{digest}" if _BARE_MD5.fullmatch(digest) else digest
 
@@ -299,8 +255,6 @@ class DocumentLocation(msgspec.Struct, frozen=True, kw_only=True):
         identity: A text that differs after the index was recreated, or if it is read otherwise.
         is_nested: Locations are nested documents.
         times: Those of `TIMES` that are dates in this index.
-        is_plain: Dates have the seed's format only.
-        doc_type: The ``doc_type`` of new documents; empty for none.
     """
 
     index: str
@@ -308,8 +262,6 @@ class DocumentLocation(msgspec.Struct, frozen=True, kw_only=True):
     identity: str
     is_nested: bool
     times: tuple[str, ...]
-    is_plain: bool
-    doc_type: str = ""
 
     def location_condition(self, values: list[str]) -> Query:
         """Return the condition that a location has one of some values."""
@@ -324,12 +276,6 @@ class DocumentLocation(msgspec.Struct, frozen=True, kw_only=True):
         """Return the query for the documents of this kind in all sets."""
         ours = [fields for fields in self.filters if "resource_set" not in fields.get("term", {})]
         return {"bool": {"filter": ours}}
-
-    def format_date(self, moment: datetime) -> str:
-        """Return a date in a format that the mapping accepts."""
-        if self.is_plain:
-            return format_plain_date(moment)
-        return format_w3c(moment.replace(microsecond=moment.microsecond // 1000 * 1000))
 
 
 class IndexLayout(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,8 +300,7 @@ def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
             raise SourceNotFoundError(
                 f"{server.address} has neither {apart} nor {settings.index}",
                 uri=server.address,
-                hint="make an index by importing lines: "
-                "resourcesync catalogue import SYSTEM:ADDRESS LINES",
+                hint="check the name; what makes one is: resourcesync config elasticsearch",
                 code="no-index",
             )
         resources = _find_location(
@@ -365,18 +310,6 @@ def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
     if changes is not None and not changes.times:
         raise _bad_mapping(changes.index, "neither timestamp nor datetime is a date")
     return IndexLayout(resources=resources, changes=changes)
-
-
-def make_indices(server: SearchServer, settings: IndexSettings) -> None:
-    """Create the two indices, if missing."""
-    for kind, fields in (
-        (settings.resource_type, RESOURCE_FIELDS),
-        (settings.change_type, CHANGE_FIELDS),
-    ):
-        name = f"{settings.index}-{kind}"
-        if _mapping(server, name) is None:
-            mappings = {"dynamic": False, "properties": fields}
-            server.request("PUT", f"/{segment(name)}", {"mappings": mappings})
 
 
 def _mapping(server: SearchServer, index: str) -> Mapping[str, Any] | None:
@@ -396,13 +329,12 @@ def _find_location(
     doc_type: str,
 ) -> DocumentLocation:
     all_fields = [_fields(index, item) for item in mapping.values()]
-    nested, times, plain = set(), set(TIMES), False
+    nested, times = set(), set(TIMES)
     for fields in all_fields:
         location = _get(fields, "location")
         _check_exact(index, _get(location, "properties"), "value", "location.value")
         nested.add(location.get("type") == "nested")
         times &= {name for name in TIMES if _get(fields, name).get("type") in _DATES}
-        plain = plain or any(_is_plain(_get(fields, name)) for name in (*TIMES, "lastmod"))
         if settings.resource_set:
             _check_exact(index, fields, "resource_set", "resource_set")
         if doc_type:
@@ -415,8 +347,6 @@ def _find_location(
         identity=f"{_identity(server, index)} {settings.fingerprint}",
         is_nested=nested.pop(),
         times=tuple(name for name in TIMES if name in times),
-        is_plain=plain,
-        doc_type=doc_type,
     )
 
 
@@ -459,11 +389,6 @@ def _check_exact(index: str, fields: Mapping[str, Any], name: str, said: str) ->
     longest = field.get("ignore_above")
     if longest is not None and int(longest) < _LONGEST_VALUE:
         raise _bad_mapping(index, f"{said} ignores what has more than {longest} characters")
-
-
-def _is_plain(field: Mapping[str, Any]) -> bool:
-    written = str(field.get("format", "optional_time"))
-    return "optional_time" not in written and "iso8601" not in written
 
 
 def _bad_mapping(index: str, why: str) -> ConfigurationError:

@@ -3,11 +3,9 @@
 Entries that cannot be published are counted and left out.
 """
 
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -25,12 +23,9 @@ from resourcesync.app.publishing.account_access import (
     resolve_values,
 )
 from resourcesync.app.publishing.mending import mending
-from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, quoted
-from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
-from resourcesync.ports.accounts import AccountOptions, Posted, ResourceAccount
+from resourcesync.ports.accounts import AccountOptions, Posted
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
 from resourcesync.settings.publication import CATALOGUE
@@ -168,77 +163,3 @@ def _open_follower(
             return catalogues.publish(path, out, chosen, clock=clock, asked=request)
 
         yield AccountFollower(settings, account, catalogue, publish, clock)
-
-
-def post_to_account(
-    address: str, values: Mapping[str, str], lines: str, *, clock: Clock
-) -> Iterator[Posted]:
-    """Post changes from lines to another system; yield the counts of each batch."""
-    with (
-        catalogues.read_change_lines(lines) as batches,
-        _writable(address, values, clock) as account,
-    ):
-        for batch in batches:
-            yield account.post(batch)
-
-
-def import_into_account(
-    address: str,
-    values: Mapping[str, str],
-    lines: str,
-    *,
-    clock: Clock,
-    is_all: bool = True,
-    allow_empty: bool = False,
-) -> Posted:
-    """Import the resources of lines into another system, by posting the differences."""
-    with (
-        catalogues.read_resource_lines(lines) as resources,
-        _writable(address, values, clock) as account,
-        tempfile.TemporaryDirectory(prefix="resourcesync-") as folder,
-    ):
-        path = Path(folder, "catalogue.db")
-        with SourceCatalogue(path) as catalogue:
-            catalogue.fill(account.resources(), clock.now())
-            catalogue.fill(resources, clock.now(), is_all=is_all, allow_empty=allow_empty)
-        with closing(SourceCatalogue(path, clock)) as known, known.snapshot() as snapshot:
-            differing = map(_change, snapshot.edits())
-            every = list(map(account.post, _change_batches(differing)))
-            return Posted(
-                **{
-                    name: sum(getattr(posted, name) for posted in every)
-                    for name in Posted.__struct_fields__
-                }
-            )
-
-
-@contextmanager
-def _writable(address: str, values: Mapping[str, str], clock: Clock) -> Iterator[ResourceAccount]:
-    check_account_address(address)
-    with tempfile.TemporaryDirectory(prefix="resourcesync-") as memory:
-        options = AccountOptions(
-            address=address,
-            base_uri="",
-            values=resolve_values(values),
-            memory=memory,
-            out=memory,
-            clock=clock,
-            fetcher=partial(open_fetcher, network=Network(), cancel=CancelToken(clock)),
-        )
-        with open_account(options) as account:
-            account.post(())  # refused here if it is read-only
-            yield account
-
-
-def _change(edit: tuple[str, Resource | None]) -> Change:
-    """Return the change of a resource; the receiver knows whether it is new."""
-    uri, resource = edit
-    if resource is None:
-        return Change(kind=ChangeKind.DELETED, resource=Resource(uri=uri))
-    return Change(kind=ChangeKind.UPDATED, resource=resource)
-
-
-def _change_batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
-    remaining = iter(changes)
-    while batch := list(islice(remaining, catalogues.BATCH)):
-        yield batch

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("catalogue", cls=SectionedCommand)
 @click.argument("action", type=click.Choice(["import", "post", "export", "check"]))
-@click.argument("file", metavar="FILE|SYSTEM:…")
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("lines", default="-", metavar="[LINES|-]")
 @option("--add", is_flag=True, help="For import: keep resources that the input does not list.")
 @option("--changes", is_flag=True, help="For export: the changes instead of the resources.")
@@ -32,13 +32,6 @@ if TYPE_CHECKING:
     help="For export --changes: only changes after this number.",
 )
 @option("--allow-empty", is_flag=True, help="For import: empty input deletes all resources.")
-@option(
-    "--with",
-    multiple=True,
-    type=options.PAIR,
-    metavar="KEY=VALUE",
-    help="For a SYSTEM: a setting of its adapter, as with publish. Repeat for several.",
-)
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
     """Read and write a catalogue that other programs fill, as lines of JSON.
@@ -52,9 +45,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
     FILE is the catalogue; it is created if it does not exist. Example of a line:
     {"uri": "https://example.org/a", "length": 12, "hash": "md5:…", "change": "updated"}. The
     names are those of the specification. Then: resourcesync publish catalogue:FILE.
-
-    SYSTEM:… is another system that stores resources and their changes, such as an index of
-    Elasticsearch; import and post write there. Then: resourcesync publish SYSTEM:….
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action = values["action"]
     for flag, of in (
@@ -69,9 +59,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError("export writes lines of JSON to standard output only")
     if action == "check" and values["lines"] != "-":
         raise click.UsageError("check reads FILE only")
-    values["file"] = _parse_catalogue(values["file"], action)
-    if values["with"] and isinstance(values["file"], Path):
-        raise click.UsageError("--with is only for other systems")
 
     def work(screen: Screen) -> CommandOutcome:
         return _ACTIONS[action](values, screen)
@@ -82,59 +69,35 @@ def command(output: OutputOptions, **values: Any) -> Job:
         output=output,
         work=work,
         render=_render_row,
-        subject=Path(values["file"]).name,
+        subject=values["file"].name,
         fields={"action": action, "catalogue": str(values["file"])},
     )
 
 
-def _parse_catalogue(text: str, action: str) -> Path | str:
-    """Return the file, or the address of another system."""
-    if ":" in text:
-        from resourcesync.app import plugins  # noqa: PLC0415 - quick
-        from resourcesync.app.publishing import account_access  # noqa: PLC0415 - quick
-
-        if plugins.is_account_address(text):
-            account_access.check_account_address(text)
-            if action not in {"import", "post"}:
-                raise click.UsageError(f"{action} is for a catalogue in a file")
-            return text
-    path = Path(text)
-    if path.is_dir():
-        raise click.UsageError(f"{text} is a folder")
-    return path
-
-
 def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - quick
-    from resourcesync.app.publishing import accounts, catalogues  # noqa: PLC0415 - quick
+    from resourcesync.app.publishing import catalogues  # noqa: PLC0415 - quick
 
     del screen
-    file, lines, clock = values["file"], values["lines"], machine.system_clock()
-    is_all, allow_empty = not values["add"], values["allow_empty"]
-    if isinstance(file, Path):
-        done = catalogues.import_lines(
-            file, lines, clock=clock, is_all=is_all, allow_empty=allow_empty
-        )
-    else:
-        done = accounts.import_into_account(
-            file, dict(values["with"]), lines, clock=clock, is_all=is_all, allow_empty=allow_empty
-        )
+    done = catalogues.import_lines(
+        values["file"],
+        values["lines"],
+        clock=machine.system_clock(),
+        is_all=not values["add"],
+        allow_empty=values["allow_empty"],
+    )
     return _outcome(values["file"], [done])
 
 
 def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - quick
-    from resourcesync.app.publishing import accounts, catalogues  # noqa: PLC0415 - quick
+    from resourcesync.app.publishing import catalogues  # noqa: PLC0415 - quick
 
     del screen
     done: list[Posted] = []
-    file, lines, clock = values["file"], values["lines"], machine.system_clock()
+    clock = machine.system_clock()
     try:
-        if isinstance(file, Path):
-            done.extend(catalogues.post_lines(file, lines, clock=clock))
-        else:
-            given = dict(values["with"])
-            done.extend(accounts.post_to_account(file, given, lines, clock=clock))
+        done.extend(catalogues.post_lines(values["file"], values["lines"], clock=clock))
     except ResourceSyncError as error:
         before = sum(_counts(done).values())
         error.evidence = (
@@ -197,16 +160,13 @@ def _counts(done: "list[Posted]") -> dict[str, int]:
     }
 
 
-def _outcome(file: Path | str, done: "list[Posted]") -> CommandOutcome:
+def _outcome(file: Path, done: "list[Posted]") -> CommandOutcome:
     counts = _counts(done)
     said = [f"{formatting.count(number)} {name}" for name, number in counts.items() if number]
-    again = f"resourcesync publish catalogue:{file}"
-    if isinstance(file, str):
-        again = f"resourcesync publish {file} --url https://HOST/ --out FOLDER"
     return CommandOutcome(
         closing=(
             TextLine(", ".join(said) or "nothing new", "Recorded", QUIET),
-            TextLine(again, "Next"),
+            TextLine(f"resourcesync publish catalogue:{file}", "Next"),
         ),
         fields=dict(counts),
     )
