@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.json_output import JsonScreen, json_line
+from resourcesync.cli.json_output import JsonEncoder, json_line
 from resourcesync.cli.output import (
     CommandOutcome,
     Problem,
+    Screen,
 )
 from resourcesync.model.digests import Digest
 from tests.support.in_memory import ManualClock
@@ -28,12 +29,10 @@ PROBLEM = Problem(
 )
 
 
-def json_screen(**options: int) -> tuple[JsonScreen, io.StringIO, ManualClock]:
+def json_screen(**options: int) -> tuple[Screen, io.StringIO, ManualClock]:
     stream, clock = io.StringIO(), ManualClock()
-    screen = JsonScreen(
-        command="pull", run="01JD", quiet=options.get("quiet", 0), stream=stream, clock=clock
-    )
-    return screen, stream, clock
+    lines = JsonEncoder(run="01JD", quiet=options.get("quiet", 0), stream=stream, clock=clock)
+    return Screen("pull", [lines], clock), stream, clock
 
 
 def test_json_begins_with_the_start_and_ends_with_the_end() -> None:

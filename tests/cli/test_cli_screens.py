@@ -13,9 +13,10 @@ from resourcesync.cli.output import (
     OutputLostError,
     OutputOptions,
     Problem,
+    Screen,
     write_line,
 )
-from resourcesync.cli.terminal import Streams, TextScreen
+from resourcesync.cli.terminal import Streams, TextEncoder
 
 
 def words(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
@@ -32,7 +33,8 @@ class Shown:
     def __init__(self, *, color: bool = False, **options: Any) -> None:
         self.out, self.err = io.StringIO(), io.StringIO()
         streams = Streams(out=self.out, err=self.err, color_out=color, color_err=color)
-        self.screen = TextScreen(words=words, options=OutputOptions(**options), streams=streams)
+        text = TextEncoder(words=words, options=OutputOptions(**options), streams=streams)
+        self.screen = Screen(encoders=[text])
 
 
 @pytest.mark.parametrize(

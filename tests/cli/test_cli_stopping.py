@@ -19,7 +19,6 @@ import pytest
 from resourcesync.cli import main, signals
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, OutputLostError, Screen
-from resourcesync.cli.terminal import TextScreen
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import environment, files_of
 from tests.support.commands.started import Started, python
@@ -143,13 +142,13 @@ def test_a_stop_that_was_heard_does_not_knock_at_the_end(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
     monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.02)
-    end = TextScreen.end
+    end = Screen.end
 
-    def slowly(screen: TextScreen, outcome: CommandOutcome) -> None:
+    def slowly(screen: Screen, outcome: CommandOutcome) -> None:
         time.sleep(0.1)
         end(screen, outcome)
 
-    monkeypatch.setattr(TextScreen, "end", slowly)
+    monkeypatch.setattr(Screen, "end", slowly)
     with_job(lambda _screen: os.kill(os.getpid(), signal.SIGINT))
 
     assert main.run(["demo"]) == 130
@@ -213,7 +212,7 @@ def test_a_stop_while_the_end_is_told_is_a_stop(
         raise signals.Terminated
 
     with_job(lambda _screen: CommandOutcome())
-    monkeypatch.setattr("resourcesync.cli.terminal.TextScreen.end", end)
+    monkeypatch.setattr("resourcesync.cli.output.Screen.end", end)
 
     assert main.run(["demo"]) == 143
 

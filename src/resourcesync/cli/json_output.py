@@ -1,4 +1,4 @@
-"""The screen of ``--json``: NDJSON on stdout, nothing on stderr; and the one writer of JSON.
+"""The encoder of ``--json``: NDJSON on stdout, nothing on stderr; and the one writer of JSON.
 
 Keys are snake_case with units in the name, times RFC 3339 in UTC. Fields may be added within
 ``"v": 1``, never renamed. The first line is ``run.start``, the last is ``run.end``.
@@ -12,7 +12,7 @@ from typing import Final, TextIO
 import msgspec
 
 from resourcesync.cli.formatting import stamp, without_users
-from resourcesync.cli.output import SILENT, CommandOutcome, Problem, labelled_evidence, write_line
+from resourcesync.cli.output import SILENT, CommandOutcome, write_line
 from resourcesync.model.digests import Digest
 from resourcesync.ports import Clock
 
@@ -20,66 +20,36 @@ VERSION: Final = 1
 _PROGRESS_EVERY: Final = 1.0
 
 
-class JsonScreen:
-    """A screen that writes one JSON object per line."""
+class JsonEncoder:
+    """An encoder that writes one JSON object per line."""
 
-    def __init__(self, *, command: str, run: str, quiet: int, stream: TextIO, clock: Clock) -> None:
-        self._command = command
-        self._run = run
-        self._quiet = quiet
-        self._stream = stream
-        self._clock = clock
+    def __init__(self, *, run: str, quiet: int, stream: TextIO, clock: Clock) -> None:
+        self._run, self._quiet, self._stream, self._clock = run, quiet, stream, clock
         self._progress_at: float | None = None
-        self._started = clock.monotonic()
 
-    def start(self, fields: Mapping[str, object]) -> None:
-        """Write ``run.start``."""
-        if not self._quiet:
-            head = {"time": stamp(self._clock.now())}
-            self._write("run.start", {**head, "command": self._command, **fields})
-
-    def report(self, event: str, fields: Mapping[str, object]) -> None:
+    def write(self, event: str, fields: Mapping[str, object]) -> None:
         """Write an event; progress at most once a second, but always its last event."""
-        is_failure = event == "warning" and bool(fields.get("exit"))
-        if self._quiet > is_failure or (event == "progress" and self._suppress_progress(fields)):
+        is_failure = event in {"error", "run.end"} or (event == "warning" and fields.get("exit"))
+        if self._quiet >= (SILENT if is_failure else 1):
             return
-        if event == "warning":
-            fields = warning_event(fields)
-        self._write(event, fields)
+        if event != "progress" or self._reserve(fields):
+            write_line(self._stream, json_text(json_row(event, self._run, fields)))
 
-    def _suppress_progress(self, fields: Mapping[str, object]) -> bool:
-        now = self._clock.monotonic()
-        last = self._progress_at
-        done = fields.get("done") == fields.get("total")
-        if last is not None and now - last < _PROGRESS_EVERY and not done:
-            return True
+    def _reserve(self, fields: Mapping[str, object]) -> bool:
+        now, last = self._clock.monotonic(), self._progress_at
+        is_done = fields.get("done") == fields.get("total")
+        if last is not None and now - last < _PROGRESS_EVERY and not is_done:
+            return False
         self._progress_at = now
-        return False
+        return True
 
-    def problem(self, problem: Problem) -> None:
-        """Write an ``error``."""
-        if self._quiet < SILENT:
-            self._write("error", problem.fields())
-
-    def end(self, outcome: CommandOutcome) -> None:
+    def end(self, outcome: CommandOutcome, fields: Mapping[str, object]) -> None:
         """Write ``run.end`` with the exit code."""
-        if self._quiet < SILENT:
-            seconds = round(self._clock.monotonic() - self._started, 3)
-            head = {"time": stamp(self._clock.now()), "command": self._command}
-            tail = {"seconds": seconds, **outcome.fields, "exit": int(outcome.exit)}
-            self._write("run.end", {**head, **tail})
+        del outcome
+        self.write("run.end", fields)
 
     def close(self) -> None:
         """Do nothing: every line is written already."""
-
-    def _write(self, kind: str, fields: Mapping[str, object]) -> None:
-        write_line(self._stream, json_text(json_row(kind, self._run, fields)))
-
-
-def warning_event(fields: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields of a warning as its event has them."""
-    found = fields
-    return {**found, "evidence": labelled_evidence(found.get("evidence"))}
 
 
 def json_row(kind: str, run: str, fields: Mapping[str, object]) -> dict[str, object]:

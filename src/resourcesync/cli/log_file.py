@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
-from resourcesync.app.machine import system_clock
 from resourcesync.cli.formatting import (
     DETAIL,
     NORMAL,
@@ -18,8 +17,8 @@ from resourcesync.cli.formatting import (
     labelled,
     without_users,
 )
-from resourcesync.cli.json_output import VERSION, json_text, warning_event
-from resourcesync.cli.output import CommandOutcome, Job, Problem, Screen
+from resourcesync.cli.json_output import VERSION, json_text
+from resourcesync.cli.output import CommandOutcome, Job
 from resourcesync.errors import StorageError
 
 _NAME = "resourcesync"
@@ -136,41 +135,32 @@ def _time(record: logging.LogRecord) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
 
 
-_SUBJECTS: Final = ("mirror", "source", "tree")
 _LOGGED: Final = ("watch", "admin", "ready", "watching", "published", "mirror.end")
 
 
-class LoggedScreen:
-    """A screen that also logs the run: its start and end, its errors and warnings.
+class LogEncoder:
+    """An encoder that logs the run: its start and end, its errors and warnings.
 
     So is the end of each of several mirrors or Sources. For services, which have no end, each job,
     each publication and each change of a subscription is logged, whatever the screen shows.
     """
 
-    def __init__(self, job: Job, screen: Screen, note: LogFunction) -> None:
-        self._job, self._screen, self._note = job, screen, note
+    def __init__(self, job: Job, note: LogFunction) -> None:
+        self._job, self._note = job, note
         self._level = DETAIL if job.output.verbose else NORMAL
         of = "" if job.subject in {"", job.command} else f" {job.subject}"
         self._name = f"{job.command}{of}"
-        self._clock = system_clock()
-        self._started = self._clock.monotonic()
-        note(f"{self._name} begins", self._run_fields("run.start", job.fields))
+        note(f"{self._name} begins", {"type": "run.start", "command": job.command, **job.fields})
 
-    def _run_fields(self, event: str, fields: Mapping[str, object]) -> dict[str, object]:
-        return {"type": event, "command": self._job.command, **fields}
-
-    def start(self, fields: Mapping[str, object]) -> None:
-        """Show the start of the run."""
-        self._screen.start(fields)
-
-    def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Show an event, and log it if it is a warning, or the result of a part of the run."""
-        self._screen.report(event, fields)
-        if event == "warning":
-            found = warning_event(fields)
-            of = f"{found['mirror']}  " if "mirror" in found else ""
-            text = f"{of}warning[{found.get('code')}]: {found.get('message')}"
-            self._note(text, {"type": event, **found}, logging.WARNING)
+    def write(self, event: str, fields: Mapping[str, Any]) -> None:
+        """Log an event if it is an error, a warning, or the result of a part of the run."""
+        if event in {"error", "warning"}:
+            of = f"{fields['mirror']}  " if event == "warning" and "mirror" in fields else ""
+            rows = fields["evidence"] if event == "error" else ()
+            evidence = "".join(f"  {row['label']}: {row['text']}" for row in rows)
+            text = f"{of}{event}[{fields.get('code')}]: {fields.get('message')}{evidence}"
+            level = logging.ERROR if event == "error" else logging.WARNING
+            self._note(text, {"type": event, **fields}, level)
         elif event in _LOGGED or event.startswith("watch."):
             level = logging.WARNING if fields.get("exit") else logging.INFO
             self._note(self._event_text(event, fields), {"type": event, **fields}, level)
@@ -181,29 +171,17 @@ class LoggedScreen:
         text = "; ".join(_line_text(line) for line in self._job.render(event, fields))
         return text or f"{self._name}: nothing changed"
 
-    def problem(self, problem: Problem) -> None:
-        """Show an error, and log it with its evidence."""
-        self._screen.problem(problem)
-        evidence = "".join(f"  {label}: {text}" for label, text in problem.evidence)
-        text = f"error[{problem.code}]: {problem.message}{evidence}"
-        self._note(text, {"type": "error", **problem.fields()}, logging.ERROR)
-
-    def end(self, outcome: CommandOutcome) -> None:
-        """Log the end of the run, and show it."""
+    def end(self, outcome: CommandOutcome, fields: Mapping[str, object]) -> None:
+        """Log the end of the run."""
         for line in outcome.closing if self._job.acts else ():
             if line.level <= self._level:
                 self._note(f"{self._name}: {_line_text(line)}")
-        seconds = round(self._clock.monotonic() - self._started, 3)
-        known = {name: text for name in _SUBJECTS if (text := self._job.fields.get(name))}
-        fields = {"seconds": seconds, **known, **outcome.fields, "exit": int(outcome.exit)}
         level = logging.WARNING if outcome.exit else logging.INFO
-        text = f"{self._name} ends with exit {int(outcome.exit)} after {seconds:g} s"
-        self._note(text, self._run_fields("run.end", fields), level)
-        self._screen.end(outcome)
+        text = f"{self._name} ends with exit {int(outcome.exit)} after {fields['seconds']:g} s"
+        self._note(text, {"type": "run.end", **fields}, level)
 
     def close(self) -> None:
-        """Restore the terminal."""
-        self._screen.close()
+        """Do nothing: the log is closed by its owner."""
 
 
 def _line_text(line: TextLine) -> str:

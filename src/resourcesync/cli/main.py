@@ -321,11 +321,10 @@ def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environm
 def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> ExitCode:
     """Run a job and show its end."""
     run = _run_id()
-    with _screen(job, environment, run) as shown, ExitStack() as held:
-        screen = shown
+    with _screen(job, environment, run) as screen, ExitStack() as held:
         try:
             screen.start(job.fields)
-            screen = _with_log(job, screen, held, run)
+            _add_log(job, screen, held, run)
             outcome = job.work(screen)
         except (ResourceSyncError, PermissionError) as error:
             problem = problem_of(_permitted(error), str(job.fields.get("mirror", "")))
@@ -362,25 +361,20 @@ def _run_id() -> str:
     return new_run_id(system_clock())
 
 
-def _with_log(job: Job, screen: Screen, held: ExitStack, run: str) -> Screen:
-    """Return the screen, with a log if one is requested; an unwritable log is a warning."""
+def _add_log(job: Job, screen: Screen, held: ExitStack, run: str) -> None:
+    """Log the run if that is requested; an unwritable log is a warning."""
     output = job.output
     if output.log_file is None:
-        return screen
-    from resourcesync.cli.log_file import LoggedScreen, open_log  # noqa: PLC0415 - quick start
+        return
+    from resourcesync.cli.log_file import LogEncoder, open_log  # noqa: PLC0415 - quick start
 
     level = output.log_level or ("debug" if output.verbose > 1 else "info")
     log = open_log(Path(output.log_file), level=level, run=run)
     try:
-        return LoggedScreen(job, screen, held.enter_context(log))
+        screen.encoders.insert(0, LogEncoder(job, held.enter_context(log)))
     except StorageError as error:
-        fields = {
-            "code": error.code,
-            "message": error.message,
-            "hint": error.hint,
-        }
+        fields = {"code": error.code, "message": error.message, "hint": error.hint}
         screen.report("warning", fields)
-        return screen
 
 
 @contextmanager

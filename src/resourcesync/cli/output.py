@@ -1,17 +1,17 @@
 """Jobs, outcomes and screens: the interface between commands and ``cli.main``.
 
 A command parses its options (click) and returns a `Job`; ``cli.main`` runs it. So errors, signals
-and crashes become text and an exit code in one place. All screens show the same content.
+and crashes become text and an exit code in one place. All encoders get the same events.
 """
 
 import errno
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, Protocol, TextIO
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
-from resourcesync.cli.formatting import TextLine, with_mirror
+from resourcesync.cli.formatting import TextLine, stamp, with_mirror
 from resourcesync.errors import (
     DocumentError,
     Evidence,
@@ -19,6 +19,9 @@ from resourcesync.errors import (
     TruncatedDocumentError,
     TruncatedPackageError,
 )
+
+if TYPE_CHECKING:
+    from resourcesync.ports import Clock
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -97,7 +100,11 @@ class Problem(NamedTuple):
 def labelled_evidence(evidence: object) -> list[dict[str, str]]:
     """Return evidence as JSON has it."""
     pairs = evidence if isinstance(evidence, list | tuple) else ()
-    return [{"label": str(label), "text": str(text)} for label, text in pairs]
+    return [
+        {"label": str(pair[0]), "text": str(pair[1])}
+        for pair in pairs
+        if isinstance(pair, list | tuple) and len(pair) == 2  # noqa: PLR2004 - label and text
+    ]
 
 
 _LOCAL_HINT: Final = "the file on this machine is truncated: get a complete copy"
@@ -148,23 +155,75 @@ class CommandOutcome(NamedTuple):
     failed: tuple[TextLine, ...] | None = None
 
 
-class Screen(Protocol):
-    """A view of one run, from its start to its end."""
+class Encoder(Protocol):
+    """What is made of the events of a run: text, lines of JSON, or a log."""
 
-    def start(self, fields: Mapping[str, object]) -> None:
-        """Show the start of the run."""
+    def write(self, event: str, fields: Mapping[str, object]) -> None:
+        """Write an event."""
 
-    def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Show an event of the run; this is the ``ports.Reporter``."""
-
-    def problem(self, problem: Problem) -> None:
-        """Show an error."""
-
-    def end(self, outcome: CommandOutcome) -> None:
-        """Show the end of the run; no call but ``close`` follows."""
+    def end(self, outcome: CommandOutcome, fields: Mapping[str, object]) -> None:
+        """Write the end of the run, whose event ``run.end`` has the fields."""
 
     def close(self) -> None:
         """Restore the terminal; may be called twice."""
+
+
+_SUBJECTS: Final = ("mirror", "source", "tree")
+
+
+class Screen:
+    """The events of one run, from its start to its end, and what shows them.
+
+    Args:
+        command: The name of the command.
+        encoders: What shows the events; one may be added when the run has started.
+        clock: The time of events.
+    """
+
+    def __init__(
+        self, command: str = "", encoders: Iterable[Encoder] = (), clock: "Clock | None" = None
+    ) -> None:
+        self.encoders = list(encoders)
+        from resourcesync.app.machine import system_clock  # noqa: PLC0415 - help stays quick
+
+        self._command, self._clock = command, clock or system_clock()
+        self._started = self._clock.monotonic()
+        self._subjects: dict[str, object] = {}
+
+    def start(self, fields: Mapping[str, object]) -> None:
+        """Show the start of the run."""
+        self._subjects = {name: text for name in _SUBJECTS if (text := fields.get(name))}
+        self._write("run.start", {**self._head(), **fields})
+
+    def report(self, event: str, fields: Mapping[str, object]) -> None:
+        """Show an event of the run; this is the ``ports.Reporter``."""
+        if event == "warning":
+            fields = {**fields, "evidence": labelled_evidence(fields.get("evidence"))}
+        self._write(event, fields)
+
+    def problem(self, problem: Problem) -> None:
+        """Show an error."""
+        self._write("error", problem.fields())
+
+    def end(self, outcome: CommandOutcome) -> None:
+        """Show the end of the run; no call but ``close`` follows."""
+        seconds = round(self._clock.monotonic() - self._started, 3)
+        head = {**self._head(), "seconds": seconds, **self._subjects}
+        fields = {**head, **outcome.fields, "exit": int(outcome.exit)}
+        for encoder in self.encoders:
+            encoder.end(outcome, fields)
+
+    def close(self) -> None:
+        """Restore the terminal; may be called twice."""
+        for encoder in self.encoders:
+            encoder.close()
+
+    def _head(self) -> dict[str, object]:
+        return {"time": stamp(self._clock.now()), "command": self._command}
+
+    def _write(self, event: str, fields: Mapping[str, object]) -> None:
+        for encoder in self.encoders:
+            encoder.write(event, fields)
 
 
 class OutputLostError(BaseException):
@@ -225,26 +284,3 @@ class Job(NamedTuple):
     fields: Mapping[str, object] = _NO_FIELDS
     acts: bool = False
     resume_command: str = ""
-
-
-class CollectingScreen:
-    """A screen that shows nothing and stores the problems."""
-
-    def __init__(self) -> None:
-        self.problems: list[Problem] = []
-
-    def start(self, fields: Mapping[str, object]) -> None:
-        """Show nothing."""
-
-    def report(self, event: str, fields: Mapping[str, object]) -> None:
-        """Show nothing."""
-
-    def problem(self, problem: Problem) -> None:
-        """Store an error."""
-        self.problems.append(problem)
-
-    def end(self, outcome: CommandOutcome) -> None:
-        """Show nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""

@@ -1,4 +1,4 @@
-"""The text screen: data and closing lines on stdout, errors and progress on stderr.
+"""The encoder of text: data and closing lines on stdout, errors and progress on stderr.
 
 Progress is a bar on a terminal, a line every 30 seconds elsewhere, or nothing. `open_screen`
 chooses between text and JSON.
@@ -6,10 +6,10 @@ chooses between text and JSON.
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TextIO
 
 import click
 
@@ -31,12 +31,10 @@ from resourcesync.cli.output import (
     Job,
     OutputLostError,
     OutputOptions,
-    Problem,
     Renderer,
     Screen,
     write_line,
 )
-from resourcesync.errors import Evidence
 from resourcesync.ports import Clock
 from resourcesync.settings.environment import Environment
 
@@ -197,6 +195,7 @@ _COLORS: Final = {
     "!": "red",
     "*": "cyan",
 }
+_COLOR_OF: Final = {"error": "red", "warning": "yellow"}
 _EVIDENCE_WIDTH: Final = 7
 _MAX_FAILURES: Final = 10
 
@@ -212,8 +211,8 @@ class Streams(NamedTuple):
     local_err: bool = False
 
 
-class TextScreen:
-    """A screen of lines of text."""
+class TextEncoder:
+    """An encoder that writes lines of text."""
 
     def __init__(
         self,
@@ -236,21 +235,22 @@ class TextScreen:
         self._failures = 0
         self._failed_lines: list[TextLine] = []
 
-    def start(self, fields: Mapping[str, object]) -> None:
-        """Show nothing: the first line of a run is about its subject."""
-
-    def report(self, event: str, fields: Mapping[str, object]) -> None:
+    def write(self, event: str, fields: Mapping[str, object]) -> None:
         """Show the lines of an event, down to the chosen level."""
-        if event == "progress":
-            if self._level > QUIET:
-                self._progress.show(fields)
-        elif event == "warning":
-            self._warn(fields)
-        else:
-            for line in self._render(event, fields):
-                self._show(line)
-                if self._is_brief and line.label == "!":
-                    self._collect_failure(line, fields)
+        if event in _COLOR_OF:
+            if not self._silent and (self._level > QUIET or fields.get("exit")):
+                self._write_problem(event, fields)
+                self._ended_on_stderr |= event == "error"
+        elif event != "progress":
+            self._write_lines(event, fields)
+        elif self._level > QUIET:
+            self._progress.show(fields)
+
+    def _write_lines(self, event: str, fields: Mapping[str, object]) -> None:
+        for line in self._render(event, fields):
+            self._show(line)
+            if self._is_brief and line.label == "!":
+                self._collect_failure(line, fields)
 
     def _collect_failure(self, line: TextLine, fields: Mapping[str, object]) -> None:
         """Store a failure for the end: with ``-q`` only a failed run shows it."""
@@ -259,26 +259,25 @@ class TextScreen:
             of = f"{fields['mirror']}  " if "mirror" in fields else ""
             self._failed_lines.append(line._replace(text=f"{of}{line.text}", level=QUIET))
 
-    def _warn(self, fields: Mapping[str, object]) -> None:
-        if self._silent or (self._level == QUIET and not fields.get("exit")):
-            return
-        code = str(fields.get("code", "warning"))
-        self._write_error("warning", "yellow", code, str(fields.get("message", "")))
-        self._write_evidence(_evidence_pairs(fields.get("evidence")), str(fields.get("hint", "")))
+    def _write_problem(self, word: str, fields: Mapping[str, Any]) -> None:
+        """Write the message, the evidence and the hint of an error or a warning."""
+        code, hint = str(fields.get("code", word)), str(fields.get("hint", ""))
+        head = f"{word}[{escape(code)}]"
+        if self._streams.color_err:
+            head = click.style(head, fg=_COLOR_OF[word], bold=True)
+        message = self._time_text(self._streams.err, str(fields.get("message", "")))
+        self._write(self._streams.err, f"{head}: {message}")
+        if place := fields.get("place"):
+            self._write(self._streams.err, f"  --> {_safe_text(place)}")
+        if word == "error" and not hint:
+            self._write_evidence([*fields["evidence"], _row("more", f"resourcesync why {code}")])
+        else:
+            fix = [_row("fix", hint)] if hint else []
+            self._write_evidence([*fields["evidence"], *fix])
 
-    def problem(self, problem: Problem) -> None:
-        """Show an error: its message, evidence and hint."""
-        if self._silent:
-            return
-        self._write_error("error", "red", problem.code, problem.message)
-        if problem.place:
-            self._write(self._streams.err, f"  --> {_safe_text(problem.place)}")
-        more = () if problem.hint else (("more", f"resourcesync why {problem.code}"),)
-        self._write_evidence((*problem.evidence, *more), problem.hint)
-        self._ended_on_stderr = True
-
-    def end(self, outcome: CommandOutcome) -> None:
+    def end(self, outcome: CommandOutcome, fields: Mapping[str, object]) -> None:
         """Show the closing lines and, unless they contain it, a last line ``exit N``."""
+        del fields
         self.close()
         if self._silent or (self._is_brief and not outcome.exit):
             return
@@ -325,22 +324,15 @@ class TextScreen:
         is_local = streams.local_out if stream is streams.out else streams.local_err
         return _safe_text(with_local_times(text) if is_local else text)
 
-    def _write_error(self, word: str, color: str, code: str, message: str) -> None:
-        head = f"{word}[{escape(code)}]"
-        if self._streams.color_err:
-            head = click.style(head, fg=color, bold=True)
-        self._write(self._streams.err, f"{head}: {self._time_text(self._streams.err, message)}")
-
-    def _write_evidence(self, evidence: Evidence, hint: str) -> None:
-        pairs = (*evidence, ("fix", hint)) if hint else evidence
-        width = max((len(label) + 2 for label, _ in pairs), default=0)
+    def _write_evidence(self, rows: Sequence[Mapping[str, str]]) -> None:
+        width = max((len(row["label"]) + 2 for row in rows), default=0)
         width = max(width, _EVIDENCE_WIDTH)
         last = ""
-        for label, text in pairs:
-            shown = "" if label == last else label
-            line = self._time_text(self._streams.err, text)
+        for row in rows:
+            shown = "" if row["label"] == last else row["label"]
+            line = self._time_text(self._streams.err, row["text"])
             self._write(self._streams.err, f"  {escape(shown).ljust(width)}{line}".rstrip())
-            last = label
+            last = row["label"]
 
     def _write(self, stream: TextIO, text: str) -> None:
         self._progress.pause()
@@ -351,15 +343,8 @@ def _safe_text(text: str) -> str:
     return escape(without_users(text))
 
 
-def _evidence_pairs(value: object) -> Evidence:
-    """Return the evidence of a warning event; only pairs of text are used."""
-    if not isinstance(value, list | tuple):
-        return ()
-    return tuple(
-        (str(pair[0]), str(pair[1]))
-        for pair in value
-        if isinstance(pair, list | tuple) and len(pair) == 2  # noqa: PLR2004 - label and text
-    )
+def _row(label: str, text: str) -> dict[str, str]:
+    return {"label": label, "text": text}
 
 
 _OF_DOCUMENTS: Final = frozenset({"explore", "validate"})
@@ -373,17 +358,12 @@ _MOST_WARNINGS: Final = 20
 def open_screen(job: Job, environment: Environment, run: str = "") -> Screen:
     """Return the screen for a job, of a run with an id."""
     _silence_logs()
-    clock = system_clock()
-    if job.output.json:
-        from resourcesync.cli.json_output import JsonScreen  # noqa: PLC0415 - msgspec is slow to import
+    clock, output = system_clock(), job.output
+    if output.json:
+        from resourcesync.cli.json_output import JsonEncoder  # noqa: PLC0415 - msgspec is slow to import
 
-        return JsonScreen(
-            command=job.command,
-            run=run,
-            quiet=job.output.quiet,
-            stream=sys.stdout,
-            clock=clock,
-        )
+        lines = JsonEncoder(run=run, quiet=output.quiet, stream=sys.stdout, clock=clock)
+        return Screen(job.command, [lines], clock)
     streams = Streams(
         out=sys.stdout,
         err=sys.stderr,
@@ -392,13 +372,11 @@ def open_screen(job: Job, environment: Environment, run: str = "") -> Screen:
         local_out=sys.stdout.isatty() and job.command not in _OF_DOCUMENTS,
         local_err=sys.stderr.isatty() and job.command not in _OF_DOCUMENTS,
     )
-    return TextScreen(
-        words=job.render,
-        options=job.output,
-        streams=streams,
-        progress=choose_progress(job, environment, sys.stderr, clock),
-        acts=job.acts,
+    progress = choose_progress(job, environment, sys.stderr, clock)
+    text = TextEncoder(
+        words=job.render, options=output, streams=streams, progress=progress, acts=job.acts
     )
+    return Screen(job.command, [text], clock)
 
 
 @contextmanager

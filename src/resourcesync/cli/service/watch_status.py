@@ -15,7 +15,7 @@ from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.json_output import VERSION, json_row, json_text
-from resourcesync.cli.output import CollectingScreen
+from resourcesync.cli.output import Screen
 from resourcesync.cli.render.metrics import Labels, mirror_figures
 from resourcesync.cli.render.status import (
     CheckedMirror,
@@ -177,9 +177,7 @@ def read_watched(
     check = StatusCheck(
         is_requested=False, limits=FreshnessSettings(), read=cache.status, apart=cache.apart
     )
-    return {
-        name: read_statuses((name,), configuration, CollectingScreen(), check) for name in names
-    }
+    return {name: read_statuses((name,), configuration, Screen(), check) for name in names}
 
 
 class WatchFigures:
