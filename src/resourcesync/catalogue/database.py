@@ -4,6 +4,9 @@ WAL and ``synchronous=FULL``: a commit survives a power cut. One connection writ
 its own connection and sees one snapshot.
 """
 
+import fcntl
+import json
+import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -12,7 +15,6 @@ from pathlib import Path
 from typing import Final, Self
 
 from resourcesync.catalogue.filling import LossLimit, fill, post
-from resourcesync.catalogue.lock import PublishLock
 from resourcesync.catalogue.recording import (
     CatalogueRecording,
     count_resources,
@@ -22,13 +24,15 @@ from resourcesync.catalogue.recording import (
 from resourcesync.catalogue.schema import CATALOGUE_FORMAT
 from resourcesync.catalogue.snapshot import CatalogueSnapshot
 from resourcesync.catalogue.versions import VersionIndex
-from resourcesync.errors import ChangesLostError
+from resourcesync.errors import ChangesLostError, LockedError, StorageError
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
+from resourcesync.own_files import LOCK, open_path
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
 from resourcesync.sqlite_file import Connection, SqliteFile, make_private_folder, write_notes
 
+_MOST: Final = 1_024
 _LOCK_NAME: Final = "publish.lock"
 _USUAL_NAME: Final = "catalogue.db"
 _BATCH: Final = 2_000
@@ -258,3 +262,43 @@ class SourceCatalogue:
 
 def _lock_file(path: Path) -> Path:
     return path.with_name(_LOCK_NAME if path.name == _USUAL_NAME else f"{path.name}.lock")
+
+
+class PublishLock:
+    """An advisory lock, from construction to ``close``, or to the end of the process in any way."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        try:
+            self._descriptor = open_path(path, LOCK)
+        except OSError as error:
+            raise StorageError(f"cannot make the lock {path}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            content = os.pread(self._descriptor, _MOST, 0)
+            os.close(self._descriptor)
+            raise LockedError(
+                f"another run is publishing this tree: {_describe(content)}",
+                evidence=(("lock", str(path)), ("kept", "nothing was changed")),
+                hint="wait for it to end",
+            ) from error
+        holder = {"pid": os.getpid(), "host": os.uname().nodename, "since": format_w3c(clock.now())}
+        with suppress(OSError):  # on a full disk the lock holds without its note
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+
+    def close(self) -> None:
+        """Release the lock, also when a signal arrives just now."""
+        try:
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, 0)
+        finally:
+            os.close(self._descriptor)
+
+
+def _describe(content: bytes) -> str:
+    try:
+        known = json.loads(content)
+        return f"process {known['pid']} on {known['host']} since {known['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "it did not say which"

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.catalogue.lock import PublishLock
+from resourcesync.catalogue.database import PublishLock, SourceCatalogue
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from tests.support.in_memory import ManualClock
 from tests.support.sources.recording import NOW, TICK, changes, record_first, resource
