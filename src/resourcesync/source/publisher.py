@@ -1,9 +1,9 @@
 """Publisher of the lists: the change log is recorded first, heads are written last (§8-§12)."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -38,8 +38,6 @@ from resourcesync.source.plan import (
     write_record,
 )
 
-__all__ = ["ListPublisher", "Publication", "WrittenDocument"]
-
 _MOST_FORGETS: Final = 50
 """Batches of some thousand changes that one publication forgets at most, so that it ends."""
 
@@ -60,12 +58,14 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
     first: bool = False
 
 
-class _PublicationTask(msgspec.Struct, frozen=True, kw_only=True):
+class _Task(msgspec.Struct, frozen=True, kw_only=True):
     """Task of one publication.
 
     Attributes:
+        planned: The last plan.
+        public: What the last run recorded as public; ``None`` if all must be written again.
         before: The plan to continue; ``None`` starts a new one.
-        number: The number that a new plan's Change Lists begin with, at least.
+        is_first: True if nothing was published from this catalogue before.
         closes: True if a Change List is closed now.
         rebases: True if a Resource List of the present state is written in any case.
         follows_changes: True if one is written with changes, too, while it is small.
@@ -73,13 +73,38 @@ class _PublicationTask(msgspec.Struct, frozen=True, kw_only=True):
         offers: The offers besides the lists.
     """
 
+    planned: PublicationPlan | None
+    public: PublicationRecord | None
     before: PublicationPlan | None
-    number: int
+    is_first: bool
     closes: bool
     rebases: bool
     follows_changes: bool
     moment: int
     offers: tuple[Offer, ...]
+
+    @property
+    def number(self) -> int:
+        """The number that a new plan's Change Lists begin with, at least."""
+        return 1 if self.planned is None else self.planned.number + 1
+
+
+class _Target(msgspec.Struct, frozen=True, kw_only=True):
+    """The place of a publication, and the choices for it."""
+
+    documents: DocumentStore
+    naming: SourceNaming
+    limits: PageLimits
+    policy: Policy
+    described_by: str
+
+
+class _Lists(NamedTuple):
+    """Lists that were written: parts of the Resource List, archives, pages of the sitemap."""
+
+    parts: tuple[str, ...]
+    archived: dict[Capability, str]
+    pages: tuple[str, ...]
 
 
 class ListPublisher:
@@ -104,12 +129,14 @@ class ListPublisher:
         described_by: str = "",
     ) -> None:
         self._catalogue = catalogue
-        self._documents = documents
-        self._naming = SourceNaming(base_uri=base_uri, documents_uri=documents_uri)
         self._clock = clock
-        self._limits = limits or PageLimits()
-        self._policy = policy or Policy()
-        self._described_by = described_by
+        self._target = _Target(
+            documents=documents,
+            naming=SourceNaming(base_uri=base_uri, documents_uri=documents_uri),
+            limits=limits or PageLimits(),
+            policy=policy or Policy(),
+            described_by=described_by,
+        )
 
     def publish(
         self,
@@ -126,81 +153,53 @@ class ListPublisher:
         Another base than the last time starts over, as ``Step.INITIALISE`` does: with a Resource
         List, and no changes.
         """
-        planned, record = read_plan(self._catalogue), read_record(self._catalogue)
-        task = self._task(planned, record, step, now or self._clock.now(), anew=anew)
-        first = record is None
-        if record and planned and not self._is_same_location(record):
-            record = None  # every document must be written again, at its new place
-        counts: Counter[ChangeKind] = Counter()
+        task = self._task(step, now or self._clock.now(), anew=anew)
         with self._catalogue.snapshot() as snapshot:
-            writer = DocumentWriter(
-                self._documents,
-                self._naming,
-                {} if record is None else record.documents,
-                dialect=self._policy.dialect,
-                moment=snapshot.at,
-            )
-            plan = self._next_plan(task, record, snapshot, writer, counts)
-            if plan != planned:
-                write_plan(self._catalogue, plan)
-            offers = tuple(offer for offer in task.offers if offer.goes_with(plan))
-            after = self._write(plan, record, snapshot, writer, offers)
+            run = _PublicationRun(self._target, task, snapshot)
+            plan = run.next_plan()
+            if plan != task.planned:
+                write_plan(self._catalogue, plan)  # before the first document
+            lists = run.write_lists(plan)
+            heads = run.write_heads(plan, lists)
+            record = run.record(plan, lists, heads, self._clock)
             last_edit = snapshot.last_edit()
-        self._conclude(record, after)
-        self._forget_changes(plan, after)
-        if any(written.name == naming.RESOURCE_LIST for written in writer.written):
+        self._record(task.public, record)
+        self._forget_changes(min(plan.known_after, record.listed))
+        if run.has_written(naming.RESOURCE_LIST):
             self._catalogue.forget_edits(last_edit)
-        return Publication(
-            written=tuple(writer.written),
-            created=counts[ChangeKind.CREATED],
-            updated=counts[ChangeKind.UPDATED],
-            deleted=counts[ChangeKind.DELETED],
-            first=first,
-        )
+        return run.result()
 
     @property
     def sitemap_uri(self) -> str:
         """Return the URI of the document for search engines."""
-        name = naming.SITEMAP if self._policy.sitemap else naming.RESOURCE_LIST
-        return self._naming.uri(name)
+        target = self._target
+        return target.naming.uri(naming.SITEMAP if target.policy.sitemap else naming.RESOURCE_LIST)
 
-    def _task(
-        self,
-        planned: PublicationPlan | None,
-        record: PublicationRecord | None,
-        step: PublicationStep,
-        now: datetime,
-        *,
-        anew: bool,
-    ) -> _PublicationTask:
+    def _task(self, step: PublicationStep, now: datetime, *, anew: bool) -> _Task:
         """Return the task of this run; when a list is closed now, ensure no change comes earlier.
 
         To a Destination the log of a change of base is the deletion of resources of another origin,
         which no Source may speak for. So nothing of it is listed: the new base starts with a
         Resource List of its own.
         """
-        moment, policy = to_microseconds(now), self._policy
+        planned, record = read_plan(self._catalogue), read_record(self._catalogue)
+        moment, policy, place = to_microseconds(now), self._target.policy, self._target.naming
         is_known = planned is not None and record is not None
         before = planned
-        if planned is not None and planned.base_uri != self._naming.base_uri:
+        if planned is not None and planned.base_uri != place.base_uri:
             before = None
         if is_known and step is PublicationStep.INITIALISE:
             before = None
-        is_due = (
-            step is PublicationStep.DUE
-            and before is not None
-            and is_rebase_due(before, policy, moment)
-        )
-        unarchived = (
-            not policy.archive
-            and before is not None
-            and any(superseded_list.name for superseded_list in before.superseded)
-        )
-        task = _PublicationTask(
+        public = record
+        if record and planned and not _is_at(record, place):
+            public = None  # every document must be written again, at its new place
+        task = _Task(
+            planned=planned,
+            public=public,
             before=before,
-            number=1 if planned is None else planned.number + 1,
+            is_first=record is None,
             closes=is_known and before is not None and policy.is_per_run,
-            rebases=anew or step is PublicationStep.REBASE or is_due or unarchived,
+            rebases=anew or _is_rebased(before, policy, step, moment),
             follows_changes=step is PublicationStep.DUE,
             moment=moment,
             offers=read_offers(self._catalogue),
@@ -210,57 +209,106 @@ class ListPublisher:
                 recording.advance_time()
         return task
 
-    def _next_plan(
-        self,
-        task: _PublicationTask,
-        record: PublicationRecord | None,
-        snapshot: CatalogueSnapshot,
-        writer: DocumentWriter,
-        counts: Counter[ChangeKind],
-    ) -> PublicationPlan:
+    def _record(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
+        """Record the publication, and remove documents unreferenced for a day."""
+        now = to_microseconds(self._clock.now())
+        orphans = garbage.remove_orphans(self._target.documents, after.orphans, now)
+        after = replace(after, orphans=orphans)
+        if after != before:
+            write_record(self._catalogue, after)
+
+    def _forget_changes(self, last: int) -> None:
+        """Forget changes that are in no list, in batches so that others may write in between."""
+        for _ in range(_MOST_FORGETS):
+            if not self._catalogue.forget_changes(last):
+                break
+
+
+def _is_at(record: PublicationRecord, place: SourceNaming) -> bool:
+    """True if the addresses are unchanged."""
+    return (record.base_uri, record.documents_uri) == (place.base_uri, place.documents_uri)
+
+
+def _is_rebased(
+    before: PublicationPlan | None, policy: Policy, step: PublicationStep, moment: int
+) -> bool:
+    """True if the Resource List is written again: on request, when due, or to leave an archive."""
+    if step is PublicationStep.REBASE or before is None:
+        return step is PublicationStep.REBASE
+    is_due = step is PublicationStep.DUE and is_rebase_due(before, policy, moment)
+    return is_due or (not policy.archive and any(former.name for former in before.superseded))
+
+
+class _PublicationRun:
+    """One run of a publisher: what it plans and writes from one view of the catalogue."""
+
+    def __init__(self, target: _Target, task: _Task, snapshot: CatalogueSnapshot) -> None:
+        self._documents, self._naming = target.documents, target.naming
+        self._limits, self._policy = target.limits, target.policy
+        self._described_by = target.described_by
+        self._task, self._snapshot = task, snapshot
+        self._public = task.public
+        self._parts = () if task.public is None else task.public.parts
+        self._counts: Counter[ChangeKind] = Counter()
+        self._writer = DocumentWriter(
+            target.documents,
+            target.naming,
+            {} if task.public is None else task.public.documents,
+            dialect=target.policy.dialect,
+            moment=snapshot.at,
+        )
+
+    def next_plan(self) -> PublicationPlan:
         """Return the plan that follows from the catalogue and the task."""
-        plan = task.before or self._new_plan(snapshot, task.number)
+        task, at = self._task, to_microseconds(self._snapshot.at)
+        plan = task.before or self._new_plan(at)
         plan = replace(plan, documents_uri=self._naming.documents_uri)
         if task.before is not None and is_rotation_due(plan, self._policy, task.moment):
             plan = change_list.close(plan)
         planned = plan.open.last
-        listed = planned if record is None or task.before is None else record.listed
-        fresh = _unplanned_changes(snapshot, planned, listed, counts)
-        plan = change_list.extend(plan, fresh, writer, self._limits)
-        at = to_microseconds(snapshot.at)
+        listed = planned if self._public is None or task.before is None else self._public.listed
+        fresh = _unplanned_changes(self._snapshot, planned, listed, self._counts)
+        plan = change_list.extend(plan, fresh, self._writer, self._limits)
         if task.closes:
             plan = change_list.close_at(plan, at, self._documents.names())
         if task.before is not None:
-            plan = self._with_resource_list(plan, task, record, snapshot, writer)
-        standing = (offer for offer in task.offers if offer.goes_with(plan))
-        offered = [offer.at for offer in standing if offer.at is not None]
+            plan = self._with_resource_list(plan, at)
+        offered = [offer.at for offer in self._offers(plan) if offer.at is not None]
         return retain(plan, self._policy, offered, task.moment)
 
-    def _with_resource_list(
-        self,
-        plan: PublicationPlan,
-        task: _PublicationTask,
-        record: PublicationRecord | None,
-        snapshot: CatalogueSnapshot,
-        writer: DocumentWriter,
-    ) -> PublicationPlan:
+    def _offers(self, plan: PublicationPlan) -> tuple[Offer, ...]:
+        return tuple(offer for offer in self._task.offers if offer.goes_with(plan))
+
+    def _new_plan(self, at: int) -> PublicationPlan:
+        """Return a plan that starts with the present state, its numbers above all in use."""
+        last = self._snapshot.last_change()
+        numbers = (naming.change_list_number(name) + 1 for name in self._documents.names())
+        return PublicationPlan(
+            base_uri=self._naming.base_uri,
+            documents_uri=self._naming.documents_uri,
+            at=at,
+            monitored_since=at,
+            number=max((self._task.number, *numbers)),  # numbers in use are not used again
+            closed=(),
+            open=Span(after=last, last=last, start=at, reached=at),
+        )
+
+    def _with_resource_list(self, plan: PublicationPlan, at: int) -> PublicationPlan:
         """Return the plan with the Resource List that is due: the same, or one of this moment."""
-        parts = () if record is None else record.parts
-        is_complete = resource_list.is_resource_list_complete(writer, plan.at, parts)
-        name, public = "", None if record is None or is_complete else record.public_at
+        task, parts, public = self._task, self._parts, self._public
+        is_complete = resource_list.is_resource_list_complete(self._writer, plan.at, parts)
+        name, public_at = "", None if public is None or is_complete else public.public_at
         if self._policy.archive and is_complete:
             name = naming.archived_resource_list(from_microseconds(plan.at))
         former = SupersededList(at=plan.at, since=task.moment, name=name, parts=parts)
-        at, since = to_microseconds(snapshot.at), plan.monitored_since
+        since = plan.monitored_since
         if task.rebases or not is_complete:
             since = at
-        elif not (
-            task.follows_changes and plan.at < plan.changed_at and self._is_small(snapshot, parts)
-        ):
+        elif not (task.follows_changes and plan.at < plan.changed_at and self._is_small(parts)):
             at = plan.at
-        return replace(supersede(plan, at, former, public), monitored_since=since)
+        return replace(supersede(plan, at, former, public_at), monitored_since=since)
 
-    def _is_small(self, snapshot: CatalogueSnapshot, parts: tuple[str, ...]) -> bool:
+    def _is_small(self, parts: tuple[str, ...]) -> bool:
         """True if the Resource List is written again with each change.
 
         A list in parts is not: each of its versions would leave its parts for a day.
@@ -268,152 +316,113 @@ class ListPublisher:
         most = min(self._policy.rebase_up_to, self._limits.max_entries)
         if not most or parts or self._policy.archive:
             return False
-        return snapshot.count(most + 1) <= most
+        return self._snapshot.count(most + 1) <= most
 
-    def _is_same_location(self, record: PublicationRecord) -> bool:
-        """True if the addresses are unchanged."""
-        recorded = record.base_uri, record.documents_uri
-        return recorded == (self._naming.base_uri, self._naming.documents_uri)
-
-    def _new_plan(self, snapshot: CatalogueSnapshot, number: int) -> PublicationPlan:
-        """Return a plan that starts with the present state, its numbers at ``number`` or above."""
-        at, last = to_microseconds(snapshot.at), snapshot.last_change()
-        numbers = (naming.change_list_number(name) + 1 for name in self._documents.names())
-        return PublicationPlan(
-            base_uri=self._naming.base_uri,
-            documents_uri=self._naming.documents_uri,
-            at=at,
-            monitored_since=at,
-            number=max((number, *numbers)),  # numbers that were in use are not used again
-            closed=(),
-            open=Span(after=last, last=last, start=at, reached=at),
-        )
-
-    def _write(
-        self,
-        plan: PublicationPlan,
-        record: PublicationRecord | None,
-        snapshot: CatalogueSnapshot,
-        writer: DocumentWriter,
-        offers: tuple[Offer, ...],
-    ) -> PublicationRecord:
-        """Write the planned documents that are missing, children first."""
-        shape = self._policy.change_lists
-        parts, archived = self._write_lists(plan, record, snapshot, writer)
-        pages = self._write_sitemap(
-            plan, () if record is None else record.sitemap, snapshot, writer
-        )
-        offered = {
-            Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
-            **archived,
-            **change_list.offered(plan, shape),
-            **{offer.capability: offer.name for offer in offers},
-        }
-        has_monitor = self._policy.has_monitor and self._is_small(snapshot, parts)
-        since = plan.monitored_since if has_monitor else None
-        description.publish(
-            writer, offered, self._described_by, self._policy.hubs, monitored_since=since
-        )
-        wanted = {*parts, *pages, *offered.values(), *self._further_names(plan, offers)}
-        return PublicationRecord(
-            listed=plan.open.last,
-            base_uri=plan.base_uri,
-            documents_uri=plan.documents_uri,
-            parts=parts,
-            sitemap=pages,
-            documents={name: known for name, known in writer.known.items() if name in wanted},
-            orphans=garbage.find_orphans(
-                self._documents,
-                wanted,
-                writer.known,
-                {} if record is None else record.orphans,
-                to_microseconds(self._clock.now()),
-            ),
-        )
-
-    def _write_lists(
-        self,
-        plan: PublicationPlan,
-        record: PublicationRecord | None,
-        snapshot: CatalogueSnapshot,
-        writer: DocumentWriter,
-    ) -> tuple[tuple[str, ...], dict[Capability, str]]:
-        """Write the lists; return the Resource List's parts, and the archives by capability.
+    def write_lists(self, plan: PublicationPlan) -> _Lists:
+        """Write the planned lists that are missing.
 
         Change Lists come before a Resource List that they lead up to from the public one: if this
         run dies between the two, that one leads to the same state. Otherwise nothing would document
         the changes between the two.
         """
-        shape, public = self._policy.change_lists, None if record is None else record.public_at
+        shape = self._policy.change_lists
+        public = None if self._public is None else self._public.public_at
+        writer, snapshot, parts = self._writer, self._snapshot, self._parts
         leads_up = plan.start < plan.at and (public is None or plan.start <= public)
         if leads_up:
             change_list.publish(writer, plan, snapshot, shape)
-        archived = self._archive(plan, writer)
-        parts = () if record is None else record.parts
+        archived = self._archive(plan)
         if not resource_list.is_resource_list_complete(writer, plan.at, parts):
             parts = resource_list.publish_resource_list(
                 writer, snapshot, self._limits, has_archive=bool(archived)
             )
         if not leads_up:
             change_list.publish(writer, plan, snapshot, shape)
-        return parts, archived
+        return _Lists(parts, archived, self._write_sitemap(plan))
 
-    def _further_names(self, plan: PublicationPlan, offers: tuple[Offer, ...]) -> Iterator[str]:
-        """Yield the names besides the Resource List and the targets of the Capability List."""
-        for superseded_list in plan.superseded:
-            if superseded_list.name:
-                yield from (superseded_list.name, *superseded_list.parts)
-        yield from change_list.names_of(plan, self._policy.change_lists)
-        for offer in offers:
-            yield from offer.documents
-        if self._policy.sitemap:
-            yield naming.SITEMAP
-        yield from (naming.ABOUT, naming.CAPABILITY_LIST, naming.DESCRIPTION)
-
-    def _write_sitemap(
-        self,
-        plan: PublicationPlan,
-        pages: tuple[str, ...],
-        snapshot: CatalogueSnapshot,
-        writer: DocumentWriter,
-    ) -> tuple[str, ...]:
-        """Write the plain sitemap, if there is one; return its parts."""
-        if not self._policy.sitemap:
-            return ()
-        if resource_list.is_sitemap_complete(writer, plan.at, pages):
-            return pages
-        return resource_list.publish_sitemap(writer, plan.at, snapshot, self._limits)
-
-    def _archive(self, plan: PublicationPlan, writer: DocumentWriter) -> dict[Capability, str]:
+    def _archive(self, plan: PublicationPlan) -> dict[Capability, str]:
         """Write the archive of Resource Lists, if there is one."""
-        archive = Capability.RESOURCE_LIST_ARCHIVE
+        archive, writer = Capability.RESOURCE_LIST_ARCHIVE, self._writer
         available = {
-            superseded_list.at
-            for superseded_list in plan.superseded
-            if superseded_list.name and archives.archive_resource_list(writer, superseded_list)
+            former.at
+            for former in plan.superseded
+            if former.name and archives.archive_resource_list(writer, former)
         }
-        if not available and not (
-            self._policy.archive and naming.ARCHIVES[archive] in writer.known
-        ):
+        was_there = self._policy.archive and naming.ARCHIVES[archive] in writer.known
+        if not available and not was_there:
             return {}
         archives.write_archive(
             writer, archive, archives.resource_list_parts(writer, plan, available)
         )
         return {archive: naming.ARCHIVES[archive]}
 
-    def _conclude(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
-        """Record the publication, and remove documents unreferenced for a day."""
-        now = to_microseconds(self._clock.now())
-        after = replace(after, orphans=garbage.remove_orphans(self._documents, after.orphans, now))
-        if after != before:
-            write_record(self._catalogue, after)
+    def _write_sitemap(self, plan: PublicationPlan) -> tuple[str, ...]:
+        """Write the plain sitemap, if there is one; return its parts."""
+        pages = () if self._public is None else self._public.sitemap
+        if not self._policy.sitemap:
+            return ()
+        if resource_list.is_sitemap_complete(self._writer, plan.at, pages):
+            return pages
+        return resource_list.publish_sitemap(self._writer, plan.at, self._snapshot, self._limits)
 
-    def _forget_changes(self, plan: PublicationPlan, record: PublicationRecord) -> None:
-        """Forget changes that are in no list, in batches so that others may write in between."""
-        last = min(plan.known_after, record.listed)
-        for _ in range(_MOST_FORGETS):
-            if not self._catalogue.forget_changes(last):
-                break
+    def write_heads(self, plan: PublicationPlan, lists: _Lists) -> dict[Capability, str]:
+        """Write Capability List and Source Description; return what they lead to."""
+        offered = {
+            Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
+            **lists.archived,
+            **change_list.offered(plan, self._policy.change_lists),
+            **{offer.capability: offer.name for offer in self._offers(plan)},
+        }
+        has_monitor = self._policy.has_monitor and self._is_small(lists.parts)
+        since = plan.monitored_since if has_monitor else None
+        description.publish(
+            self._writer, offered, self._described_by, self._policy.hubs, monitored_since=since
+        )
+        return offered
+
+    def record(
+        self, plan: PublicationPlan, lists: _Lists, heads: Mapping[Capability, str], clock: Clock
+    ) -> PublicationRecord:
+        """Return the record of what is public now."""
+        known = self._writer.known
+        wanted = {*lists.parts, *lists.pages, *heads.values(), *self._further_names(plan)}
+        former = {} if self._public is None else self._public.orphans
+        now = to_microseconds(clock.now())
+        return PublicationRecord(
+            listed=plan.open.last,
+            base_uri=plan.base_uri,
+            documents_uri=plan.documents_uri,
+            parts=lists.parts,
+            sitemap=lists.pages,
+            documents={name: written for name, written in known.items() if name in wanted},
+            orphans=garbage.find_orphans(self._documents, wanted, known, former, now),
+        )
+
+    def _further_names(self, plan: PublicationPlan) -> Iterator[str]:
+        """Yield the names besides the Resource List and the targets of the Capability List."""
+        for former in plan.superseded:
+            if former.name:
+                yield from (former.name, *former.parts)
+        yield from change_list.names_of(plan, self._policy.change_lists)
+        for offer in self._offers(plan):
+            yield from offer.documents
+        if self._policy.sitemap:
+            yield naming.SITEMAP
+        yield from (naming.ABOUT, naming.CAPABILITY_LIST, naming.DESCRIPTION)
+
+    def has_written(self, name: str) -> bool:
+        """True if this run wrote a document."""
+        return any(written.name == name for written in self._writer.written)
+
+    def result(self) -> Publication:
+        """Return the result."""
+        return Publication(
+            written=tuple(self._writer.written),
+            created=self._counts[ChangeKind.CREATED],
+            updated=self._counts[ChangeKind.UPDATED],
+            deleted=self._counts[ChangeKind.DELETED],
+            first=self._task.is_first,
+        )
 
 
 def _unplanned_changes(
