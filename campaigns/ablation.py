@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.destination import baseline, cursor, incremental, session
-from resourcesync.destination.changes import history, reader, scan, times
-from resourcesync.destination.changes.history import ChangeHistory
+from resourcesync.destination.changes import reader, scan, times
+from resourcesync.destination.changes.times import ChangeHistory
 from resourcesync.destination.changes.window import Continuation
 from resourcesync.destination.lists import proof
 from resourcesync.destination.planner import Absence
@@ -60,11 +60,11 @@ def _lost_lists_ignored() -> Iterator[Patch]:
 
 
 def _last_change_believed() -> Iterator[Patch]:
-    yield history.LastChanges, "has_last", True
+    yield times.LastChanges, "has_last", True
 
 
 def _last_change_unread() -> Iterator[Patch]:
-    yield history.LastChanges, "has_last", False
+    yield times.LastChanges, "has_last", False
 
 
 def _after_t_only() -> Iterator[Patch]:
@@ -138,12 +138,12 @@ def _last_second_unread() -> Iterator[Patch]:
 
 
 def _starts_of_lists_unread() -> Iterator[Patch]:
-    add = history.LastChanges.add
+    add = times.LastChanges.add
 
-    def anywhere(self: history.LastChanges, change: Change, _begin: int | None) -> None:
+    def anywhere(self: times.LastChanges, change: Change, _begin: int | None) -> None:
         add(self, change, None)
 
-    yield history.LastChanges, "add", anywhere
+    yield times.LastChanges, "add", anywhere
 
 
 def _newer_lists_ignored() -> Iterator[Patch]:

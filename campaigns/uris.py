@@ -3,8 +3,7 @@
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination.mapping.escapes import EscapedMapping
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.escapes import EscapedMapping, FileSystemProfile
 from tests.properties.test_mapping_laws import BASES, assert_laws
 from tests.support.documents.hostile_uris import seeded_uris
 

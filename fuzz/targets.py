@@ -12,7 +12,7 @@ from fuzz.others import OTHERS
 from fuzz.packages import Files, files, read_package, tarred, zipped
 from fuzz.randomness import chance
 from fuzz.xml_target import judge, read_twice
-from resourcesync.discovery.link_header import find_target
+from resourcesync.discovery.links import find_target
 from resourcesync.documents.packages.safety import find_clash, member_name, name_key, new_path
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
 from resourcesync.model.timestamps import format_w3c, parse_w3c, to_microseconds

@@ -55,7 +55,7 @@ _HOMES = {
     "offered_sets": "app.source",
     "read": "documents.reader",
     "validate": "app.validation",
-    "write": "documents.checking.checked_writer",
+    "write": "documents.checked_writer",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])  # noqa: PLE0605

@@ -22,7 +22,7 @@ from resourcesync.destination.reports import Mode as Mode
 from resourcesync.destination.reports import RunReport as RunReport
 from resourcesync.discovery.sets import OfferedSet as OfferedSet
 from resourcesync.discovery.sets import SourceLists as SourceLists
-from resourcesync.documents.checking.checked_writer import write as write
+from resourcesync.documents.checked_writer import write as write
 from resourcesync.documents.reader import Document as Document
 from resourcesync.documents.reader import read as read
 from resourcesync.errors import ResourceSyncError as ResourceSyncError

@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.destination.status import status_of
-from resourcesync.destination.transfers.budget import Budget
+from resourcesync.destination.transfers.commit import Budget
 from resourcesync.errors import BudgetError
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.cancellation import CancelToken

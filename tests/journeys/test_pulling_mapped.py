@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.escapes import FileSystemProfile
 from resourcesync.destination.mapping.rules import PluggedMapping
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, OutOfScopeError

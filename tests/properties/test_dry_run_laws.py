@@ -29,7 +29,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Mode, RunReport
 from resourcesync.destination.scope import Filters
-from resourcesync.destination.task_codes import RESTORED
+from resourcesync.destination.tasks import RESTORED
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
+from resourcesync.destination.mapping.escapes import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile
 from resourcesync.destination.scope import Scope
 from resourcesync.mirror_state.rows import RefusedRow
 from resourcesync.model.resources import ResourceRun

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
-from resourcesync.discovery.link_header import find_targets
+from resourcesync.discovery.links import find_targets
 from resourcesync.model.digest_fields import parse_digest_field
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link

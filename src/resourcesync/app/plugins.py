@@ -18,7 +18,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from resourcesync.destination.mapping.path_mapping import MapperFactory
+    from resourcesync.destination.mapping.escapes import MapperFactory
     from resourcesync.ports.patches import PatchFormat, PatchMaker
 
 MAPPERS: Final = "resourcesync.mappers"

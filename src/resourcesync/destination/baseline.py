@@ -1,14 +1,13 @@
 """Baseline synchronization: the mirror against the Resource List and the changes since (§5.2)."""
 
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack, closing
-from functools import partial
+from contextlib import ExitStack
 from itertools import chain, islice
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from resourcesync.destination.changes.history import ChangeHistory
+from resourcesync.destination.changes.times import ChangeHistory
 from resourcesync.destination.cursor import (
     Cursor,
     Phase,
@@ -28,8 +27,12 @@ from resourcesync.destination.listed_rows import (
     store_entry_links,
     store_links,
 )
-from resourcesync.destination.lists.list_version import ListVersion
-from resourcesync.destination.lists.proof import CompleteReading, ListReading, proven_absence
+from resourcesync.destination.lists.proof import (
+    CompleteReading,
+    ListReading,
+    ListVersion,
+    proven_absence,
+)
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.planner import (
     ABSENT,
@@ -47,8 +50,7 @@ from resourcesync.destination.planner import (
     UpToDate,
     decide_all,
 )
-from resourcesync.destination.recorded_plan import RecordedPlan
-from resourcesync.destination.removal.deletion import DeletionResult
+from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import (
     CUT_LIST,
@@ -64,9 +66,7 @@ from resourcesync.destination.session import (
 )
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.destination.tasks import task_of
-from resourcesync.destination.transfers.budget import check_cancelled
-from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
-from resourcesync.destination.transfers.installed_files import inspected_copies
+from resourcesync.destination.transfers.verification import inspected_copies
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.mirror_state.rows import Copy, Pending, ProcessedDocument, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -79,14 +79,22 @@ _MAX_KEPT: Final = 5_000
 """Limit of planned decisions that stay in memory; above it all are made again."""
 
 
+class _Lists(NamedTuple):
+    """A Resource List and the changes since, as they were read."""
+
+    snapshot: ListSnapshot
+    history: ChangeHistory | None
+    sorters: list[ExternalSorter[ListedEntry]]
+    linked: ExternalSorter[ListedEntry] | None
+
+
 class Baseline:
     """Baseline synchronization of one session."""
 
     def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
-        self._linked: ExternalSorter[ListedEntry] | None = None
         self._policy = DecisionPolicy(absence=Absence.UNPROVEN)
-        self._listed_at = 0
+        self._through = self._listed_at = 0
         self._complete_reading: CompleteReading | None = None
         self._kept: list[Decision] | None = None
         self._is_cut = self._has_gap = self._is_undecided = self._has_missed = False
@@ -98,38 +106,22 @@ class Baseline:
 
         With a known or a newer list as a condition, the list may have nothing new.
         """
-        uri = self._resource_list()
         with ExitStack() as held:
-            sorter = held.enter_context(self._pull.new_sorter())
             with timed_phase(self._pull.dependencies, "lists"):
-                snapshot = self._pull.read_list(uri, sorter, known)
-                if snapshot is None:
-                    return self._pull.after_list
-                if newer and not self._is_newer(snapshot):
-                    self._pull.record_list_reading()
-                    return self._pull.after_list
-                self._check_time(snapshot, gap=gap)
-                history = self._read_changes(snapshot, sorter, held)
-                sorters = [sorter] if history is None else [sorter, history.sorter]
-                rows = deduplicated_rows(sorters)
-                self._linked = collect_linked(self._pull, rows, held)
-            return self._synchronize(snapshot, history, sorters)
+                lists = self._read(held, gap=gap, known=known, newer=newer)
+            return self._pull.after_list if lists is None else self._synchronize(lists)
 
     def read_listed_rows(self, held: ExitStack) -> ListedRows:
         """Read what the Source lists now, without acting on it."""
-        sorter = held.enter_context(self._pull.new_sorter())
-        snapshot = self._pull.read_list(self._resource_list(), sorter)
-        assert snapshot is not None, "an unconditional reading always returns a snapshot"
-        self._check_time(snapshot, gap=False)
-        history = self._read_changes(snapshot, sorter, held)
+        lists = self._read(held)
+        assert lists is not None, "an unconditional reading always returns a snapshot"
+        snapshot, history, sorters, linked = lists
         through, reaches = self._coverage(snapshot, history)
         absence, absent_at = self._absence(snapshot, history, through, reaches=reaches)
         complete = absence is Absence.DELETED
         if complete and not self._is_whole(snapshot):
             self._pull.warn("cut-list", CUT_LIST)
             complete = False
-        sorters = [sorter] if history is None else [sorter, history.sorter]
-        linked = collect_linked(self._pull, deduplicated_rows(sorters), held)
         return ListedRows(
             sorters=sorters,
             at=None if snapshot.at is None else through,
@@ -141,6 +133,28 @@ class Baseline:
             unread_parts=snapshot.unread_parts,
             was_read=self._pull.was_read(snapshot.at, history),
         )
+
+    def _read(
+        self,
+        held: ExitStack,
+        *,
+        gap: bool = False,
+        known: ProcessedDocument | None = None,
+        newer: bool = False,
+    ) -> _Lists | None:
+        """Read the lists; ``None`` if a condition does not hold."""
+        uri, sorter = self._resource_list(), held.enter_context(self._pull.new_sorter())
+        snapshot = self._pull.read_list(uri, sorter, known)
+        if snapshot is None:
+            return None
+        if newer and not self._is_newer(snapshot):
+            self._pull.record_list_reading()
+            return None
+        self._check_time(snapshot, gap=gap)
+        history = self._read_changes(snapshot, sorter, held)
+        sorters = [sorter] if history is None else [sorter, history.sorter]
+        linked = collect_linked(self._pull, deduplicated_rows(sorters), held)
+        return _Lists(snapshot, history, sorters, linked)
 
     @property
     def _is_forced(self) -> bool:
@@ -238,91 +252,74 @@ class Baseline:
             return known, True
         return known, False
 
-    def _synchronize(
-        self,
-        snapshot: ListSnapshot,
-        history: ChangeHistory | None,
-        sorters: list[ExternalSorter[ListedEntry]],
-    ) -> SyncOutcome:
-        through = self._assess(snapshot, history)
-        counts, foreseen = self._plan(sorters)
-        self._has_missed = counts.missed > 0
-        if self._has_missed:
-            self._pull.warn("open-absence", OPEN_ABSENCE.format(counts.missed))
-        self._assign_paths(sorters, counts.plan.create)
-        pulled = self._outcome(counts, foreseen, snapshot)
+    def _synchronize(self, lists: _Lists) -> SyncOutcome:
+        self._assess(lists.snapshot, lists.history)
+        counts, pulled = self._plan(lists)
+        self._assign_paths(lists, counts.plan.create)
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin()
-        links = link_rows(deduplicated_rows(sorters), self._linked, self._pull.generation)
-        store_links(self._pull.state, links)
-        self._store_entry_links(sorters)
+        self._store_links(lists)
         if self._pull.options.lists_only:
             pulled.are_deletions_done = False
-            self._store_tasks(self._planned_decisions(sorters), through)
+            self._store_tasks(self._planned_decisions(lists))
         else:
             with timed_phase(self._pull.dependencies, "transfer"):
-                self._fetch_planned(pulled, sorters, through)
-        self._postpone_unread(pulled)
+                self._fetch(pulled, lists)
+        if pulled.unread_parts:  # as after an interruption: all resources are due again
+            pulled.is_complete = pulled.are_deletions_done = False
+            self._pull.record_refused(add=True)
         if pulled.is_complete:
-            unsure = counts.unsure or pulled.tally.open_dates > 0
             self._is_undecided = pulled.tally.undecided > 0
             with timed_phase(self._pull.dependencies, "commit"):
-                self._finish(snapshot, history, through, unsure=unsure)
+                self._finish(lists, unsure=counts.unsure or pulled.tally.open_dates > 0)
             is_open = self._has_missed or self._is_old_copy
-            pulled.is_complete = not (snapshot.outdated_parts or is_open)
+            pulled.is_complete = not (lists.snapshot.outdated_parts or is_open)
         if pulled.are_deletions_done:
             self._pull.delete_pending(pulled)
         return pulled
 
-    def _assign_paths(self, sorters: list[ExternalSorter[ListedEntry]], created: int) -> None:
+    def _plan(self, lists: _Lists) -> tuple[DecisionCounts, SyncOutcome]:
+        """Count the decisions, report the plan, and pass it to the review."""
+        dry_run = self._pull.options.dry_run
+        with RecordedPlan(self._pull) as planned:
+            counts = planned.count(self._keep_few(self._decisions(lists)), Mode.BASELINE)
+            foreseen, plan = planned.report(counts), counts.plan
+        self._has_missed = counts.missed > 0
+        if self._has_missed:
+            self._pull.warn("open-absence", OPEN_ABSENCE.format(counts.missed))
+        return counts, SyncOutcome(
+            mode=Mode.BASELINE,
+            plan=plan,
+            deletions=foreseen,
+            retained_count=counts.retained,
+            filtered_count=counts.filtered if dry_run else None,
+            selected_count=plan.same + plan.create + plan.update + counts.postponed,
+            refused_count=self._pull.selection.refusals.count,
+            unread_parts=lists.snapshot.unread_parts,
+            is_written=not dry_run,
+        )
+
+    def _assign_paths(self, lists: _Lists, created: int) -> None:
         """Assign paths to new resources; the decisions are made again if that changes others."""
         assignment = self._pull.path_assignment
         if self._pull.sync_state.relocated_uris or created >= _MAX_NEW:
-            is_changed = assignment.assign_all(self._rows_of(sorters))
+            is_changed = assignment.assign_all(self._rows_of(lists))
         else:
-            planned = self._planned_decisions(sorters) if created else ()
+            planned = self._planned_decisions(lists) if created else ()
             new = [each.listed for each in planned if type(each) is Fetch and each.before is None]
             is_changed = assignment.assign_new(new)
         if is_changed:
             self._kept = None
 
-    def _outcome(
-        self, counts: DecisionCounts, foreseen: DeletionResult, snapshot: ListSnapshot
-    ) -> SyncOutcome:
-        """Return the outcome of the plan, before anything is done."""
-        plan = counts.plan
-        return SyncOutcome(
-            mode=Mode.BASELINE,
-            plan=plan,
-            deletions=foreseen,
-            retained_count=counts.retained,
-            filtered_count=counts.filtered if self._pull.options.dry_run else None,
-            selected_count=plan.same + plan.create + plan.update + counts.postponed,
-            refused_count=self._pull.selection.refusals.count,
-            unread_parts=snapshot.unread_parts,
-            is_written=not self._pull.options.dry_run,
+    def _store_links(self, lists: _Lists) -> None:
+        pull, sorters = self._pull, lists.sorters
+        store_links(
+            pull.state, link_rows(deduplicated_rows(sorters), lists.linked, pull.generation)
         )
-
-    def _postpone_unread(self, pulled: SyncOutcome) -> None:
-        """Make all resources due again, as after an interruption, if parts were not read."""
-        if pulled.unread_parts:
-            pulled.is_complete = pulled.are_deletions_done = False
-            self._pull.record_refused(add=True)
-
-    def _store_entry_links(self, sorters: list[ExternalSorter[ListedEntry]]) -> None:
-        pull = self._pull
         if pull.selection.has_entries:
             rows = deduplicated_rows(sorters)
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
-
-    def _plan(
-        self, sorters: list[ExternalSorter[ListedEntry]]
-    ) -> tuple[DecisionCounts, DeletionResult]:
-        """Count the decisions, report the plan, and pass it to the review."""
-        with RecordedPlan(self._pull) as planned:
-            counts = planned.count(self._keep_few(self._decisions(sorters)), Mode.BASELINE)
-            return counts, planned.report(counts)
 
     def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
         """Return the decisions; keep those that are to be acted on, if they are few."""
@@ -336,9 +333,9 @@ class Baseline:
             yield group
         self._kept = kept if len(kept) <= _MAX_KEPT else None
 
-    def _planned_decisions(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterable[Decision]:
+    def _planned_decisions(self, lists: _Lists) -> Iterable[Decision]:
         """Return the planned decisions: those kept, or all of them, made again."""
-        return self._decisions(sorters) if self._kept is None else self._kept
+        return self._decisions(lists) if self._kept is None else self._kept
 
     def _check_understood(self) -> bool:
         """True if all entries could be used: only then does a list prove absence.
@@ -350,40 +347,31 @@ class Baseline:
             self._pull.warn_not_understood(refused)
         return not refused
 
-    def _fetch_planned(
-        self, pulled: SyncOutcome, sorters: list[ExternalSorter[ListedEntry]], through: int
-    ) -> None:
-        """Fetch what is planned, from dumps and singly."""
-        plan, found = pulled.plan, self._pull.found
-        transfer = self._pull.transfer(through)
-        wanted = partial(self._wanted, sorters)
-        dump_tally = TransferTally()
-        if found.resource_dump or found.change_dump:
-            from resourcesync.destination.dumps.dump_transfer import DumpTransfer  # noqa: PLC0415 - lazy
-
+    def _fetch(self, pulled: SyncOutcome, lists: _Lists) -> None:
+        if self._pull.found.resource_dump or self._pull.found.change_dump:
             self._kept = None  # the dumps change the copies
-            dumps = DumpTransfer(self._pull, plan, wanted, through)
-            dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
-        fetches = self._fetches(self._planned_decisions(sorters), through)
-        total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
-        with closing(fetches):
-            fetched = transfer.execute(fetches, total=total, size=max(0, size))
-        pulled.tally = combine_tallies(dump_tally, fetched)
-        pulled.is_complete = pulled.are_deletions_done = not transfer.stopped
-        pulled.spent = self._pull.budget.spent
 
-    def _store_tasks(self, decisions: Iterable[Decision], at: int) -> None:
+        def wanted() -> Iterator[Fetch]:
+            planned = self._planned_decisions(lists)
+            return (decision for decision in planned if isinstance(decision, Fetch))
+
+        def fetches() -> Generator[Fetch, None, None]:
+            return self._fetches(self._planned_decisions(lists))
+
+        fetch_planned(self._pull, pulled, fetches, at=self._through, wanted=wanted)
+        pulled.are_deletions_done = pulled.is_complete
+
+    def _store_tasks(self, decisions: Iterable[Decision]) -> None:
         """Store what is to be fetched, for a later run."""
-        pull = self._pull
-        fetches = self._fetches(decisions, at)
+        state, fetches = self._pull.state, self._fetches(decisions)
         while group := list(islice(fetches, _CHUNK)):
-            known = (pull.state.pending_of(fetch.listed.uri) for fetch in group)
-            tasks = map(partial(self._task_of, at=at), group, known)
-            pull.state.commit(StateTransaction(pending=list(tasks)))
+            known = (state.pending_of(fetch.listed.uri) for fetch in group)
+            state.commit(StateTransaction(pending=list(map(self._task_of, group, known))))
 
-    def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> int:
-        """Determine what absence means; return the moment up to which the lists report."""
+    def _assess(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> None:
+        """Determine what absence means, and the moment up to which the lists report."""
         through, reaches = self._coverage(snapshot, history)
+        self._through = through
         absence, absent_at = self._absence(snapshot, history, through, reaches=reaches)
         may = absence is not Absence.UNPROVEN and self._check_understood()
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
@@ -406,7 +394,6 @@ class Baseline:
         self._policy = self._pull.decision_policy(
             absence if sweeping else Absence.UNPROVEN, absent_at=absent_at
         )
-        return through
 
     def _absence(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, reaches: bool
@@ -429,25 +416,20 @@ class Baseline:
         )
         return proven_absence(reading, cursor.complete_reading, cursor.list_clock or 0)
 
-    def _rows_of(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[ListedEntry]:
-        rows = merge_linked(deduplicated_rows(sorters), self._linked)
+    def _rows_of(self, lists: _Lists) -> Iterator[ListedEntry]:
+        rows = merge_linked(deduplicated_rows(lists.sorters), lists.linked)
         return self._pull.selection.with_current_paths(rows)
 
-    def _decisions(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[Decision]:
-        rows = self._understood(self._rows_of(sorters))
-        tasks = undone_tasks(self._pull.state)
+    def _decisions(self, lists: _Lists) -> Iterator[Decision]:
+        rows, tasks = self._understood(self._rows_of(lists)), undone_tasks(self._pull.state)
         decisions = decide_all(self._copies(), rows, tasks, self._policy)
-        return check_cancelled(decisions, self._pull.dependencies.cancel)
+        return self._pull.dependencies.cancel.checked(decisions)
 
     def _understood(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:
         """Yield rows; while unusable entries may list a resource, none by which its copy goes."""
         if not self._pull.selection.refusals.count:
             return rows
         return (row for row in rows if row.change != UNLISTED and not _is_undated_deletion(row))
-
-    def _wanted(self, sorters: list[ExternalSorter[ListedEntry]]) -> Iterator[Fetch]:
-        planned = self._planned_decisions(sorters)
-        return (decision for decision in planned if isinstance(decision, Fetch))
 
     def _copies(self) -> Iterator[Copy]:
         """Return the copies; a requested baseline also checks that their files are in place."""
@@ -456,36 +438,30 @@ class Baseline:
             return self._pull.state.copies()
         return inspected_copies(self._pull.dependencies, dry_run=options.dry_run)
 
-    def _fetches(self, decisions: Iterable[Decision], at: int) -> Generator[Fetch, None, None]:
+    def _fetches(self, decisions: Iterable[Decision]) -> Generator[Fetch, None, None]:
         """Yield the fetches; store the tasks that other decisions leave."""
         waiting: list[Pending] = []
         for decision in decisions:
             if type(decision) is Fetch:
                 yield decision
             elif not isinstance(decision, UpToDate):
-                waiting.append(self._task_of(decision, at=at))
+                waiting.append(self._task_of(decision))
                 if len(waiting) >= _CHUNK:
                     self._pull.state.commit(StateTransaction(pending=waiting))
                     waiting = []
         self._pull.state.commit(StateTransaction(pending=waiting))
 
     def _task_of(
-        self,
-        decision: Fetch | Delete | Retain | Postponed,
-        known: Pending | None = None,
-        *,
-        at: int,
+        self, decision: Fetch | Delete | Retain | Postponed, known: Pending | None = None
     ) -> Pending:
         reason = decision.reason if isinstance(decision, Delete | Retain) else ""
-        at = self._listed_at if reason in {ABSENT, *OPEN_REASONS} else at
-        pull = self._pull
-        return task_of(decision, known, now=pull.now, at=at, generation=pull.generation)
+        at = self._listed_at if reason in {ABSENT, *OPEN_REASONS} else self._through
+        now, generation = self._pull.now, self._pull.generation
+        return task_of(decision, known, now=now, at=at, generation=generation)
 
-    def _finish(
-        self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, unsure: bool
-    ) -> None:
-        pull = self._pull
-        cursor = self._cursor_after(snapshot, history, through)
+    def _finish(self, lists: _Lists, *, unsure: bool) -> None:
+        pull, snapshot, history = self._pull, lists.snapshot, lists.history
+        cursor = self._cursor_after(snapshot, history)
         notes = encode_notes(
             unsure=unsure, found=pull.discovered, list_head=snapshot.version or ListVersion()
         )
@@ -506,11 +482,9 @@ class Baseline:
         )
         pull.cursor = cursor
 
-    def _cursor_after(
-        self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int
-    ) -> Cursor:
+    def _cursor_after(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> Cursor:
         """Return the cursor once all that was read is stored."""
-        pull, at = self._pull, snapshot.at
+        pull, at, through = self._pull, snapshot.at, self._through
         cursor = structs.replace(
             pull.cursor,
             phase=self._phase_after(snapshot),
@@ -529,9 +503,14 @@ class Baseline:
             cursor = structs.replace(cursor, complete_reading=self._complete_reading)
         if history is None or at is None:
             return structs.replace(cursor, head="", processed=(), last_changes=(), window=None)
-        first = pull.cursor.list_positions(at).first_read(history)
-        cursor = structs.replace(cursor.after(history), positions_at=at, **first)
-        return structs.replace(cursor, checkpoint=through)
+        positions, first_window = pull.cursor.list_positions(at).first_read(history)
+        return structs.replace(
+            cursor.after(history),
+            checkpoint=through,
+            positions_at=at,
+            positions=positions,
+            first_window=first_window,
+        )
 
     @property
     def _is_old_copy(self) -> bool:

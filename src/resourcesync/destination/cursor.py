@@ -21,7 +21,7 @@ from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.timestamps import Microseconds, format_w3c, from_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.destination.changes.history import ChangeHistory
+    from resourcesync.destination.changes.times import ChangeHistory
 
 
 class Phase(StrEnum):

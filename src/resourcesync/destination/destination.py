@@ -9,7 +9,7 @@ from msgspec import structs
 
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.links import PatchSizeLimits, link_filter
-from resourcesync.destination.lists.list_version import is_believed
+from resourcesync.destination.lists.proof import is_believed
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import (
     CapabilityListProbe,
@@ -17,8 +17,8 @@ from resourcesync.destination.locate import (
     SourcePlace,
     report_source,
 )
+from resourcesync.destination.mapping.escapes import TREE, FileSystemProfile
 from resourcesync.destination.mapping.names import check_mapper, is_rule, normalise_rule
-from resourcesync.destination.mapping.path_mapping import TREE, FileSystemProfile
 from resourcesync.destination.options import AuditMethod, Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence

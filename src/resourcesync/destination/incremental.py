@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import partial
 from heapq import merge
 from itertools import groupby, islice
@@ -11,8 +11,7 @@ from typing import Final
 
 from msgspec import structs
 
-from resourcesync.destination.changes.history import ChangeHistory
-from resourcesync.destination.changes.times import is_plausible
+from resourcesync.destination.changes.times import ChangeHistory, is_plausible
 from resourcesync.destination.cursor import (
     Following,
     Gap,
@@ -39,7 +38,7 @@ from resourcesync.destination.listed_rows import (
     store_links,
     unlisted_changes,
 )
-from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.planner import (
     Absence,
     Decision,
@@ -55,13 +54,11 @@ from resourcesync.destination.planner import (
     listed_from_task,
     without_patch,
 )
-from resourcesync.destination.recorded_plan import RecordedPlan
+from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
-from resourcesync.destination.task_codes import MISMATCH_CODES
-from resourcesync.destination.tasks import task_of
-from resourcesync.destination.transfers.commit import TransferTally, combine_tallies
+from resourcesync.destination.tasks import MISMATCH_CODES, task_of
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Pending, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
@@ -390,7 +387,10 @@ class Incremental:
             return pulled
         if pulled.plan.create + pulled.plan.update:
             with timed_phase(self._pull.dependencies, "transfer"):
-                self._fetch_due(pulled, self._pull.cursor.checkpoint or 0)
+                through = self._pull.cursor.checkpoint or 0
+                fetch_planned(self._pull, pulled, self._due_fetches, at=through, changes_first=True)
+            if pulled.tally.undecided:
+                self._pull.move(self._pull.cursor.with_question())
             self._suspect_changes(pulled)
         self._pull.delete_pending(pulled)
         return pulled
@@ -409,25 +409,6 @@ class Incremental:
             if row is not None and row.tries == 1 and (row.lastmod or 0) <= at:
                 self._pull.move(self._pull.cursor.with_question())
                 return
-
-    def _fetch_due(self, pulled: SyncOutcome, through: int) -> None:
-        """Fetch what is due, from dumps and singly."""
-        plan, found = pulled.plan, self._pull.found
-        transfer = self._pull.transfer(through)
-        dump_tally = TransferTally()
-        if found.change_dump or found.resource_dump:
-            from resourcesync.destination.dumps.dump_transfer import DumpTransfer  # noqa: PLC0415 - lazy
-
-            dumps = DumpTransfer(self._pull, plan, self._due_fetches, through)
-            dump_tally = dumps.fetch_from_dumps((found.change_dump, found.resource_dump))
-        total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
-        with closing(self._due_fetches()) as fetches:
-            fetched = transfer.execute(fetches, total=total, size=max(0, size))
-        pulled.tally = combine_tallies(dump_tally, fetched)
-        pulled.is_complete = not transfer.stopped
-        if pulled.tally.undecided:
-            self._pull.move(self._pull.cursor.with_question())
-        pulled.spent = self._pull.budget.spent
 
     def _due_fetches(self) -> Generator[Fetch, None, None]:
         for task in self._pull.state.pending(PendingTask.FETCH):

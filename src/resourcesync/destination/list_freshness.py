@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination.changes.times import DAY, ListPrefix, is_later
-from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.lists.resource_reader import list_version
 from resourcesync.destination.session import SyncSession
 from resourcesync.discovery.document_fetcher import DocumentFetcher

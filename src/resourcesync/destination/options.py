@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 import msgspec
 from msgspec import structs
 
-from resourcesync.destination.mapping.path_mapping import MapperFactory, load_no_mapper
+from resourcesync.destination.mapping.escapes import MapperFactory, load_no_mapper
 from resourcesync.destination.planner import DeletionLimit, ReviewedDecision
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.scope import Filters

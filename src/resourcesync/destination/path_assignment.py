@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.destination.mapping.escapes import FileSystemProfile, PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile, PathMapping
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
 from resourcesync.destination.sync_state import MOVING, SyncState

@@ -1,10 +1,11 @@
-"""Plan of a run: its decisions are counted, reported, and recorded for the review of the run."""
+"""Plan of a run: its decisions are counted, reported, recorded for the review, and executed."""
 
 import marshal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
 from typing import Final, Self
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.planner import (
@@ -19,10 +20,10 @@ from resourcesync.destination.planner import (
     UpToDate,
     count_decisions,
 )
-from resourcesync.destination.removal.deletion import DeletionResult
-from resourcesync.destination.reports import Mode
-from resourcesync.destination.session import SyncSession
-from resourcesync.destination.transfers.budget import check_cancelled
+from resourcesync.destination.removal.deletion import DeletionResult, plan_deletions
+from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.session import SyncOutcome, SyncSession
+from resourcesync.destination.transfers.commit import TransferTally
 from resourcesync.mirror_state.rows import Copy
 
 
@@ -57,7 +58,7 @@ class RecordedPlan:
             return count_decisions(decisions, mode)
         absent: list[Decision] = []
         counts = count_decisions(self._collect_absent(decisions, absent), mode)
-        return counts._replace(plan=replace(counts.plan, absent=len(absent)))
+        return counts._replace(plan=structs.replace(counts.plan, absent=len(absent)))
 
     def _collect_absent(
         self, decisions: Iterable[Decision], absent: list[Decision]
@@ -73,10 +74,18 @@ class RecordedPlan:
 
     def report(self, counts: DecisionCounts) -> DeletionResult:
         """Report the plan, and pass the decisions to the review; return the held deletions."""
-        foreseen = self._pull.report_plan(counts.plan)
-        review = self._pull.options.review
+        foreseen, review = self._report(counts.plan), self._pull.options.review
         if review is not None:
             review(counts.plan.mode, self._recorded, counts.plan.same)
+        return foreseen
+
+    def _report(self, plan: PlanSummary) -> DeletionResult:
+        pull, limit = self._pull, self._pull.options.max_delete
+        untold = plan.delete if pull.selection.refusals.count else plan.unsignalled
+        foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
+        fields = {name: getattr(plan, name) for name in _REPORTED}
+        fields |= {"held": foreseen.held, "held_of": foreseen.held_of, "limit": str(limit)}
+        pull.dependencies.report("plan", fields | {"bytes": plan.size})
         return foreseen
 
     def _record(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
@@ -86,9 +95,36 @@ class RecordedPlan:
             yield decision
 
     def _recorded(self) -> Iterator[ReviewedDecision]:
-        return check_cancelled(iter(self._decisions), self._pull.dependencies.cancel)
+        return self._pull.dependencies.cancel.checked(iter(self._decisions))
 
 
+def fetch_planned(
+    pull: SyncSession,
+    done: SyncOutcome,
+    fetches: Callable[[], Generator[Fetch, None, None]],
+    *,
+    at: int,
+    wanted: Callable[[], Iterable[Fetch]] | None = None,
+    changes_first: bool = False,
+) -> None:
+    """Fetch what is planned, from dumps and then singly."""
+    plan, transfer, brought = done.plan, pull.transfer(at), TransferTally()
+    dumps = (pull.found.resource_dump, pull.found.change_dump)
+    if any(dumps):
+        from resourcesync.destination.dumps.dump_transfer import DumpTransfer  # noqa: PLC0415 - lazy
+
+        from_dumps = DumpTransfer(pull, plan, wanted or fetches, at)
+        brought = from_dumps.fetch_from_dumps(dumps[::-1] if changes_first else dumps)
+    total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
+    with closing(fetches()) as planned:
+        fetched = transfer.execute(planned, total=total, size=max(0, size))
+    # What failed from a dump was requested singly.
+    done.tally = fetched.plus(structs.replace(brought, failures=[]), without="failed")
+    done.is_complete = not transfer.stopped
+    done.spent = pull.budget.spent
+
+
+_REPORTED: Final = ("mode", "same", "create", "update", "delete", "unsized", "absent")
 _COPY_DECISIONS: Final = (Delete, Retain)
 
 

@@ -1,18 +1,16 @@
 """Repair: findings of an audit, resolved as by a baseline, for these resources only."""
 
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from itertools import chain, islice
 from typing import Final
 
 from msgspec import structs
 
 from resourcesync.compare import Created, Deleted, Updated, compare
-from resourcesync.destination.audits.listing_status import ListingStatus, listing_status
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.dumps.dump_transfer import DumpTransfer
-from resourcesync.destination.listed_rows import ListedRows
+from resourcesync.destination.listed_rows import ListedRows, ListingStatus, listing_status
 from resourcesync.destination.planner import (
     FILTERED,
     Absence,
@@ -28,14 +26,12 @@ from resourcesync.destination.planner import (
     is_unknown,
     match_copy,
 )
-from resourcesync.destination.recorded_plan import RecordedPlan
+from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.status import failing_tasks
-from resourcesync.destination.task_codes import LOCAL_CHANGE, UNAVAILABLE_CODES
-from resourcesync.destination.tasks import task_of
-from resourcesync.destination.transfers.commit import combine_tallies
-from resourcesync.destination.transfers.installed_files import read_installed
+from resourcesync.destination.tasks import LOCAL_CHANGE, UNAVAILABLE_CODES, task_of
+from resourcesync.destination.transfers.verification import read_installed
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
@@ -98,23 +94,14 @@ class Repair:
         if self._pull.options.dry_run:
             return pulled
         self._pull.begin_repair()
-        transfer, found = self._pull.transfer(listed.checkpoint), self._pull.found
-        dumps = DumpTransfer(
+        fetch_planned(
             self._pull,
-            plan,
+            pulled,
             lambda: self._mark_suspects(self._fetches(listed, wanted, inspector)),
-            listed.checkpoint,
+            at=listed.checkpoint,
         )
-        dump_tally = dumps.fetch_from_dumps((found.resource_dump, found.change_dump))
-        fetches = self._mark_suspects(self._fetches(listed, wanted, inspector))
-        with closing(fetches):
-            total, size = plan.create + plan.update - dump_tally.done, plan.size - dump_tally.useful
-            fetched = transfer.execute(fetches, total=total, size=max(0, size))
-        pulled.tally = combine_tallies(dump_tally, fetched)
-        pulled.is_complete = not transfer.stopped
         if pulled.tally.undecided:
             self._pull.move(self._pull.cursor.with_baseline_due())
-        pulled.spent = self._pull.budget.spent
         if plan.delete:
             self._delete(pulled, extra, listed.checkpoint)
         else:

@@ -39,7 +39,7 @@ from resourcesync.destination.status import (
     serves_too_little,
 )
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.task_codes import LOCAL_CHANGE
+from resourcesync.destination.tasks import LOCAL_CHANGE
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow

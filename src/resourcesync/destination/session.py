@@ -10,9 +10,8 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
-from resourcesync.destination.changes.times import is_plausible
+from resourcesync.destination.changes.times import ChangeHistory, is_plausible
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.lists.packages import DumpPackages
@@ -25,12 +24,10 @@ from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntr
 from resourcesync.destination.removal.deletion import (
     DeletionResult,
     delete_pending,
-    plan_deletions,
 )
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, cursor_note
-from resourcesync.destination.transfers.budget import Budget, Spent
-from resourcesync.destination.transfers.commit import TransferPolicy, TransferTally
+from resourcesync.destination.transfers.commit import Budget, Spent, TransferPolicy, TransferTally
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SourceLists
@@ -356,29 +353,6 @@ class SyncSession:
         pulled.deletions = delete_pending(
             self.dependencies, limit, here, generation=generation, proven=proven
         )
-
-    def report_plan(self, plan: PlanSummary) -> DeletionResult:
-        """Report the plan; return the deletions that will be held."""
-        limit, here = self.options.max_delete, self.state.count()
-        untold = plan.delete if self.selection.refusals.count else plan.unsignalled
-        foreseen = plan_deletions(self.state, limit, here, plan.delete, untold)
-        self.dependencies.report(
-            "plan",
-            {
-                "mode": plan.mode,
-                "same": plan.same,
-                "create": plan.create,
-                "update": plan.update,
-                "delete": plan.delete,
-                "held": foreseen.held,
-                "held_of": foreseen.held_of,
-                "limit": str(limit),
-                "bytes": plan.size,
-                "unsized": plan.unsized,
-                "absent": plan.absent,
-            },
-        )
-        return foreseen
 
     def warn_no_time(self) -> None:
         """Warn once that each pull reads the whole list, though there is a Change List."""

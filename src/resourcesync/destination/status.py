@@ -19,7 +19,7 @@ from resourcesync.destination.reports import (
 )
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.task_codes import (
+from resourcesync.destination.tasks import (
     ABSENT_CODES,
     CONTRADICTING,
     EDITED,

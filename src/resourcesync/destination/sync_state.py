@@ -10,9 +10,9 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.destination.cursor import Cursor
-from resourcesync.destination.lists.list_version import ListVersion
+from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.lists.recheck_plan import RecheckState
-from resourcesync.destination.mapping.path_mapping import (
+from resourcesync.destination.mapping.escapes import (
     TREE,
     FileSystemProfile,
     MapperFactory,
@@ -23,8 +23,7 @@ from resourcesync.destination.planner import is_gone
 from resourcesync.destination.reports import FailedRun
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
-from resourcesync.destination.task_codes import UNAVAILABLE_CODES
-from resourcesync.destination.tasks import is_missed
+from resourcesync.destination.tasks import UNAVAILABLE_CODES, is_missed
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.mirror_state.database import SqliteMirrorState

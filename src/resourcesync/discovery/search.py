@@ -161,8 +161,12 @@ class Search:
         self, uri: str, page: FetchedDocument, error: NotAListError
     ) -> list[tuple[str, tuple[str, ...]]]:
         """Return where a page leads: by its ``Link`` field, then by the links in its head."""
-        from resourcesync.discovery.link_header import find_targets  # noqa: PLC0415 - rarely needed
-        from resourcesync.discovery.pages import head_of, is_html, linked_sets  # noqa: PLC0415 - rarely needed
+        from resourcesync.discovery.links import (  # noqa: PLC0415 - rarely needed
+            find_targets,
+            head_of,
+            is_html,
+            linked_sets,
+        )
 
         fields = find_targets(page.links, Relation.RESOURCESYNC, page.final_uri)
         head = head_of(page.stream)
@@ -209,7 +213,7 @@ class Search:
 
         Nothing shows which of them are ResourceSync's: those with a capability win (§6.3.4).
         """
-        from resourcesync.discovery.pages import named_sitemaps  # noqa: PLC0415 - rarely needed
+        from resourcesync.discovery.links import named_sitemaps  # noqa: PLC0415 - rarely needed
 
         fetched = self._get(uri)
         if fetched is None:
@@ -331,7 +335,7 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> "Document":
     try:
         return fetched.open()
     except DocumentError as error:
-        from resourcesync.discovery.pages import head_of, is_html, is_markup, unsupported_format  # noqa: PLC0415 - rarely needed
+        from resourcesync.discovery.links import head_of, is_html, is_markup, unsupported_format  # noqa: PLC0415 - rarely needed
 
         head = head_of(fetched.stream)
         if named := unsupported_format(head):

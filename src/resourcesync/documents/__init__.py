@@ -30,7 +30,7 @@ _HOMES = {
     "parse_digests": "model.digests",
     "parse_time": "model.timestamps:parse_w3c",
     "read": "documents.reader",
-    "write": "documents.checking.checked_writer",
+    "write": "documents.checked_writer",
 }
 
 __all__ = list(_HOMES)

@@ -1,6 +1,6 @@
 from resourcesync.documents._context import Limits as Limits
 from resourcesync.documents._context import Tolerated as Tolerated
-from resourcesync.documents.checking.checked_writer import write as write
+from resourcesync.documents.checked_writer import write as write
 from resourcesync.documents.reader import Document as Document
 from resourcesync.documents.reader import read as read
 from resourcesync.model.capabilities import CapabilityEntry as CapabilityEntry

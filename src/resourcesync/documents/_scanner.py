@@ -39,7 +39,7 @@ from resourcesync.documents._expat import (
     marks_in,
 )
 from resourcesync.documents._foreign import ForeignFragment
-from resourcesync.documents.sitemaps.other_forms import (
+from resourcesync.documents._other_forms import (
     FORM_LENIENCIES,
     FeedEntryHandler,
     SitemapForm,

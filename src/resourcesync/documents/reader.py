@@ -45,15 +45,15 @@ from resourcesync.documents._entries import (
 from resourcesync.documents._expat import LASTMOD as LASTMOD_ELEMENT
 from resourcesync.documents._fast_path import FastPathReader
 from resourcesync.documents._header import RawRoot, header_of
-from resourcesync.documents._raw_entries import EntryColumns, RawEntry, TextRow
-from resourcesync.documents._scanner import DocumentScanner, EntryScanner
-from resourcesync.documents._values import change_kind
-from resourcesync.documents.sitemaps.other_forms import (
+from resourcesync.documents._other_forms import (
     TEXT_HINT,
     SitemapForm,
     TextSitemapScanner,
     is_text_sitemap,
 )
+from resourcesync.documents._raw_entries import EntryColumns, RawEntry, TextRow
+from resourcesync.documents._scanner import DocumentScanner, EntryScanner
+from resourcesync.documents._values import change_kind
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.leniencies import CountedLeniency, Leniency

@@ -11,13 +11,25 @@ have read other bytes meanwhile: then the same bytes are an update, too.
 """
 
 import json
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 import msgspec
 
-from resourcesync.mirror_state.rows import Copy, MirrorChangeKind, StateTransaction
+from resourcesync.mirror_state.rows import (
+    PROVEN_ALL,
+    Copy,
+    EntryRow,
+    LoggedChange,
+    MirrorChangeKind,
+    PatchRow,
+    ProcessedDocument,
+    RunRow,
+    StateTransaction,
+    TrashRow,
+)
 from resourcesync.model.digests import agree, parse_digests
+from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
 from resourcesync.sqlite_file import Connection, SqliteFile, write_notes
 
 MAX_CHANGES: Final = 1_000_000
@@ -161,3 +173,247 @@ def delete_old_changes(db: Connection, now: int) -> None:
         "DELETE FROM change WHERE seq < (SELECT max(seq) FROM change WHERE time < ?)",
         (now - MAX_AGE_MICROSECONDS,),
     )
+
+
+_PAGE: Final = 1_000
+DOCUMENTS: Final = "SELECT uri, from_, until, entries, prefix, etag, last_modified FROM document"
+"""The start of a query of ``ProcessedDocument`` s."""
+_PUT_ENTRY: Final = """
+INSERT INTO entry VALUES (?,?,?,?) ON CONFLICT (uri) DO UPDATE SET
+    links = excluded.links, generation = excluded.generation,
+    changed = CASE WHEN excluded.changed > 0 THEN excluded.changed ELSE changed END
+"""
+_OUTDATED: Final = "SELECT uri FROM entry WHERE generation < ? AND links > '' LIMIT ?"
+_LINKING: Final = """
+SELECT uri FROM entry WHERE links > '' AND EXISTS (
+    SELECT 1 FROM json_each(entry.links) AS link
+    WHERE json_extract(link.value, '$[1]') IN (SELECT value FROM json_each(?))
+) ORDER BY uri
+"""
+
+
+def write_entries(file: SqliteFile, step: StateTransaction) -> None:
+    """Write the entries of a step, inside its transaction and before its copies are written."""
+    db = file.connection
+    if step.entries:
+        _put_entries(file, step.entries, step.now)
+    db.executemany("DELETE FROM entry WHERE uri = ?", [(uri,) for uri in step.removed])
+    if not step.outdated:
+        return
+    while rows := file.rows(tuple[str], _OUTDATED, (step.outdated, _PAGE)):
+        _put_entries(file, [EntryRow(row[0], "", step.outdated) for row in rows], step.now)
+    db.execute("DELETE FROM entry WHERE links = '' AND uri NOT IN (SELECT uri FROM copy)")
+
+
+def _put_entries(file: SqliteFile, entries: Sequence[EntryRow], now: int) -> None:
+    known = dict(
+        file.rows(
+            tuple[str, str],
+            "SELECT uri, links FROM entry WHERE uri IN (SELECT value FROM json_each(?))",
+            (json.dumps([row.uri for row in entries]),),
+        )
+    )
+    news = [row.uri for row in entries if known.get(row.uri, "") != row.links]
+    numbers = log_touched(file, news, now) if news else {}
+    rows = [(row.uri, row.links, numbers.get(row.uri, 0), row.generation) for row in entries]
+    file.connection.executemany(_PUT_ENTRY, rows)
+
+
+_DROP = "INSERT OR REPLACE INTO link SELECT uri, '', generation FROM link WHERE via = ?"
+_ORPHANS = """
+SELECT uri FROM link AS mark WHERE via = '' AND uri > ?
+AND NOT EXISTS (SELECT 1 FROM link WHERE uri = mark.uri AND via > '') ORDER BY uri LIMIT ?
+"""
+
+
+def write_links(db: Connection, step: StateTransaction) -> None:
+    """Write the links and patches of a step, inside its transaction."""
+    dropped = [(via,) for via in step.unlinked]
+    db.executemany(_DROP, dropped)
+    db.executemany("DELETE FROM link WHERE via = ?", dropped)
+    gone = [(uri,) for uri in (*step.listed, *step.removed)]
+    db.executemany("DELETE FROM link WHERE uri = ?", gone)
+    db.executemany("INSERT OR REPLACE INTO link VALUES (?,?,?)", step.linked)
+    db.executemany("DELETE FROM patched WHERE uri = ?", [(uri,) for uri in step.removed])
+    db.executemany("INSERT OR REPLACE INTO patched VALUES (?,?,?)", step.patched)
+    if step.outdated:
+        db.execute("DELETE FROM link WHERE generation < ?", (step.outdated,))
+
+
+_PROOF_PAGE: Final = 2_000
+_OLDEST: Final = """
+CREATE TEMP TABLE proving AS
+SELECT uri, max(installed, coalesce(proven, 0), :all) AS moment FROM copy
+LEFT JOIN proof USING (uri) WHERE length >= 0 ORDER BY moment, uri
+"""
+
+
+def store_proofs(db: Connection, uris: Sequence[str], moment: int) -> None:
+    """Store that copies were proven."""
+    db.executemany("INSERT OR REPLACE INTO proof VALUES (?, ?)", [(uri, moment) for uri in uris])
+
+
+class _LogRow(NamedTuple):
+    """A row of the change log: the number of its last change, their time, and they as JSON."""
+
+    last: int
+    time: ClockMicroseconds
+    changes: str
+
+
+class MirrorLogs:
+    """Methods that read the logs of a file; a subclass opens it.
+
+    The log of changes is bounded: old changes are deleted, the oldest first.
+    """
+
+    _file: SqliteFile
+
+    def changes(self, after: int) -> Iterator[LoggedChange]:
+        """Yield the changes after a number, in order; rows may be written meanwhile."""
+        query = "SELECT seq, time, changes FROM change WHERE seq > ? ORDER BY seq LIMIT 1"
+        while row := self._file.row(_LogRow, query, (after,)):
+            yield from (change for change in self._changes_in(row) if change.seq > after)
+            after = row.last
+
+    def changes_of(self, uri: str) -> Iterator[LoggedChange]:
+        """Yield the changes of one resource, the newest first."""
+        query = "SELECT seq, time, changes FROM change WHERE instr(changes, ?) ORDER BY seq DESC"
+        with self._file.errors:
+            for row in self._file.connection.execute(query, (uri,)):
+                found = self._changes_in(self._file.errors.decode(row, _LogRow))
+                yield from (change for change in reversed(found) if change.uri == uri)
+
+    def _changes_in(self, row: _LogRow) -> list[LoggedChange]:
+        entries = self._entries_in(row.changes)
+        first = row.last - len(entries) + 1
+        return [LoggedChange(seq, row.time, *entry) for seq, entry in enumerate(entries, first)]
+
+    def _entries_in(self, changes: str) -> list[LogEntry]:
+        return self._file.errors.decode_json(changes, list[LogEntry], "changes")
+
+    def change_bounds(self) -> tuple[int, int]:
+        """Return the numbers of the last deleted change and of the newest one."""
+        query = "SELECT seq - count, (SELECT max(seq) FROM change) FROM change ORDER BY seq LIMIT 1"
+        return self._file.row(tuple[int, int], query) or (0, 0)
+
+    def sequence_before(self, moment: int) -> int:
+        """Return the number of the last change before ``moment``."""
+        query = "SELECT seq - count FROM change WHERE time >= ? ORDER BY seq LIMIT 1"
+        found = self._file.row(tuple[int], query, (moment,))
+        return self.change_bounds()[1] if found is None else found[0]
+
+    def runs(self, since: int, most: int) -> list[RunRow]:
+        """Return the newest runs that ended since a moment, the newest first."""
+        query = "SELECT * FROM run WHERE ended >= ? ORDER BY ended DESC, rowid DESC LIMIT ?"
+        return self._file.rows(RunRow, query, (since, most))
+
+    def failing_since(self) -> int | None:
+        """Return the end of the first of the runs that failed in a row; ``None`` if none did.
+
+        A run that failed has no mode: it made no plan that it completed.
+        """
+        query = (
+            "SELECT min(ended) FROM run WHERE mode = '' AND ended >"
+            " coalesce((SELECT max(ended) FROM run WHERE mode <> ''), 0)"
+        )
+        row = self._file.row(tuple[Microseconds | None], query)
+        return None if row is None else row[0]
+
+    def causes(self) -> list[tuple[str, int, str, str, int]]:
+        """Return the causes of missing copies: code, number, and a URI and a reason of them.
+
+        The last field is the time when the first is due. The code is empty if they were not tried
+        yet. The most frequent come first, at most 100.
+        """
+        return self._file.rows(
+            tuple[str, int, str, str, Microseconds],
+            "SELECT code, count(*), min(loc), reason, min(due) FROM pending"
+            " WHERE task = 'fetch' GROUP BY code ORDER BY count(*) DESC, code LIMIT 100",
+        )
+
+    def oldest_proofs(self) -> Iterator[tuple[str, int]]:
+        """Yield URIs and when each was proven, or else installed, longest ago first."""
+        # Sorted once, in a temporary table on disk: proofs are written while it is read.
+        moment = self._file.read_note(PROVEN_ALL, Microseconds) or 0
+        with self._file.errors:
+            db = self._file.connection
+            db.execute("PRAGMA temp_store = FILE")
+            db.execute("DELETE FROM proof WHERE uri NOT IN (SELECT uri FROM copy)")
+            db.execute("DROP TABLE IF EXISTS temp.proving")
+            # A parameter has no place in a CREATE TABLE; the number is our own.
+            db.execute(_OLDEST.replace(":all", str(moment)))
+        after = 0
+        query = "SELECT rowid, uri, moment FROM temp.proving WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        while rows := self._file.rows(tuple[int, str, Microseconds], query, (after, _PROOF_PAGE)):
+            yield from ((uri, moment) for _, uri, moment in rows)
+            after = rows[-1][0]
+        with self._file.errors:
+            db.execute("DROP TABLE temp.proving")
+
+    def trash_by_path(self) -> Iterator[TrashRow]:
+        """Yield all rows of the trash by path, the newest of each path first.
+
+        Use it on a snapshot: nothing may be written by this connection meanwhile.
+        """
+        with self._file.errors:
+            found = self._file.connection.execute(
+                "SELECT * FROM trash ORDER BY path, removed DESC, place"
+            )
+            yield from (self._file.errors.decode(row, TrashRow) for row in found)
+
+    def is_linked(self, uri: str) -> bool:
+        """True if a copy exists only because entries link to it, or did."""
+        return bool(self._file.row(tuple[int], "SELECT 1 FROM link WHERE uri = ? LIMIT 1", (uri,)))
+
+    def referrers(self, uri: str, limit: int) -> list[str]:
+        """Return the first entries that link to a URI, in order."""
+        query = "SELECT via FROM link WHERE uri = ? AND via > '' ORDER BY via LIMIT ?"
+        return self._uris(query, (uri, limit))
+
+    def orphans(self) -> Iterator[str]:
+        """Yield the URIs not linked to any more, in order; safe while rows are written."""
+        after = ""
+        while uris := self._uris(_ORPHANS, (after, _PAGE)):
+            yield from uris
+            after = uris[-1]
+
+    def _uris(self, query: str, values: Sequence[object]) -> list[str]:
+        return [uri for (uri,) in self._file.rows(tuple[str], query, values)]
+
+    def linked_count(self) -> int:
+        """Count the copies that exist only because entries link to them."""
+        query = "SELECT count(*) FROM copy WHERE uri IN (SELECT uri FROM link)"
+        row = self._file.row(tuple[int], query)
+        return 0 if row is None else row[0]
+
+    def content_before(self, uri: str) -> tuple[int, str] | None:
+        """Return the former length and digests of a copy whose file is changing now."""
+        return read_befores(self._file).get(uri)
+
+    def has_entries(self) -> bool:
+        """True if links of any entry are, or were, stored."""
+        return bool(self._file.row(tuple[int], "SELECT 1 FROM entry LIMIT 1"))
+
+    def entry_links(self, uri: str) -> str:
+        """Return the links of an entry, as JSON; empty when it has none."""
+        row = self._file.row(tuple[str], "SELECT links FROM entry WHERE uri = ?", (uri,))
+        return "" if row is None else row[0]
+
+    def entry_changed(self, uri: str) -> int:
+        """Return the number of the logged change of an entry's links; 0 for none."""
+        row = self._file.row(tuple[int], "SELECT changed FROM entry WHERE uri = ?", (uri,))
+        return 0 if row is None else row[0]
+
+    def entries_linking(self, targets: Sequence[str]) -> list[str]:
+        """Return the entries that link to any of some URIs, in order."""
+        return self._uris(_LINKING, (json.dumps(targets),))
+
+    def closed_documents(self, limit: int) -> list[ProcessedDocument]:
+        """Return the closed Change Lists that were processed, those read last first."""
+        query = f"{DOCUMENTS} WHERE until IS NOT NULL AND prefix > '' ORDER BY read DESC LIMIT ?"
+        return self._file.rows(ProcessedDocument, query, (limit,))
+
+    def last_patch(self, uri: str) -> PatchRow | None:
+        """Return the result of the last patch of a copy; ``None`` for none."""
+        return self._file.row(PatchRow, "SELECT * FROM patched WHERE uri = ?", (uri,))

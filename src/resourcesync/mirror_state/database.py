@@ -12,8 +12,8 @@ from typing import Final, Self, TypeVar
 
 from msgspec.structs import replace
 
-from resourcesync.mirror_state import change_log, logs
-from resourcesync.mirror_state.logs import MirrorLogs
+from resourcesync.mirror_state import change_log
+from resourcesync.mirror_state.change_log import MirrorLogs
 from resourcesync.mirror_state.rows import (
     Copy,
     PathKey,
@@ -222,9 +222,9 @@ class SqliteMirrorState(MirrorLogs):
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the state of a processed document: of one ``from``, or the one read last."""
         if from_ is None:
-            query = f"{logs.DOCUMENTS} WHERE uri = ? ORDER BY read DESC LIMIT 1"
+            query = f"{change_log.DOCUMENTS} WHERE uri = ? ORDER BY read DESC LIMIT 1"
             return self._file.row(ProcessedDocument, query, (uri,))
-        query = f"{logs.DOCUMENTS} WHERE uri = ? AND from_ = ?"
+        query = f"{change_log.DOCUMENTS} WHERE uri = ? AND from_ = ?"
         return self._file.row(ProcessedDocument, query, (uri, from_))
 
     def refused(self) -> Sequence[RefusedRow]:
@@ -262,7 +262,7 @@ class SqliteMirrorState(MirrorLogs):
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Store that copies were proven."""
         with self._file.writing() as db:
-            logs.store_proofs(db, uris, moment)
+            change_log.store_proofs(db, uris, moment)
 
     def commit(self, step: StateTransaction) -> None:
         """Store a step durably: all of it, or nothing. Rows without a change are not written."""
@@ -275,7 +275,7 @@ class SqliteMirrorState(MirrorLogs):
         with self._file.writing() as db:
             if self._writer is not None:
                 self._writer.write(step)
-            logs.write_entries(self._file, step)
+            change_log.write_entries(self._file, step)
             db.executemany(_PUT_COPY, [*step.suspect, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             _put_unconfirmed(db, step)
@@ -284,7 +284,7 @@ class SqliteMirrorState(MirrorLogs):
             db.executemany(_PUT_PENDING, step.pending)
             if step.outdated:  # this reads all rows: not for each of many steps
                 db.execute("DELETE FROM pending WHERE generation < ?", (step.outdated,))
-            logs.write_links(db, step)
+            change_log.write_links(db, step)
             if step.only_documents:
                 db.execute("DELETE FROM document")
             write_notes(db, notes)

@@ -1,8 +1,9 @@
 """Cancellation: the request to stop a run, and the run's time limit."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from itertools import chain, islice
+from typing import Final, TypeVar
 
 from resourcesync.errors import BudgetError, StoppedError, is_propagating
 from resourcesync.ports import Clock
@@ -10,8 +11,11 @@ from resourcesync.ports import Clock
 POLL_SECONDS: Final = 0.05
 """Seconds between two calls of a token's ``is_requested``."""
 
+_CHECK_INTERVAL: Final = 256
 _WAIT_SECONDS: Final = 0.2
 _KEPT: Final = (("kept", "what was complete"),)
+
+T = TypeVar("T")
 
 
 class CancelToken:
@@ -81,6 +85,15 @@ class CancelToken:
         error = self._find_error()
         if error is not None and not is_propagating(error):
             raise error
+
+    def checked(self, items: Iterable[T], *, every: int = _CHECK_INTERVAL) -> Iterator[T]:
+        """Return the items, and raise between groups of so many if the work is to end."""
+        return chain.from_iterable(self._checked_groups(iter(items), every))
+
+    def _checked_groups(self, rest: Iterator[T], size: int) -> Iterator[list[T]]:
+        while group := list(islice(rest, size)):
+            self.raise_if_cancelled()
+            yield group
 
     def wait(self, seconds: float) -> None:
         """Wait; end the wait at most 0.2 seconds after the work is cancelled.

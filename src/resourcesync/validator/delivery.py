@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.discovery.link_header import find_targets
+from resourcesync.discovery.links import find_targets
 from resourcesync.discovery.uris import origin_if_any
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError

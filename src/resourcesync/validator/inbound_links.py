@@ -6,8 +6,7 @@ from typing import Final, NamedTuple, cast
 from urllib.parse import urljoin, urlsplit
 
 from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
-from resourcesync.discovery.link_header import find_target
-from resourcesync.discovery.pages import named_sitemaps
+from resourcesync.discovery.links import find_target, named_sitemaps
 from resourcesync.errors import (
     ResourceMissingError,
     SourceError,

@@ -7,10 +7,10 @@ from io import BytesIO
 from typing import Final
 from urllib.parse import urljoin
 
-from resourcesync.discovery import pages
-from resourcesync.discovery.pages import PageLink
+from resourcesync.discovery import links as discovered
+from resourcesync.discovery.links import MAX_PAGE, PageLink
 
-MOST_READ: Final = pages.MAX_PAGE
+MOST_READ: Final = MAX_PAGE
 """Bytes of a page that are read: a head is shorter."""
 _MOST_LINKS: Final = 10
 _HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
@@ -23,7 +23,7 @@ def is_page(media_type: str) -> bool:
 
 def page_links(page: bytes) -> list[PageLink]:
     """Return the first ten ``resourcesync`` links of an HTML page, resolved with its ``base``."""
-    base, links = pages.page_links(pages.head_of(BytesIO(page)))
+    base, links = discovered.page_links(discovered.head_of(BytesIO(page)))
     return [link._replace(href=resolve_reference(base, link.href)) for link in links[:_MOST_LINKS]]
 
 

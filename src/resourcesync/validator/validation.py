@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import BinaryIO, Final
 
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
-from resourcesync.discovery.link_header import find_targets
+from resourcesync.discovery.links import find_targets
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
-from resourcesync.discovery.link_header import find_targets
+from resourcesync.discovery.links import find_targets
 from resourcesync.ports.subscriptions import SubscriptionIntent
 
 MICROSECONDS: Final = 1_000_000

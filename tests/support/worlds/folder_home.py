@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.app import plugins
-from resourcesync.destination.mapping.path_mapping import MapperFactory
+from resourcesync.destination.mapping.escapes import MapperFactory
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState

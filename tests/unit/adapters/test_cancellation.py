@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import BudgetError, StoppedError
 from resourcesync.ports.cancellation import CancelToken
 from tests.support.in_memory import ManualClock
@@ -27,7 +26,7 @@ def test_a_pass_ends_at_the_first_group_after_the_request(after: int, every: int
             yield number
 
     with pytest.raises(StoppedError):
-        taken.extend(check_cancelled(numbers(), cancel, every=every))
+        taken.extend(cancel.checked(numbers(), every=every))
     assert len(taken) <= after + every
 
 

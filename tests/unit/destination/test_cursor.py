@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.history import ChangeHistory, ReadList
+from resourcesync.destination.changes.times import ChangeHistory, ReadList
 from resourcesync.destination.cursor import (
     Cursor,
     Following,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.changes.history import LastChanges
+from resourcesync.destination.changes.times import LastChanges
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind

@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resourcesync.destination.lists.list_version import ListVersion
-from resourcesync.destination.lists.proof import ReadPart, is_pinned
+from resourcesync.destination.lists.proof import ListVersion, ReadPart, is_pinned
 from resourcesync.destination.lists.resource_reader import with_parts
 from resourcesync.model.capabilities import Part
 from resourcesync.model.timestamps import to_microseconds

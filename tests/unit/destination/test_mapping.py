@@ -4,8 +4,7 @@ import re
 
 import pytest
 
-from resourcesync.destination.mapping.escapes import EscapedMapping
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.escapes import EscapedMapping, FileSystemProfile
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError
 from tests.support.documents.hostile_uris import BASE, assert_safe

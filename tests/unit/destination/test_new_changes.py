@@ -3,14 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 
-from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
-from resourcesync.destination.changes.times import ListPrefix, ReadingStart, span_of
+from resourcesync.destination.changes.times import ChangeHistory, ListPrefix, ReadingStart, span_of
 from resourcesync.destination.changes.window import OVERLAP
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
+from resourcesync.destination.mapping.escapes import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.destination.scope import Scope
 from resourcesync.discovery.document_fetcher import FetchedDocument

@@ -4,8 +4,8 @@ from urllib.parse import quote
 
 import pytest
 
+from resourcesync.destination.mapping.escapes import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile
 from resourcesync.destination.mapping.rules import PluggedMapping
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.own_names import has_own_name

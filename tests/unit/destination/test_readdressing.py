@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.mapping.published_addresses import published_tail, uri_of_published
+from resourcesync.destination.mapping.names import published_tail, uri_of_published
 
 BASE = "https://museum.example/data/"
 _text = st.text(alphabet="ab!1269/?=:[]%5BD", max_size=12)

@@ -3,8 +3,8 @@
 import pytest
 
 from resourcesync.destination.lists.selection import MAX_REFUSED, Refusals, ResourceSelection
+from resourcesync.destination.mapping.escapes import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile
 from resourcesync.destination.scope import Scope
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change, Resource

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.lists.union import MAX_RIVALS, unite, unite_all
+from resourcesync.destination.listed_rows import MAX_RIVALS, unite, unite_all
 from resourcesync.destination.planner import FILTERED, ListedEntry, Match, match_copy
 from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.mirror_state.rows import Copy

@@ -2,8 +2,7 @@
 
 import pytest
 
-from resourcesync.destination.mapping.escapes import EscapedMapping
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile
+from resourcesync.destination.mapping.escapes import EscapedMapping, FileSystemProfile
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import BASE

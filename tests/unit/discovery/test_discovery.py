@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.discovery.discover import discover
 from resourcesync.discovery.document_fetcher import DocumentFetcher
-from resourcesync.discovery.link_header import find_target
+from resourcesync.discovery.links import find_target
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.errors import (
     ConfigurationError,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.pages import (
+from resourcesync.discovery.links import (
     MAX_PAGE,
     head_of,
     is_html,

@@ -11,7 +11,7 @@ from resourcesync.adapters.http.addresses import parse_address
 from resourcesync.destination.lists.resource_reader import parts_of
 from resourcesync.discovery.discover import discover
 from resourcesync.discovery.document_fetcher import DocumentFetcher
-from resourcesync.discovery.link_header import find_target
+from resourcesync.discovery.links import find_target
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ResourceSyncError, SourceRefusedError
 from tests.support.documents.text import URI, document

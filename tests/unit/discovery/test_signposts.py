@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.link_header import (
+from resourcesync.discovery.links import (
     MAX_SIGNPOST_LENGTH,
     MAX_SIGNPOSTS,
     SIGNPOSTS,

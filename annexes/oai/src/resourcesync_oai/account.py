@@ -10,7 +10,7 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final
 
-from resourcesync.discovery.link_header import encode_links, find_signposts
+from resourcesync.discovery.links import encode_links, find_signposts
 from resourcesync.errors import DiscontinuityError, SourceError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import format_w3c

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.discovery.link_header import decode_links
+from resourcesync.discovery.links import decode_links
 from resourcesync.documents import ndjson
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link

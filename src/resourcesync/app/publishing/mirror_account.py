@@ -20,9 +20,9 @@ from resourcesync.app.publishing.published_tree import base_address
 from resourcesync.catalogue.reader import read_note
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
-from resourcesync.destination.mapping.published_addresses import published_tail
+from resourcesync.destination.mapping.names import published_tail
 from resourcesync.destination.planner import is_unknown
-from resourcesync.destination.task_codes import CONTRADICTING
+from resourcesync.destination.tasks import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
 from resourcesync.mirror_state.rows import (

@@ -10,8 +10,8 @@ from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
 from resourcesync.app import plugins
 from resourcesync.app.publishing import document_stores
 from resourcesync.catalogue.reader import CatalogueReader, read_note
-from resourcesync.destination.mapping.path_mapping import TREE
-from resourcesync.destination.mapping.published_addresses import uri_of_published
+from resourcesync.destination.mapping.escapes import TREE
+from resourcesync.destination.mapping.names import uri_of_published
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise

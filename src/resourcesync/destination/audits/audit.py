@@ -25,10 +25,10 @@ from resourcesync.destination.audits.fixity import (
     listed_from_copy,
     stored_rows,
 )
-from resourcesync.destination.audits.listing_status import ListingStatus, listing_status
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Cursor, Phase
+from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import AuditMethod, FindingWriter
 from resourcesync.destination.path_assignment import new_claim_sorter
@@ -44,13 +44,12 @@ from resourcesync.destination.planner import (
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable, serves_too_little
-from resourcesync.destination.task_codes import (
+from resourcesync.destination.tasks import (
     ABSENT_CODES,
     NOT_TRIED,
     STALE_REASON,
+    is_missed,
 )
-from resourcesync.destination.tasks import is_missed
-from resourcesync.destination.transfers.budget import check_cancelled
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import (
@@ -215,7 +214,7 @@ class Audit:
         if self._method == "hash":
             differences = self._read_copies(differences, inspector)
         plain, cancel = 0, self._pull.dependencies.cancel
-        for difference in check_cancelled(differences, cancel):
+        for difference in cancel.checked(differences):
             if isinstance(difference, Same):
                 plain += 1
                 continue

@@ -23,8 +23,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.task_codes import CONTRADICTING, DAMAGED, STALE
-from resourcesync.destination.tasks import is_resting
+from resourcesync.destination.tasks import CONTRADICTING, DAMAGED, STALE, is_resting
 from resourcesync.discovery.uris import normalise, percent_encode, present_uri
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState

@@ -28,12 +28,15 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.removal.proven_gone import exists, probe_all
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.task_codes import DAMAGED, STALE, STALE_REASON, UNAVAILABLE_CODES
-from resourcesync.destination.tasks import pending_fetch
-from resourcesync.destination.transfers.budget import check_cancelled
+from resourcesync.destination.tasks import (
+    DAMAGED,
+    STALE,
+    STALE_REASON,
+    UNAVAILABLE_CODES,
+    pending_fetch,
+)
 from resourcesync.destination.transfers.derived_bytes import decode_staged
-from resourcesync.destination.transfers.installed_files import check_installed
-from resourcesync.destination.transfers.verification import verify_bytes
+from resourcesync.destination.transfers.verification import check_installed, verify_bytes
 from resourcesync.errors import BadResponseError, ConfigurationError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
@@ -294,7 +297,7 @@ class FixityChecker:
 
     def _check_group(self, group: list[Copy], look: CopyInspector) -> None:
         proven = self._result
-        for copy in check_cancelled(group, self._pull.dependencies.cancel, every=1):
+        for copy in self._pull.dependencies.cancel.checked(group, every=1):
             proven.count += 1
             bad = self._check_file(copy, look)
             if bad is not None:

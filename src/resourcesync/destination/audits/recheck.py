@@ -63,7 +63,10 @@ class Recheck:
         self._state = recheck_plan.with_result(self._state, tally.same, tally.updated)
         pulled.rechecked = tally.done
         pulled.stale_dates = tally.updated
-        _add(pulled, tally)
+        # The copies were counted as unchanged before.
+        others = tally.updated + tally.failed + tally.absent + tally.skipped
+        pulled.plan = replace(pulled.plan, same=max(0, pulled.plan.same - others))
+        pulled.tally = pulled.tally.plus(tally, without="same")
         if tally.updated:
             self._pull.warn("stale-dates", _stale_text(tally))
 
@@ -111,28 +114,6 @@ class Recheck:
             lastmod=copy.lastmod,
             change="",
         )
-
-
-def _add(pulled: SyncOutcome, asked: TransferTally) -> None:
-    """Add the counts of the rechecks; the copies were counted as unchanged before."""
-    tally, plan = pulled.tally, pulled.plan
-    fixity = dict(tally.fixity)
-    for kind, count in asked.fixity.items():
-        fixity[kind] = fixity.get(kind, 0) + count
-    others = asked.updated + asked.failed + asked.absent + asked.skipped
-    pulled.plan = replace(plan, same=max(0, plan.same - others))
-    pulled.tally = replace(
-        tally,
-        updated=tally.updated + asked.updated,
-        refetched=tally.refetched + asked.refetched,
-        failed=tally.failed + asked.failed,
-        absent=tally.absent + asked.absent,
-        skipped=tally.skipped + asked.skipped,
-        useful=tally.useful + asked.useful,
-        by_request=tally.by_request + asked.by_request,
-        fixity=fixity,
-        failures=[*tally.failures, *asked.failures],
-    )
 
 
 def _stale_text(tally: TransferTally) -> str:

@@ -20,10 +20,10 @@ from resourcesync.destination.changes.archives import (
     is_archive,
     read_archive,
 )
-from resourcesync.destination.changes.history import ChangeHistory
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.changes.times import (
     DAY,
+    ChangeHistory,
     ChangeListSpan,
     ListPositions,
     ReadingStart,

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.history import ChangeHistory, LastChanges, ReadList
 from resourcesync.destination.changes.times import (
     DAY,
+    ChangeHistory,
     ChangeListSpan,
+    LastChanges,
     LatestChangeTime,
     ListPositions,
     ListPrefix,
     ReadingStart,
+    ReadList,
     advance_checkpoint,
     count_old_entries,
     is_plausible,

@@ -37,8 +37,7 @@ from resourcesync.destination.planner import Fetch, algorithms_for, recordable_l
 from resourcesync.destination.reports import PlanSummary
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource, TransferTally
-from resourcesync.destination.transfers.installed_files import check_installed
-from resourcesync.destination.transfers.verification import verify_bytes
+from resourcesync.destination.transfers.verification import check_installed, verify_bytes
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.errors import (
     BudgetError,

@@ -12,11 +12,11 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.lists.list_version import ListVersion
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.proof import (
     Announcement,
     ListMoments,
+    ListVersion,
     ReadPart,
     interval_end,
     is_as_announced,

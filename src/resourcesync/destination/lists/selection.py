@@ -16,8 +16,8 @@ from resourcesync.destination.links import (
     usable_patch_of,
 )
 from resourcesync.destination.lists.fetch_locations import memento_of, mirrors_of
+from resourcesync.destination.mapping.escapes import PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
-from resourcesync.destination.mapping.path_mapping import PathMapping
 from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.discovery.uris import (

@@ -28,6 +28,8 @@ from resourcesync.destination.mapping.escapes import (
     FOREIGN_FOLDER,
     MAX_PATH,
     QUERY,
+    FileSystemProfile,
+    PathMapping,
     check_base,
     decode_name,
     encode_name,
@@ -37,7 +39,6 @@ from resourcesync.destination.mapping.escapes import (
     root_of,
     split_name,
 )
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile, PathMapping
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.model.own_names import LIKE_OWN, has_own_name
@@ -346,3 +347,33 @@ def normalise_rule(text: str) -> str:
     """Return a rule as stored, independent of its blanks."""
     pattern, _, template = text.partition(ARROW)
     return f"{pattern.strip().removeprefix('/')} {ARROW} {template.strip().removeprefix('/')}"
+
+
+_RESERVED: Final = re.compile(r"!(?=[0-9])")
+_RESERVED_ESCAPE: Final = "!21"
+_PARTS: Final = 3
+_BRACKETS: Final = {"%5B": "[", "%5D": "]"}
+
+
+def published_tail(uri: str, base: str) -> str:
+    """Return what follows the new base in the address of a copy: unique for each URI."""
+    if uri.startswith(base):
+        tail = uri.removeprefix(base)
+        return f"{_RESERVED_ESCAPE}{tail[1:]}" if _RESERVED.match(tail) else tail
+    scheme, _, authority, rest = uri.split("/", 3)
+    for escaped, bracket in _BRACKETS.items():
+        authority = authority.replace(bracket, escaped)
+    return f"{FOREIGN_FOLDER}/{scheme[:-1]}/{authority}/{rest}"
+
+
+def uri_of_published(tail: str, base: str) -> str | None:
+    """Return the URI of the copy with this address; ``None`` if none can have it."""
+    uri = base + tail
+    if tail.startswith(_RESERVED_ESCAPE):
+        uri = f"{base}!{tail.removeprefix(_RESERVED_ESCAPE)}"
+    elif tail.startswith(f"{FOREIGN_FOLDER}/") and tail.count("/") >= _PARTS:
+        _, scheme, authority, rest = tail.split("/", _PARTS)
+        for escaped, bracket in _BRACKETS.items():
+            authority = authority.replace(escaped, bracket)
+        uri = f"{scheme}://{authority}/{rest}"
+    return uri if published_tail(uri, base) == tail else None

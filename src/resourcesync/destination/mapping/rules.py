@@ -16,9 +16,13 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
-from resourcesync.destination.mapping.escapes import MAX_PATH, EscapedMapping
+from resourcesync.destination.mapping.escapes import (
+    MAX_PATH,
+    EscapedMapping,
+    FileSystemProfile,
+    MapperFactory,
+)
 from resourcesync.destination.mapping.names import ARROW, normalise_rule
-from resourcesync.destination.mapping.path_mapping import FileSystemProfile, MapperFactory
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.own_names import has_own_name

@@ -21,9 +21,8 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import gone_rows
-from resourcesync.destination.task_codes import EDITED, EDITED_REASON, LOCAL_CHANGE
-from resourcesync.destination.tasks import quarantine_warning
-from resourcesync.destination.transfers.installed_files import installed_content
+from resourcesync.destination.tasks import EDITED, EDITED_REASON, LOCAL_CHANGE, quarantine_warning
+from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction, TrashRow

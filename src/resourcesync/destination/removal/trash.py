@@ -11,9 +11,8 @@ from typing import Final
 import msgspec
 
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.task_codes import RESTORED
-from resourcesync.destination.tasks import pending_delete, quarantine_warning
-from resourcesync.destination.transfers.installed_files import check_installed
+from resourcesync.destination.tasks import RESTORED, pending_delete, quarantine_warning
+from resourcesync.destination.transfers.verification import check_installed
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (

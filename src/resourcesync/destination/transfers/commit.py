@@ -1,10 +1,10 @@
 """Commit of fetched resources in groups: files durable first, then one state transaction."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final, Literal
 
 import msgspec
-from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import DAY
 from resourcesync.destination.lists.proof import SECOND
@@ -25,16 +25,17 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import encode_notes
-from resourcesync.destination.task_codes import (
+from resourcesync.destination.tasks import (
     ABSENT_CODES,
     CONTRADICTING,
     OLD_ANSWER,
     OLD_ANSWER_REASON,
     SKIPPED_CODES,
+    pending_fetch,
+    quarantine_warning,
+    task_of,
 )
-from resourcesync.destination.tasks import pending_fetch, quarantine_warning, task_of
-from resourcesync.destination.transfers.budget import Budget
-from resourcesync.destination.transfers.installed_files import installed_content
+from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (
@@ -55,6 +56,66 @@ from resourcesync.ports import (
     served_at,
     validators_of,
 )
+from resourcesync.ports.cancellation import CancelToken
+
+Spent = Literal["", "time", "bytes"]
+"""Limit that a run reached; empty if it completed."""
+
+
+class Budget:
+    """Limit of the bytes that a run may fetch, and the reason why a run ended early.
+
+    At least one resource is always fetched, however large: the next run would get no further.
+    ``spent`` is the limit that was reached.
+    """
+
+    def __init__(
+        self,
+        limit: int | None = None,
+        received: Callable[[], int] = lambda: 0,
+        cancel: CancelToken | None = None,
+    ) -> None:
+        self._limit = limit
+        self.is_limited = limit is not None
+        self._received = received
+        self._start = received()
+        self._cancel = cancel
+        self._reserved = 0
+        self._has_reserved = False
+        self.spent: Spent = ""
+
+    def expire(self) -> None:
+        """Record that the time is over: no request is begun, and finished work may be written."""
+        self.spent = "time"
+        if self._cancel is not None:
+            self._cancel.lift_limit()
+
+    def raise_if_cancelled(self) -> None:
+        """Raise if the run is to end."""
+        if self._cancel is not None:
+            self._cancel.raise_if_cancelled()
+
+    def fits(self, length: int | None) -> bool:
+        """True if so many more bytes (``None``: unknown) may be fetched."""
+        if self.spent or self._limit is None:
+            return not self.spent
+        # A resource of unknown length has at least one byte.
+        wanted = self._received() - self._start + self._reserved + (length or 1)
+        return wanted <= self._limit
+
+    def reserve(self, length: int | None) -> bool:
+        """Reserve the bytes of a request; return whether it may be sent."""
+        if not self.fits(length) and (self._has_reserved or self.spent):
+            self.spent = self.spent or "bytes"
+            return False
+        self._has_reserved = True
+        self._reserved += length or 0
+        return True
+
+    def release(self, length: int | None) -> None:
+        """Release a reservation at the end of its request: received bytes count from now on."""
+        self._reserved -= length or 0
+
 
 _GROUP: Final = 256
 _GROUP_SECONDS: Final = 1.0
@@ -131,24 +192,17 @@ class TransferTally(msgspec.Struct, kw_only=True):
         had = self.created + self.updated + self.same
         return had + self.failed + self.absent + self.skipped + self.gone
 
-
-def combine_tallies(brought: TransferTally, fetched: TransferTally) -> TransferTally:
-    """Return the sum of dump and single transfers; failures in dumps were requested singly."""
-    fixity = dict(brought.fixity)
-    for kind, count in fetched.fixity.items():
-        fixity[kind] = fixity.get(kind, 0) + count
-    return replace(
-        fetched,
-        created=brought.created + fetched.created,
-        updated=brought.updated + fetched.updated,
-        same=brought.same + fetched.same,
-        refetched=brought.refetched + fetched.refetched,
-        useful=brought.useful + fetched.useful,
-        open_dates=brought.open_dates + fetched.open_dates,
-        undecided=brought.undecided + fetched.undecided,
-        by_request=brought.by_request + fetched.by_request,
-        fixity=fixity,
-    )
+    def plus(self, other: "TransferTally", *, without: str = "") -> "TransferTally":
+        """Return the sum of two transfers, without one count of the other."""
+        fixity = Counter(self.fixity)
+        fixity.update(other.fixity)
+        pairs = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        added = {
+            name: mine if name == without else mine + getattr(other, name)
+            for name, mine in pairs
+            if name != "fixity"
+        }
+        return TransferTally(**added, fixity=dict(fixity))
 
 
 class StagedResource(msgspec.Struct):

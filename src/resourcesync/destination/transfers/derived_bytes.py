@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import Fetch, ListedEntry, algorithms_for
-from resourcesync.destination.transfers.installed_files import check_installed
-from resourcesync.destination.transfers.verification import proof_of, verify_bytes
+from resourcesync.destination.transfers.verification import check_installed, proof_of, verify_bytes
 from resourcesync.errors import BadResponseError, PatchError, ResourceSyncError, StorageError
 from resourcesync.model.content_codings import (
     CodingError,

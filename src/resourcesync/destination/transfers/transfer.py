@@ -25,7 +25,7 @@ from resourcesync.destination.planner import (
     has_moved_date,
     without_patch,
 )
-from resourcesync.destination.task_codes import (
+from resourcesync.destination.tasks import (
     CONTRADICTING,
     OLD_ANSWER,
     OLD_ANSWER_REASON,

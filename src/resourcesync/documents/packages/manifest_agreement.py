@@ -1,14 +1,31 @@
 """Verification of a package: manifest against dump, bytes against a list (§11.1, §13.1)."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from itertools import zip_longest
+from typing import Final
+from xml.sax.saxutils import escape
 
+import msgspec
+from msgspec.structs import replace
+
+from resourcesync.documents.packages.planning import ManifestEntry
 from resourcesync.documents.reader import Document
-from resourcesync.errors import DigestMismatchError, LengthMismatchError, PackageError
-from resourcesync.model.capabilities import Header, Package
+from resourcesync.documents.writer import render
+from resourcesync.errors import (
+    DigestMismatchError,
+    DocumentError,
+    LengthMismatchError,
+    PackageError,
+)
+from resourcesync.model.capabilities import Header, Package, Part, RefusedEntry
+from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest, usable
-from resourcesync.model.vocabulary import Capability
+from resourcesync.model.resources import Change, Resource
+from resourcesync.model.timestamps import format_w3c
+from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability, Dialect
 
 _MANIFESTS = {
     Capability.RESOURCE_DUMP: Capability.RESOURCE_DUMP_MANIFEST,
@@ -109,3 +126,130 @@ def wrong_length(uri: str, expected: int, actual: str) -> LengthMismatchError:
         uri=uri,
         evidence=(("list", f"{expected:,} bytes"), ("got", actual)),
     )
+
+
+__all__ = ["join_manifests"]
+
+MAX_DEPTH: Final = 4
+"""Manifests inside each other, the first included."""
+
+Refusals = Callable[[RefusedEntry], None]
+OpenPart = Callable[[str, Refusals], Document]
+"""Function that opens a manifest in the package by its path; each once."""
+
+
+class _PartEntries(msgspec.Struct, frozen=True):
+    """The entries of a part as compressed XML, and the time of its first change."""
+
+    first: datetime | None
+    data: bytes
+
+
+def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterator[bytes]:
+    """Yield one manifest of all that the parts of a manifest list.
+
+    Parts with changes come in the order of their first changes.
+    """
+    joiner = _ManifestJoiner(index, open_part, most)
+    parts = [part for part in joiner.parts(index, MAX_DEPTH) if part.data]
+    times = [part.first for part in parts if part.first is not None]
+    if len(times) == len(parts):
+        ordered = sorted(zip(times, range(len(parts)), strict=True))
+        parts = [parts[number] for _, number in ordered]
+    yield _opening(index.header)
+    for part in parts:
+        yield from Decoder(ZLIB).feed(part.data)
+    yield b"</urlset>\n"
+
+
+class _ManifestJoiner:
+    """A reader of the parts of one manifest."""
+
+    def __init__(self, index: Document, open_part: OpenPart, most: int) -> None:
+        self._uri = index.uri
+        self._header = replace(index.header, is_index=False)
+        self._open_part = open_part
+        self._left = most
+
+    def parts(self, index: Document, depth: int) -> Iterator[_PartEntries]:
+        """Yield what the parts of an index list, in its order."""
+        if depth <= 1:
+            raise self._useless("The manifests of the package lie too deep inside each other")
+        for part in index.entries():
+            assert isinstance(part, Part), "an index has parts"
+            refused: list[RefusedEntry] = []
+            try:
+                document = self._open_part(part.path, refused.append)
+                if document.header.capability is not self._header.capability:
+                    raise self._useless(f"A part of the manifest is a {document.header.phrase}")
+                if document.header.is_index:
+                    yield from self.parts(document, depth - 1)
+                else:
+                    yield self._entries(document, refused)
+                    continue
+            except DocumentError as error:
+                raise self._useless(
+                    f"A part of the manifest cannot be used: {error.message}"
+                ) from error
+            if refused:
+                raise self._useless(f"A part of the manifest cannot be used: {refused[0].reason}")
+
+    def _entries(self, document: Document, refused: list[RefusedEntry]) -> _PartEntries:
+        packer, pieces, first = zlib.compressobj(1), list[bytes](), None
+        for entry in document.entries():
+            assert isinstance(entry, Resource | Change), "a manifest has resources or changes"
+            while refused:
+                pieces.append(packer.compress(self._counted(_unusable(refused.pop(0).uri))))
+            if first is None and isinstance(entry, Change):
+                first = entry.time
+            pieces.append(packer.compress(self._counted(self._rendered(entry))))
+        while refused:
+            pieces.append(packer.compress(self._counted(_unusable(refused.pop(0).uri))))
+        return _PartEntries(first, b"".join((*pieces, packer.flush())) if pieces else b"")
+
+    def _rendered(self, entry: ManifestEntry) -> bytes:
+        resource = entry.resource if isinstance(entry, Change) else entry
+        if resource.path and not resource.path.startswith("/"):
+            resource = replace(resource, path=f"/{resource.path}")
+            entry = replace(entry, resource=resource) if isinstance(entry, Change) else resource
+        dialect = Dialect.V1_1
+        if isinstance(entry, Change) and entry.time is not None and entry.time == resource.lastmod:
+            dialect = Dialect.V1_0  # it has no other time of its own
+        try:
+            return render(entry, self._header, dialect)
+        except ValueError:
+            return _unusable(resource.uri)
+
+    def _counted(self, entry: bytes) -> bytes:
+        self._left -= len(entry)
+        if self._left < 0:
+            raise PackageError(
+                "The manifests of the package are too large", uri=self._uri, code="manifest-limit"
+            )
+        return entry
+
+    def _useless(self, message: str) -> PackageError:
+        return PackageError(message, uri=self._uri, code="manifest-mismatch")
+
+
+def _unusable(uri: str) -> bytes:
+    """Return an unusable entry that names its resource: it has ``loc`` twice."""
+    return f"<url><loc>{escape(uri)}</loc><loc/></url>\n".encode("utf-8", "replace")
+
+
+def _opening(header: Header) -> bytes:
+    times = {
+        "at": header.at,
+        "completed": header.completed,
+        "from": header.from_,
+        "until": header.until,
+        "modified": header.modified,
+    }
+    told = "".join(
+        f' {name}="{format_w3c(moment)}"' for name, moment in times.items() if moment is not None
+    )
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<urlset xmlns="{SITEMAP_NS}" xmlns:rs="{RS_NS}">\n'
+        f'<rs:md capability="{header.capability}"{told}/>\n'
+    ).encode()

@@ -188,7 +188,7 @@ class PackageReader:
         return Decoder(ZLIB).feed(self._joined) if self._joined else self._manifest_chunks()
 
     def _join(self, index: Document) -> bytes:
-        from resourcesync.documents.packages.nested_manifests import join_manifests  # noqa: PLC0415 - in drafts only
+        from resourcesync.documents.packages.manifest_agreement import join_manifests  # noqa: PLC0415 - in drafts only
 
         opened = {self._manifest}
 

@@ -1,1 +1,0 @@
-"""The public writer, which refuses what would not be a valid document."""
