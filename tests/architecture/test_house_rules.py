@@ -19,6 +19,8 @@ SATELLITES: Final = {
     "resourcesync.destination.changes.archives": "the past, apart from the lists of the present",
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
     "resourcesync.server.connection_shares": "pure decisions, apart from what serves",
+    "resourcesync.server.dashboard.source_page": "a page of HTML, apart from what serves it",
+    "resourcesync.server.front_page": "a page of HTML, apart from what serves it",
 }
 """Small modules with one importer in their folder, each with its reason."""
 
