@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.validator.page_links import MOST_READ, page_links
+from resourcesync.validator.inbound_links import page_links
+from resourcesync.validator.sample import MOST_READ
 
 LINK = '<link rel="resourcesync" href="/c.xml">'
 FOUND = [("/c.xml", True)]

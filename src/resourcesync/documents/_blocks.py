@@ -23,24 +23,24 @@ _UTF32: Final = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def document_blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[bytes]:
+def document_blocks(pieces: Iterable[bytes], *, limits: Limits, uri: str) -> Iterator[bytes]:
     """Yield the document in UTF-8, in blocks of 64 KiB or a little more; only the last is shorter.
 
     Long comments are split into short ones; all else keeps its place.
     """
-    packed = _even(_within(_pieces(stream), limits=limits, uri=uri))
-    first = next(packed, b"")
-    pieces = _chain(first, packed)
+    blocks = _even(_within(pieces, limits=limits, uri=uri))
+    first = next(blocks, b"")
+    blocks = _chain(first, blocks)
     if first.startswith(_GZIP):
-        pieces = _even(_within(_gunzip(pieces, uri=uri), limits=limits, uri=uri))
-        first = next(pieces, b"")
-        pieces = _chain(first, pieces)
+        blocks = _even(_within(_gunzip(blocks, uri=uri), limits=limits, uri=uri))
+        first = next(blocks, b"")
+        blocks = _chain(first, blocks)
     if first.startswith(_UTF16) and not first.startswith(_UTF32):
-        return _part_comments(_even(_transcode(pieces, uri=uri)))
+        return _part_comments(_even(_transcode(blocks, uri=uri)))
     if first.startswith(codecs.BOM_UTF8):
-        next(pieces)
+        next(blocks)
         first = first[len(codecs.BOM_UTF8) :]
-        pieces = _chain(first, pieces)
+        blocks = _chain(first, blocks)
     if first.startswith(_UTF16) or b"\0" in first[:4]:  # expat would read it as UTF-16 by itself
         raise MalformedDocumentError(
             "The document is neither in UTF-8 nor in UTF-16 with a byte order mark",
@@ -49,7 +49,7 @@ def document_blocks(stream: BinaryIO, *, limits: Limits, uri: str) -> Iterator[b
             column=1,
             code="xml-encoding",
         )
-    return _part_comments(pieces)
+    return _part_comments(blocks)
 
 
 _SECTION: Final = re.compile(rb"<!--|<!\[CDATA\[|<\?")
@@ -136,7 +136,8 @@ def header_first(pieces: Iterator[bytes]) -> Iterator[bytes]:
     yield from pieces
 
 
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
+def pieces_of(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the bytes of a file from here on."""
     while piece := stream.read(BLOCK):
         yield piece
 

@@ -21,6 +21,7 @@ from resourcesync.documents._blocks import (
     document_blocks,
     header_first,
     is_markup,
+    pieces_of,
 )
 from resourcesync.documents._columns import changes_of, plain_resources_of, resources_of, uris_of
 from resourcesync.documents._context import (
@@ -94,7 +95,7 @@ def read_stream(
     """
     context = ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
     assembler = EntryAssembler(limits=limits, context=context)
-    pieces = document_blocks(stream, limits=limits, uri=uri)
+    pieces = document_blocks(pieces_of(stream), limits=limits, uri=uri)
     scanner, rest = _open_scanner(pieces, assembler, limits, context)
     while not assembler.began and assembler.depth and not scanner.closed:
         block = next(rest, None)

@@ -16,6 +16,7 @@ from resourcesync.documents._expat import (
     XmlFaultKind,
 )
 from resourcesync.documents.reader import Limits
+from resourcesync.validator.summaries import DocumentPlace
 
 TEXT: Final = "#text"
 """Name of an element's text, in place of an attribute's name."""
@@ -30,16 +31,10 @@ _BLANKS: Final = re.compile(rb"\s*")
 
 
 class ElementNode(msgspec.Struct, eq=False):
-    """An element: its name, attributes, text and children, and where it starts.
+    """An element, the children in it one level deep, and where its start tag begins, from 1.
 
-    Attributes:
-        namespace, name: The two parts of its name.
-        attributes: Attributes without a prefix.
-        qualified: Attributes with one, as (namespace, name, value).
-        line, column: Where its start tag begins, from 1.
-        offset: The byte where its start tag begins.
-        text: Its text, white space at the ends left off.
-        children: The elements in it, one level deep.
+    Attributes with a prefix are ``qualified``: (namespace, name, value). White space at the ends of
+    its text is left off.
     """
 
     namespace: str
@@ -51,16 +46,6 @@ class ElementNode(msgspec.Struct, eq=False):
     offset: int
     text: str = ""
     children: "list[ElementNode]" = msgspec.field(default_factory=list)
-
-
-class Spot(msgspec.Struct, frozen=True, kw_only=True):
-    """A place that can be shown."""
-
-    line: int = 0
-    column: int = 0
-    length: int = 1
-    excerpt: str = ""
-    excerpt_column: int = 0
 
 
 class ByteWindow:
@@ -77,18 +62,18 @@ class ByteWindow:
         self._bytes = self._bytes[start - self._base :] + block
         self._base = start
 
-    def spot(self, node: ElementNode, part: str = "") -> Spot:
+    def spot(self, node: ElementNode, part: str = "") -> DocumentPlace:
         """Return the place of an element, of one of its attributes, or of its text."""
         start = node.offset - self._base
         if start < 0:
-            return Spot(line=node.line, column=node.column)
+            return DocumentPlace(line=node.line, column=node.column)
         found = self._part(start, part) if part else None
         begin, end = found or (start, start + 1 + len(node.name))
         line, column = self._place(node, start, begin)
         text = self._bytes[begin:end].decode("utf-8", "replace")
         length = max(1, len(re.split(r"[\r\n]", text, maxsplit=1)[0].rstrip()))
         excerpt, excerpt_column = self._excerpt(begin)
-        return Spot(
+        return DocumentPlace(
             line=line, column=column, length=length, excerpt=excerpt, excerpt_column=excerpt_column
         )
 
@@ -139,19 +124,14 @@ _ENCODINGS: Final = frozenset({"", "utf-8", "utf8"})
 class StopError(Exception):
     """The document cannot be checked any further."""
 
-    def __init__(self, message: str, spot: Spot) -> None:
+    def __init__(self, message: str, spot: DocumentPlace) -> None:
         super().__init__(message)
         self.message = message
         self.spot = spot
 
 
 class ElementParser:
-    """A parser of one document that buffers the children of the root.
-
-    Attributes:
-        window: The bytes around what was read last.
-        root: The root, once it has started.
-    """
+    """A parser of one document that buffers the children of the root."""
 
     def __init__(self, limits: Limits) -> None:
         self.window = ByteWindow()

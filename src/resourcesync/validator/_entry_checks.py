@@ -16,7 +16,7 @@ from resourcesync.validator._attribute_checks import (
     check_values,
     is_uri,
 )
-from resourcesync.validator._elements import TEXT, ElementNode, Spot
+from resourcesync.validator._elements import TEXT, ElementNode
 from resourcesync.validator._examined_document import (
     OLD_NAMESPACES,
     RESOURCES,
@@ -27,6 +27,7 @@ from resourcesync.validator._examined_document import (
     read_moment,
 )
 from resourcesync.validator.rule import RuleProfile
+from resourcesync.validator.summaries import DocumentPlace
 
 _LONGEST: Final = 2_048
 _FREQUENCIES: Final = frozenset(
@@ -280,8 +281,8 @@ class DescriptionLinks:
     """Links between entries and their descriptions, to check both directions (§14.5)."""
 
     def __init__(self) -> None:
-        self._described: dict[tuple[int, int], Spot] = {}
-        self._describing: dict[tuple[int, int], Spot] = {}
+        self._described: dict[tuple[int, int], DocumentPlace] = {}
+        self._describing: dict[tuple[int, int], DocumentPlace] = {}
         self._listed: set[int] = set()
 
     def add(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
@@ -308,11 +309,11 @@ class DescriptionLinks:
 
     def _note(
         self,
-        pairs: dict[tuple[int, int], Spot],
+        pairs: dict[tuple[int, int], DocumentPlace],
         pair: tuple[int, int],
         subject: ExaminedDocument,
         link: ParsedLink,
     ) -> None:
         if len(pairs) < _MAX_PAIRS:
             spot = subject.window.spot(link.node)
-            pairs[pair] = Spot(line=spot.line, column=spot.column, length=spot.length)
+            pairs[pair] = DocumentPlace(line=spot.line, column=spot.column, length=spot.length)

@@ -10,9 +10,9 @@ import msgspec
 
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
-from resourcesync.validator._elements import ByteWindow, ElementNode, Spot
+from resourcesync.validator._elements import ByteWindow, ElementNode
 from resourcesync.validator.rule import RULES, RuleFinding, RuleProfile
-from resourcesync.validator.summaries import DocumentSummary
+from resourcesync.validator.summaries import DocumentPlace, DocumentSummary, at_place
 
 OLD_NAMESPACES: Final[Mapping[str, str]] = {
     "http://www.openarchives.org/rs/": "the draft of January 2013",
@@ -114,18 +114,10 @@ def kind_of(capability: Capability | None, *, is_index: bool) -> DocumentKind:
 
 
 class ExaminedDocument(msgspec.Struct):
-    """One document while it is examined.
+    """One document while it is examined; of a known kind once its root's ``rs:md`` was read.
 
-    Attributes:
-        profile: The text that it is checked against.
-        window: The bytes around what is being read.
-        kind: Its kind; `DocumentKind.UNKNOWN` until its root's ``rs:md`` was read.
-        namespace: Its spelling of the Sitemap namespace.
-        root, md: Places of the root and its first ``rs:md``.
-        root_times: The times of the root's ``rs:md`` as written and as parsed.
-        reported: Rules of findings that are reported once only.
-        places: The rule that an attribute of an ``rs:md`` breaks, by whether it is the root's and
-            by its name; computed once for this kind of document.
+    ``places`` is computed once for its kind: the rule that an attribute of an ``rs:md`` breaks, by
+    whether it is the root's and by its name.
     """
 
     profile: RuleProfile
@@ -133,8 +125,8 @@ class ExaminedDocument(msgspec.Struct):
     summary: DocumentSummary
     kind: DocumentKind = DocumentKind.UNKNOWN
     namespace: str = SITEMAP_NS
-    root: Spot = msgspec.field(default_factory=Spot)
-    md: Spot | None = None
+    root: DocumentPlace = msgspec.field(default_factory=DocumentPlace)
+    md: DocumentPlace | None = None
     root_times: "dict[str, ParsedTime]" = msgspec.field(default_factory=dict)
     reported: set[str] = msgspec.field(default_factory=set)
     places: dict[tuple[bool, str], str] = msgspec.field(default_factory=dict)
@@ -143,12 +135,12 @@ class ExaminedDocument(msgspec.Struct):
     def report(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:
         """Report that an element, one of its attributes, or its text breaks a rule."""
         if self.profile in RULES[rule].profiles:
-            self._add(rule, message, self.window.spot(node, part))
+            self.report_at(rule, message, self.window.spot(node, part))
 
-    def report_at(self, rule: str, message: str, spot: Spot) -> None:
+    def report_at(self, rule: str, message: str, spot: DocumentPlace) -> None:
         """Report that a rule is broken at a recorded place."""
         if self.profile in RULES[rule].profiles:
-            self._add(rule, message, spot)
+            self._found.append(at_place(rule, message, self.summary.uri, spot))
 
     def report_once(self, rule: str, message: str, node: ElementNode) -> None:
         """Report that a rule is broken, the first time only."""
@@ -164,20 +156,6 @@ class ExaminedDocument(msgspec.Struct):
     def is_sitemap(self, node: ElementNode) -> bool:
         """True if an element belongs to the Sitemap protocol."""
         return node.namespace == self.namespace
-
-    def _add(self, rule: str, message: str, spot: Spot) -> None:
-        self._found.append(
-            RuleFinding(
-                rule=RULES[rule],
-                uri=self.summary.uri,
-                message=message,
-                line=spot.line,
-                column=spot.column,
-                length=spot.length,
-                excerpt=spot.excerpt,
-                excerpt_column=spot.excerpt_column,
-            )
-        )
 
 
 _FULL: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z", re.ASCII)

@@ -144,17 +144,27 @@ def check_within(
     subject: ExaminedDocument, entry: ParsedEntry, rule: str, names: tuple[str, str]
 ) -> None:
     """Check that the times of a package lie within those of its dump (§11.1, §13.1)."""
-    start, end = (subject.root_times.get(name) for name in names)
     for name in names:
-        moment = entry.times.get(name)
-        if moment is None:
-            continue
-        if start and moment.last < start.first:
-            message = f"{name} {moment.text} is before the dump's {names[0]} {start.text}"
-            subject.report(rule, message, entry.place, name)
-        elif end and moment.first > end.last:
-            message = f"{name} {moment.text} is after the dump's {names[1]} {end.text}"
-            subject.report(rule, message, entry.place, name)
+        _check_inside(subject, rule, entry.times.get(name), entry.place, name, names)
+
+
+def _check_inside(
+    subject: ExaminedDocument,
+    rule: str,
+    moment: ParsedTime | None,
+    node: ElementNode,
+    part: str,
+    names: tuple[str, str] = ("from", "until"),
+) -> None:
+    start, end = (subject.root_times.get(name) for name in names)
+    name = node.name if part == TEXT else part
+    whose = subject.kind.value.rpartition(" ")[2].lower()
+    if moment and start and moment.last < start.first:
+        message = f"{name} {moment.text} is before the {whose}'s {names[0]} {start.text}"
+        subject.report(rule, message, node, part)
+    elif moment and end and moment.first > end.last:
+        message = f"{name} {moment.text} is after the {whose}'s {names[1]} {end.text}"
+        subject.report(rule, message, node, part)
 
 
 class LogEntryChecks:
@@ -207,9 +217,7 @@ class LogEntryChecks:
         if entry.lastmod_node is None:
             subject.report("CH04", "an entry without lastmod", entry.node)
         self._changes.check(subject, entry)
-        moment = entry.times.get("datetime")
-        if moment is not None:
-            _check_inside(subject, "CH06", moment, entry.place, "datetime")
+        _check_inside(subject, "CH06", entry.times.get("datetime"), entry.place, "datetime")
         if entry.change == "deleted":
             for name in ("hash", "length", "type", "encoding"):
                 if entry.has(name):
@@ -270,19 +278,6 @@ class LogEntryChecks:
         self, subject: ExaminedDocument, entry: ParsedEntry, rule: str, name: str
     ) -> None:
         self._orders[rule].check(subject, entry.times.get(name), entry.place, name)
-
-
-def _check_inside(
-    subject: ExaminedDocument, rule: str, moment: ParsedTime, node: ElementNode, part: str
-) -> None:
-    start, end = subject.root_times.get("from"), subject.root_times.get("until")
-    name = node.name if part == TEXT else part
-    if start and moment.last < start.first:
-        message = f"{name} {moment.text} is before the list's from {start.text}"
-        subject.report(rule, message, node, part)
-    elif end and moment.first > end.last:
-        message = f"{name} {moment.text} is after the list's until {end.text}"
-        subject.report(rule, message, node, part)
 
 
 _UNLISTED: Final = frozenset(
@@ -400,7 +395,7 @@ class EntryChecks:
             if entry.uri and link.href == entry.uri:
                 subject.report("AG01b", "loc is the original that via names", link.node, "href")
         if via:
-            self._with_via = subject.summary.has_originals = True
+            self._with_via = True
         elif self._with_via and entry.change != "deleted":
             subject.report_once("AG01c", "an entry without via, after others with it", entry.node)
 

@@ -14,7 +14,7 @@ from resourcesync.validator._attribute_checks import (
     check_places,
     check_values,
 )
-from resourcesync.validator._elements import ElementNode, Spot
+from resourcesync.validator._elements import ElementNode
 from resourcesync.validator._examined_document import (
     OLD_NAMESPACES,
     SNAPSHOTS,
@@ -70,7 +70,7 @@ class RootChecks:
         self.attributes: dict[str, str] = {}
         self._old = ""
         self._links: dict[str, int] = {}
-        self._up: Spot | None = None
+        self._up: DocumentPlace | None = None
 
     def start(self, subject: ExaminedDocument, root: ElementNode) -> bool:
         """Check the root's name; return whether the document can be checked any further."""
@@ -168,7 +168,7 @@ class RootChecks:
             subject.report_at(rule, f"the {kind.value} has no describedby link", subject.md)
         self._finish_dialect(subject, subject.md)
 
-    def _finish_dialect(self, subject: ExaminedDocument, md: Spot) -> None:
+    def _finish_dialect(self, subject: ExaminedDocument, md: DocumentPlace) -> None:
         dialect, why = self._dialect(subject)
         if dialect is None:
             return

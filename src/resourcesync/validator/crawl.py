@@ -31,13 +31,10 @@ Announced = tuple[str, str]
 
 
 class OpenedTarget(NamedTuple):
-    """A target that is open.
+    """A target that is open: its documents, and the address to begin at.
 
-    Attributes:
-        documents: Fetches its documents.
-        first: The address to begin at.
-        is_same: True if an address and the place of a document are the same document.
-        fetcher: The network; ``None`` for a target on this machine.
+    ``is_same`` tells if an address and the place of a document are the same document. A target on
+    this machine has no fetcher.
     """
 
     documents: DocumentProvider
@@ -70,21 +67,10 @@ class TargetAccess(Protocol):
 
 
 class DocumentWalk(msgspec.Struct, kw_only=True):
-    """The documents of one target during its validation.
+    """The documents of one target during its validation, in the order of their visits.
 
-    Attributes:
-        documents: Fetches them.
-        store: Stores digests of their entries.
-        sample: Chooses resources to fetch; ``None`` fetches none.
-        is_local: True if they are on this machine.
-        is_same: True if an address and the place of a document are the same document.
-        random: Chooses packages.
-        most_documents: Most documents that are visited.
-        summaries: Summary of each, in order.
-        visited: The addresses of all visited ones.
-        places: Place of each.
-        is_cut: True if there are more documents than are visited.
-        has_dropped_targets: True if more is listed than is stored, so that a part is not compared.
+    It is cut if there are more documents than are visited; targets were dropped if more is listed
+    than is stored, so that a part is not compared.
     """
 
     documents: DocumentProvider

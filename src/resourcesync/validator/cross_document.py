@@ -84,21 +84,18 @@ def _judge_part(
         yield at_root(_INDEX_LINK_RULES[document.capability], message, part)
     elif back != document.uri:
         message = f"index leads to {back}, and {document.uri} lists it"
-        rule = "RI05" if document.capability is Capability.RESOURCE_LIST else "G08"
-        yield at_root(
-            _INDEX_LINK_RULES[document.capability] if rule == "G08" else rule, message, part
-        )
-    if document.capability.is_snapshot:
+        is_list = document.capability is Capability.RESOURCE_LIST
+        rule = "RI05" if is_list else _INDEX_LINK_RULES[document.capability]
+        yield at_root(rule, message, part)
+    if document.capability is Capability.RESOURCE_LIST:
         yield from _judge_snapshot(document, target, part)
-    else:
+    elif document.capability is Capability.CHANGE_LIST:
         yield from _judge_interval(document, target, part)
 
 
 def _judge_snapshot(
     document: DocumentSummary, target: ListedTarget, part: DocumentSummary
 ) -> Iterator[RuleFinding]:
-    if document.capability is not Capability.RESOURCE_LIST:
-        return
     if target.at is not None and part.at is not None and target.at != part.at:
         yield at_target("RI04", f"at is not the {part.at:%FT%TZ} of the part", document, target)
     if document.at is not None and part.at is not None and part.at < document.at:
@@ -110,8 +107,6 @@ def _judge_snapshot(
 def _judge_interval(
     document: DocumentSummary, target: ListedTarget, part: DocumentSummary
 ) -> Iterator[RuleFinding]:
-    if document.capability is not Capability.CHANGE_LIST:
-        return
     if part.until is None and target.until is not None:
         yield at_target("CI04", "until on a list that is open", document, target)
     elif part.until is not None and target.until is None:

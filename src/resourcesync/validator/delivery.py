@@ -1,6 +1,6 @@
 """Checks of delivery: how a Source serves what it lists, from fetched facts (§6.3, §7)."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from io import BytesIO
@@ -32,12 +32,8 @@ _DAY: Final = timedelta(days=1)
 class DeliveredResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of a server to GET, redirects followed.
 
-    Attributes:
-        uri: The requested address.
-        status: The last status.
-        headers: The last header fields, names in small letters.
-        length: Bytes of the body as it was sent, still coded; ``None`` when it was not read.
-        hashes: Digests of these bytes: algorithm, such as ``sha-256``, to lower-case hex.
+    The names of its header fields are in small letters. Length and digests are those of the body as
+    it was sent, still coded; without a length it was not read. Digests are in lower-case hex.
     """
 
     uri: str
@@ -48,11 +44,12 @@ class DeliveredResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def media_type(self) -> str:
-        """The media type without parameters, in small letters; empty when there is none."""
-        return _bare(self.headers.get("content-type", ""))
+        """The media type; empty when there is none."""
+        return bare_type(self.headers.get("content-type", ""))
 
 
-def _bare(media_type: str) -> str:
+def bare_type(media_type: str) -> str:
+    """Return a media type without its parameters, in small letters."""
     return media_type.partition(";")[0].strip().lower()
 
 
@@ -96,7 +93,7 @@ def _judge_representation(
     if listed.length is not None and response.length not in (None, listed.length):
         message = f"{listed.uri} has {response.length} bytes instead of {listed.length}"
         yield at_listed("HT01", message, listed)
-    wanted = _bare(listed.media_type)
+    wanted = bare_type(listed.media_type)
     if wanted and response.media_type and response.media_type != wanted:
         message = f"{listed.uri} is served as {response.media_type}, listed as {wanted}"
         yield at_listed("HT01", message, listed)
@@ -143,29 +140,18 @@ def judge_hub_links(uri: str, links: str) -> Iterator[RuleFinding]:
             yield without_place("NT06", f"{address} is no address of http or https", uri)
 
 
-def judge_page_link(
-    page: str,
+def judge_link(
+    uri: str,
     target: DocumentSummary | None,
     *,
-    in_head: bool,
-    listed: Collection[str] | None = None,
+    is_header: bool = False,
+    in_head: bool = True,
+    listed: Container[str] | None = None,
 ) -> Iterator[RuleFinding]:
-    """Check a ``resourcesync`` link of an HTML page (§6.3.3)."""
+    """Check a ``resourcesync`` link of an HTML page or in an HTTP header (§6.3.3)."""
+    rule = "DI02" if is_header else "DI01"
     if not in_head:
-        yield without_place("DI01", "the link is not in the head of the page", page)
-    yield from _judge_covering("DI01", page, target, listed)
-
-
-def judge_header_link(
-    resource: str, target: DocumentSummary | None, *, listed: Collection[str] | None = None
-) -> Iterator[RuleFinding]:
-    """Check a ``resourcesync`` link in an HTTP header, as `judge_page_link` does (§6.3.3)."""
-    yield from _judge_covering("DI02", resource, target, listed)
-
-
-def _judge_covering(
-    rule: str, uri: str, target: DocumentSummary | None, listed: Collection[str] | None
-) -> Iterator[RuleFinding]:
+        yield without_place(rule, "the link is not in the head of the page", uri)
     if target is None:
         yield without_place(rule, "the link leads to no document of ResourceSync", uri)
     elif target.capability is not Capability.CAPABILITY_LIST:

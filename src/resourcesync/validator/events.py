@@ -13,14 +13,9 @@ MOST_DOCUMENTS: Final = 10_000
 
 
 class ValidationOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a validation.
+    """The options of a validation: ``rules`` are the ids of the selected ones.
 
-    Attributes:
-        profile: The text of the standard.
-        rules: The ids of the selected rules.
-        live: True if all documents of a Source are checked, and not only the one at its address.
-        sample: Number of resources to fetch; ``None`` for none.
-        most_documents: Most documents of one target.
+    A ``live`` one reads all documents of a Source; one without ``sample`` fetches no resource.
     """
 
     profile: RuleProfile = RuleProfile.RS_1_1
@@ -43,14 +38,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 class Sampled(msgspec.Struct, frozen=True):
-    """Resources were fetched, or the members of a package were read.
-
-    Attributes:
-        uri: The Source, or the package.
-        checked: Number of those that were checked.
-        listed: Number of those that are listed.
-        is_packed: They are members of a package; lists may have the same resources.
-    """
+    """So many of the resources of a Source were fetched, or members of a package were read."""
 
     uri: str
     checked: int
@@ -61,10 +49,7 @@ class Sampled(msgspec.Struct, frozen=True):
 class CutShort(msgspec.Struct, frozen=True):
     """A Source has more documents than the limit, or lists more than is stored.
 
-    Attributes:
-        uri: The Source.
-        documents: Number of documents that were read.
-        all_read: True if these are all, and only a part of their entries was not compared.
+    If all of its documents were read, only a part of their entries was not compared.
     """
 
     uri: str
@@ -82,10 +67,7 @@ class StandaloneDocument(msgspec.Struct, frozen=True):
 class Unopened(msgspec.Struct, frozen=True):
     """Dumps list packages that were not opened, so their content is unknown.
 
-    Attributes:
-        uri: The target.
-        packages: Number of packages.
-        is_local: True if they should be on this machine, and are not.
+    Local ones should be on this machine, and are not.
     """
 
     uri: str

@@ -2,7 +2,8 @@
 
 import codecs
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO, Final, cast
+from itertools import chain
+from typing import Final
 
 from resourcesync.documents import _blocks
 from resourcesync.documents.reader import Limits
@@ -10,7 +11,7 @@ from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Dialect
-from resourcesync.validator._elements import ElementNode, ElementParser, Spot, StopError
+from resourcesync.validator._elements import ElementNode, ElementParser, StopError
 from resourcesync.validator._entry_checks import (
     DescriptionLinks,
     ParsedEntry,
@@ -35,6 +36,7 @@ from resourcesync.validator.summaries import (
     ListedTarget,
 )
 
+_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENTRY: Final = {False: "url", True: "sitemap"}
 _DUMPS: Final = frozenset({DocumentKind.RD, DocumentKind.CD})
 _CHANGED: Final = frozenset({DocumentKind.CH, DocumentKind.CDM, DocumentKind.NT})
@@ -56,11 +58,7 @@ def validate_document(
 
 
 class Examination(Iterator[RuleFinding]):
-    """The findings of one document, in order.
-
-    Attributes:
-        summary: The summary of the document; complete after the last finding.
-    """
+    """The findings of one document, in order; its summary is complete after the last one."""
 
     def __init__(
         self,
@@ -91,34 +89,40 @@ class Examination(Iterator[RuleFinding]):
 
     def _run(self, chunks: Iterable[bytes]) -> Iterator[RuleFinding]:
         subject = self._subject
-        stream = _ChunkStream(chunks)
-        octets = cast("BinaryIO", stream)  # only read() is called
+        pieces = filter(None, chunks)
         try:
+            first = next(pieces, b"")
+            octets = chain((first,), pieces)
             for block in _blocks.document_blocks(octets, limits=self._limits, uri=self.summary.uri):
-                before = self.summary.size
-                self._parser.feed(block)
-                self.summary.size += len(block)
-                self._read_children()
-                if before <= MAX_BYTES < self.summary.size:
-                    message = f"the document has more than {MAX_BYTES:,} bytes"
-                    self._subject.report_at("G20", message, self._subject.root)
+                self._read(block)
                 yield from subject.drain()
                 if not self._going:
                     return
             self._parser.close()
             self._read_children()
-            self._finish(stream)
+            self._finish(is_utf16=first.startswith(_UTF16))
         except StopError as stop:
             self._read_children()
             subject.report_at("G01", stop.message, stop.spot)
         except DocumentError as error:
-            spot = Spot(line=error.line, column=error.column) if error.line else self._subject.root
+            spot = subject.root
+            if error.line:
+                spot = DocumentPlace(line=error.line, column=error.column)
             if not isinstance(error, DocumentLimitError):
-                self._subject.report_at("G01", error.message, spot)
+                subject.report_at("G01", error.message, spot)
             elif self.summary.size <= MAX_BYTES:
-                self._subject.report_at("G20", f"{error.message}; the rest is not checked", spot)
+                subject.report_at("G20", f"{error.message}; the rest is not checked", spot)
         self.summary.flush()
         yield from subject.drain()
+
+    def _read(self, block: bytes) -> None:
+        before = self.summary.size
+        self._parser.feed(block)
+        self.summary.size += len(block)
+        self._read_children()
+        if before <= MAX_BYTES < self.summary.size:
+            message = f"the document has more than {MAX_BYTES:,} bytes"
+            self._subject.report_at("G20", message, self._subject.root)
 
     def _read_children(self) -> None:
         parser = self._parser
@@ -194,15 +198,14 @@ class Examination(Iterator[RuleFinding]):
             else:
                 targets.clear()
 
-    def _finish(self, stream: "_ChunkStream") -> None:
+    def _finish(self, *, is_utf16: bool) -> None:
         subject, summary = self._subject, self.summary
         if not self._going:
             return
-        declared = self._parser.encoding or ("UTF-16" if stream.is_utf16 else "")
+        declared = self._parser.encoding or ("UTF-16" if is_utf16 else "")
         if declared:
-            subject.report_at(
-                "G01", f"the document is in {declared}, not in UTF-8", Spot(line=1, column=1)
-            )
+            message = f"the document is in {declared}, not in UTF-8"
+            subject.report_at("G01", message, DocumentPlace(line=1, column=1))
         if summary.entries and not self._timed and not self._undated and summary.changes:
             summary.dialect = Dialect.V1_0
         if subject.profile is not RuleProfile.SITEMAP:
@@ -236,7 +239,6 @@ def _target(entry: ParsedEntry, *, is_package: bool = False) -> ListedTarget:
         label=entry.value("capability"),
         capability=capability_of(entry.value("capability")),
         at=first.get("at"),
-        completed=first.get("completed"),
         from_=first.get("from"),
         until=first.get("until"),
         contents=contents[0].href if contents else "",
@@ -264,26 +266,3 @@ def _listed(entry: ParsedEntry, document: str) -> ListedResource:
         lastmod=None if entry.lastmod is None else entry.lastmod.first,
         path=entry.value("path"),
     )
-
-
-class _ChunkStream:
-    """Pieces of any size, as the reader of bytes wants them."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-        self._buffered = b""
-        self._began = False
-        self.is_utf16 = False
-
-    def read(self, size: int) -> bytes:
-        """Return at most ``size`` bytes; none at the end."""
-        while not self._buffered:
-            piece = next(self._chunks, None)
-            if piece is None:
-                return b""
-            self._buffered = bytes(piece)
-        if not self._began:
-            self._began = True
-            self.is_utf16 = self._buffered.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        piece, self._buffered = self._buffered[:size], self._buffered[size:]
-        return piece

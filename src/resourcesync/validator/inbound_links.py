@@ -1,12 +1,15 @@
 """Validation of links to a Source: in pages, HTTP headers and robots.txt (§6.3)."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from io import BytesIO
 from itertools import chain
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+from resourcesync.discovery import links as discovered
 from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
-from resourcesync.discovery.links import find_target, named_sitemaps
+from resourcesync.discovery.links import PageLink, find_target, head_of, named_sitemaps
+from resourcesync.documents._blocks import pieces_of
 from resourcesync.errors import (
     ResourceMissingError,
     SourceError,
@@ -14,16 +17,17 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.validator.delivery import judge_header_link, judge_page_link, judge_robots
+from resourcesync.validator.crawl import join_reference
+from resourcesync.validator.delivery import bare_type, judge_link, judge_robots
 from resourcesync.validator.examination import is_full, validate_document
-from resourcesync.validator.page_links import MOST_READ, is_page, page_links, resolve_reference
 from resourcesync.validator.rule import AppliedRules, RuleFinding, RuleProfile
-from resourcesync.validator.sample import Unreached
+from resourcesync.validator.sample import MOST_READ, Unreached
 from resourcesync.validator.summaries import DocumentSummary
 
-_BLOCK: Final = 65_536
 _MOST_FETCHED: Final = 100
 _MAX_LINKS: Final = 100_000
+_MOST_LINKS: Final = 10
+_HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 _CLIENT_ERRORS: Final = range(400, 500)
 _LISTS: Final = frozenset({Capability.RESOURCE_LIST.value, Capability.CHANGE_LIST.value})
 
@@ -78,9 +82,10 @@ class InboundLinks:
         linked = find_target(headers.get("link", ""), Relation.RESOURCESYNC, base)
         if linked is not None:
             self._ways.append(_InboundLink(uri, linked, is_header=True))
-        if is_page(headers.get("content-type", "")) and not headers.get("content-encoding"):
+        is_page = bare_type(headers.get("content-type", "")) in _HTML
+        if is_page and not headers.get("content-encoding"):
             for link in page_links(start):
-                target = resolve_reference(base, link.href)
+                target = join_reference(base, link.href)
                 self._ways.append(_InboundLink(uri, target, is_header=False, in_head=link.in_head))
 
     def fetch_page(self, address: str) -> Iterator[Unreached]:
@@ -113,12 +118,10 @@ class InboundLinks:
             listed = None
             if target is not None and not _is_folder(way.uri):
                 listed = self._set_of(target)
-            members = cast("Collection[str] | None", listed)  # only `in` is used
             applied.add("DI02" if way.is_header else "DI01")
-            if way.is_header:
-                yield from judge_header_link(way.uri, target, listed=members)
-            else:
-                yield from judge_page_link(way.uri, target, in_head=way.in_head, listed=members)
+            yield from judge_link(
+                way.uri, target, is_header=way.is_header, in_head=way.in_head, listed=listed
+            )
         yield AppliedRules(self._source, frozenset(applied))
         self._ways.clear()
         self._sets.clear()
@@ -162,7 +165,7 @@ class InboundLinks:
     def _read(self, uri: str) -> DocumentSummary | None:
         with fetch(self._documents, uri) as fetched:
             fetched.stream.seek(0)
-            chunks = iter(lambda: fetched.stream.read(_BLOCK), b"")
+            chunks = pieces_of(fetched.stream)
             examination = validate_document(chunks, uri=uri, profile=self._profile)
             for _ in examination:
                 pass  # its faults do not matter: it is not one of the Source's own documents
@@ -182,7 +185,7 @@ class InboundLinks:
         waiting = [target.uri for target in target.targets if target.label in _LISTS]
         seen: set[str] = set()
         while waiting:
-            uri = resolve_reference(target.uri, waiting.pop())
+            uri = join_reference(target.uri, waiting.pop())
             if uri in seen:
                 continue
             seen.add(uri)
@@ -190,10 +193,19 @@ class InboundLinks:
             if document is None or not document.complete or is_full(document):
                 return None
             if document.is_index:
-                waiting += [resolve_reference(uri, target.uri) for target in document.targets]
+                waiting += [join_reference(uri, target.uri) for target in document.targets]
             else:
                 lists.append(document)
         return lists
+
+
+def page_links(page: bytes) -> list[PageLink]:
+    """Return the first ten ``resourcesync`` links anywhere in a page, resolved with its ``base``.
+
+    Discovery follows those in the head alone; the validator reports the others, too.
+    """
+    base, links = discovered.page_links(head_of(BytesIO(page)))
+    return [link._replace(href=join_reference(base, link.href)) for link in links[:_MOST_LINKS]]
 
 
 _NO_SUMMARY: Final = DocumentSummary(uri="")

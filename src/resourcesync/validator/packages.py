@@ -12,7 +12,7 @@ from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.marks import MarkStore
-from resourcesync.validator.rule import RULES, RuleFinding, RuleProfile, by_place
+from resourcesync.validator.rule import RuleFinding, RuleProfile, by_place
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import (
     DocumentSummary,
@@ -32,13 +32,7 @@ _MANIFESTS: Final = {
 
 
 class PackageFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file in a package.
-
-    Attributes:
-        name: Its name as the package gives it.
-        length: Bytes, unpacked.
-        hashes: Digests of these bytes: algorithm to lower-case hex; the requested ones.
-    """
+    """A file in a package: its length when unpacked, and the requested digests of its bytes."""
 
     name: str
     length: int
@@ -151,14 +145,7 @@ def is_package_name(target: str) -> bool:
 
 
 class ListedPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """A package as a dump lists it.
-
-    Attributes:
-        uri: Its whole address.
-        dump: The dump that lists it.
-        package: Its entry there.
-        copy: The copy of its manifest that was read; ``None`` when there is none.
-    """
+    """A package as a dump lists it, with the copy of its manifest that was read, if any."""
 
     uri: str
     dump: DocumentSummary
@@ -167,12 +154,7 @@ class ListedPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackageValidator:
-    """Checks one package.
-
-    Attributes:
-        manifest: Summary of its manifest; ``None`` before reading, or when there is none.
-        members: Number of members that were read.
-    """
+    """Checks one package; then it has the summary of its manifest and counts the members read."""
 
     def __init__(
         self,
@@ -215,8 +197,8 @@ class PackageValidator:
         is_foreign = error.code == "package-unknown" and named and not _is_known(named)
         if is_foreign or error.code.endswith(_OUR_LIMITS):
             return Unreached(uri=self._uri, error=error)
-        rule = RULES["RM01" if error.code in _MANIFEST_FAULTS else "RM10"]
-        return RuleFinding(rule=rule, uri=self._uri, message=error.message)
+        rule = "RM01" if error.code in _MANIFEST_FAULTS else "RM10"
+        return without_place(rule, error.message, self._uri)
 
     def _judge_opened(self, reader: PackageReader) -> Iterator[RuleFinding]:
         listed: list[ListedResource] = []
@@ -256,14 +238,14 @@ class PackageValidator:
                 found.append(PackageFile(name=entry.path.lstrip("/"), length=length, hashes=hashes))
             except PackedMemberError as error:
                 if error.code != "member-missing":
-                    yield _finding_for(entry, f"{entry.path}: {error.message}")
+                    yield at_listed("RM07", f"{entry.path}: {error.message}", entry)
                     found.append(_member_as_listed(entry))
             except VerificationError as error:
                 said = dict(error.evidence)
                 message = (
                     f"{entry.path} has {said.get('got', '')} instead of {said.get('list', '')}"
                 )
-                yield _finding_for(entry, message)
+                yield at_listed("RM07", message, entry)
                 found.append(_member_as_listed(entry))
             self.members += 1
 
@@ -287,15 +269,3 @@ def _measure(chunks: Iterable[bytes], algorithms: Iterable[str]) -> tuple[int, d
 def _member_as_listed(entry: ListedResource) -> PackageFile:
     """Return a member that was checked already: it exists, and gets no further findings."""
     return PackageFile(name=entry.path.lstrip("/"), length=entry.length or 0)
-
-
-def _finding_for(entry: ListedResource, message: str) -> RuleFinding:
-    place = entry.place
-    return RuleFinding(
-        rule=RULES["RM07"],
-        uri=entry.document,
-        message=message,
-        line=place.line,
-        column=place.column,
-        length=place.length,
-    )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from heapq import heappop, heappush
 from importlib import resources
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -49,7 +49,6 @@ class CheckScope(StrEnum):
 
 
 RESOURCESYNC = frozenset({RuleProfile.RS_1_1, RuleProfile.RS_1_0})
-EVERY_PROFILE = frozenset(RuleProfile)
 
 _SEVERITIES = {
     Level.MUST: Severity.ERROR,
@@ -136,12 +135,7 @@ class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppliedRules(msgspec.Struct, frozen=True):
-    """Rules that were applied to what the Source has; others had nothing to be applied to.
-
-    Attributes:
-        uri: The Source, or the package.
-        rules: The ids of the rules.
-    """
+    """Rules that were applied to a Source or package; others had nothing to be applied to."""
 
     uri: str
     rules: frozenset[str]
@@ -162,26 +156,9 @@ def by_place(findings: Iterable[RuleFinding]) -> Iterator[RuleFinding]:
         yield heappop(waiting)[3]
 
 
-_PROFILES: Final = {
-    "all": EVERY_PROFILE,
-    "1.0": frozenset({RuleProfile.RS_1_0}),
-    "sitemap": frozenset({RuleProfile.SITEMAP}),
-    "1.1": frozenset({RuleProfile.RS_1_1}),
-}
-
-
-def _rule(row: dict[str, Any]) -> Rule:
-    known: dict[str, Any] = {
-        "level": Level(row.pop("level")),
-        "checked": CheckScope(row.pop("checked", CheckScope.DOCUMENT)),
-        "profiles": _PROFILES[row.pop("profiles")] if "profiles" in row else RESOURCESYNC,
-    }
-    return Rule(**row, **known)
-
-
 def _load() -> dict[str, Rule]:
     text = resources.files(__package__).joinpath("rules.toml").read_text("utf-8")
-    rules = [_rule(row) for row in tomllib.loads(text)["rule"]]
+    rules = msgspec.convert(tomllib.loads(text)["rule"], list[Rule])
     return {rule.id: rule for rule in rules}
 
 

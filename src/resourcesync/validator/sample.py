@@ -8,16 +8,18 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from resourcesync.discovery.links import MAX_PAGE
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.validator import delivery
-from resourcesync.validator.page_links import MOST_READ
 from resourcesync.validator.rule import AppliedRules, RuleFinding
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 T = TypeVar("T")
 
+MOST_READ: Final = MAX_PAGE
+"""Bytes of a page that are read: a head is shorter."""
 _MOST: Final = 100_000
 """Most resources of one sample, and most changes that are stored for it."""
 

@@ -12,26 +12,20 @@ from resourcesync.validator.rule import RULES, RuleFinding
 
 
 class DocumentPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A place in a document: line and column from 1, and its length."""
+    """A place in a document: line and column from 1, its length, and its line to be shown."""
 
     line: int = 0
     column: int = 0
     length: int = 1
+    excerpt: str = ""
+    excerpt_column: int = 0
 
 
 class ListedTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A document or package that a document lists.
 
-    Attributes:
-        uri: Its address.
-        place: Place of its entry.
-        label: ``capability`` as written on the entry.
-        capability: Its present meaning; ``None`` if unknown.
-        at, completed, from_, until: Its times as listed, UTC.
-        contents: Target of the entry's ``contents`` link.
-        media_type: ``type`` as listed.
-        length: Bytes as listed, or ``None``; packages only, as the digests.
-        digests: Those listed that can be checked.
+    ``label`` is its ``capability`` as written, ``contents`` the target of that link of its entry.
+    Only packages have a length and the digests that can be checked.
     """
 
     uri: str
@@ -39,7 +33,6 @@ class ListedTarget(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     capability: Capability | None = None
     at: datetime | None = None
-    completed: datetime | None = None
     from_: datetime | None = None
     until: datetime | None = None
     contents: str = ""
@@ -51,17 +44,7 @@ class ListedTarget(msgspec.Struct, frozen=True, kw_only=True):
 class ListedResource(msgspec.Struct, frozen=True, kw_only=True):
     """An entry that describes a resource, as far as it could be understood.
 
-    Attributes:
-        uri: Its address.
-        document: The document that lists it.
-        place: Place of its entry there.
-        change: ``change`` as written; empty outside change documents.
-        length: Bytes, or ``None``.
-        media_type: ``type`` as written.
-        encoding: ``encoding`` as written.
-        hashes: Usable digests: algorithm to lower-case hex.
-        lastmod: Last-Modified, UTC.
-        path: Place in the package, as written; manifests only.
+    Only the usable digests are here, in lower-case hex; what is text is as written.
     """
 
     uri: str
@@ -77,26 +60,13 @@ class ListedResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DocumentSummary(msgspec.Struct, kw_only=True):
-    """The summary of one document; complete once its examination is exhausted.
+    """The summary of one document; complete once its end was reached.
 
-    Attributes:
-        uri: The document's address.
-        label: ``capability`` as written; empty when there is none.
-        capability: Its present meaning; ``None`` for a plain or unknown one.
-        is_index: True if the root is ``sitemapindex``.
-        dialect: The version of the format it shows.
-        at, completed, from_, until: Times of the root's ``rs:md``, UTC.
-        links: Root links as (relation, target); the first 100.
-        place: Place of the root's ``rs:md`` (or of the root).
-        entries: Number of entries were read.
-        size: Bytes, unpacked.
-        complete: True if the end of the document was reached.
-        has_originals: True if an entry has a ``via`` link, as those of an aggregator have.
-        targets: The documents or packages it lists, at most 50,000; empty for other kinds, but for
-            a list that lists nothing but lists of its kind.
-        resources: A 64-bit mark of each resource's address in the order listed; at most 50,000.
-        changes: A 64-bit mark of each change (address, kind, time) in the order listed; likewise.
-        change_times: Microseconds since 1970 of each of ``changes``; -1 for one without a time.
+    ``label`` is its ``capability`` as written, ``place`` that of the root's ``rs:md`` or of the
+    root. Marks are 64 bits of each resource's address, and of each change (address, kind, time), in
+    the order listed; a change without a time has -1 among ``change_times``, in microseconds since
+    1970. Targets are the documents or packages that it lists, or those of a list that lists nothing
+    but lists of its kind.
     """
 
     uri: str
@@ -113,7 +83,6 @@ class DocumentSummary(msgspec.Struct, kw_only=True):
     entries: int = 0
     size: int = 0
     complete: bool = False
-    has_originals: bool = False
     targets: list[ListedTarget] = msgspec.field(default_factory=list)
     resources: Marks = msgspec.field(default_factory=Marks)
     changes: Marks = msgspec.field(default_factory=Marks)
@@ -168,6 +137,8 @@ def at_place(rule: str, message: str, uri: str, place: DocumentPlace) -> RuleFin
         line=place.line,
         column=place.column,
         length=place.length if place.line else 0,
+        excerpt=place.excerpt,
+        excerpt_column=place.excerpt_column,
     )
 
 

@@ -3,11 +3,12 @@
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
-from typing import BinaryIO, Final
+from typing import Final
 
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.links import find_targets
 from resourcesync.discovery.search import Search, use_first
+from resourcesync.documents._blocks import pieces_of
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose
@@ -35,7 +36,6 @@ from resourcesync.validator.rule import RULES, AppliedRules, CheckScope, RuleFin
 from resourcesync.validator.sample import RandomChoices, Sample, Unreached, judge_delivery
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
-_BLOCK: Final = 65_536
 _LISTS_AND_SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 _PACKAGE_RULES: Final = frozenset(
     rule.id for rule in RULES.values() if rule.checked is CheckScope.PACKAGE
@@ -234,7 +234,7 @@ class Validator:
                 sample.add(listed, examination.summary)
 
         examination = validate_document(
-            _chunks(fetched.stream),
+            pieces_of(fetched.stream),
             uri=fetched.uri,
             profile=self._judgement.profile,
             on_resource=see,
@@ -261,8 +261,3 @@ def _judge_response(fetched: FetchedDocument) -> Iterator[ValidationEvent]:
     yield from judge_hub_links(fetched.uri, fetched.links)
     if find_targets(fetched.links, "hub", fetched.uri):
         yield AppliedRules(fetched.uri, frozenset({"NT06"}))
-
-
-def _chunks(stream: BinaryIO) -> Iterator[bytes]:
-    while chunk := stream.read(_BLOCK):
-        yield chunk

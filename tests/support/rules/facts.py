@@ -13,9 +13,8 @@ from resourcesync.validator.delivery import (
     DeliveredResponse,
     judge_body,
     judge_document_response,
-    judge_header_link,
     judge_hub_links,
-    judge_page_link,
+    judge_link,
     judge_resource,
     judge_robots,
 )
@@ -151,15 +150,15 @@ FACTS: Final = [
     *facts("HT05", served_as("application/xml; charset=utf-8"), served_as("text/html")),
     *facts(
         "DI01",
-        lambda: judge_page_link(PAGE, CAPABILITIES, in_head=True, listed={PAGE}),
-        lambda: judge_page_link(PAGE, CAPABILITIES, in_head=False),
-        lambda: judge_page_link(PAGE, CAPABILITIES, in_head=True, listed=set()),
+        lambda: judge_link(PAGE, CAPABILITIES, listed={PAGE}),
+        lambda: judge_link(PAGE, CAPABILITIES, in_head=False),
+        lambda: judge_link(PAGE, CAPABILITIES, listed=set()),
     ),
     *facts(
         "DI02",
-        lambda: judge_header_link(PAGE, CAPABILITIES),
-        lambda: judge_header_link(PAGE, RESOURCES),
-        lambda: judge_header_link(PAGE, None),
+        lambda: judge_link(PAGE, CAPABILITIES, is_header=True),
+        lambda: judge_link(PAGE, RESOURCES, is_header=True),
+        lambda: judge_link(PAGE, None, is_header=True),
     ),
     *facts(
         "DI03",

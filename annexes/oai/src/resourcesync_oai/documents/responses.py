@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from itertools import chain, islice
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents._blocks import document_blocks
+from resourcesync.documents._blocks import document_blocks, pieces_of
 from resourcesync.documents._context import Limits
 from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync_oai.documents.records import (
@@ -180,9 +180,8 @@ class OaiResponse:
         return tuple(self._scan.sets)
 
     def _blocks(self) -> Iterator[bytes]:
-        found = document_blocks(
-            self._stream, limits=Limits(bytes=self._limits.bytes), uri=self._uri
-        )
+        pieces, limits = pieces_of(self._stream), Limits(bytes=self._limits.bytes)
+        found = document_blocks(pieces, limits=limits, uri=self._uri)
         first = next(found, b"").lstrip()  # some programs write blanks before the declaration
         return chain((first,), found)
 
