@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
+from docs.scenario_events import EVENTS
 from msgspec import NODEFAULT
 from msgspec import inspect as types
 
 from resourcesync_simulator import experiments
 from resourcesync_simulator.bounds import duration_text
-from resourcesync_simulator.events import EVENTS
 from resourcesync_simulator.measures import Measurement
 from resourcesync_simulator.scenario import (
     Burst,

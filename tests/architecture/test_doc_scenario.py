@@ -5,11 +5,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from docs.scenario_events import EVENTS
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from resourcesync_simulator import experiments
-from resourcesync_simulator.events import EVENTS
 from resourcesync_simulator.scenario import (
     HOUR,
     Burst,

@@ -21,7 +21,6 @@ from tests.support.in_memory import ManualClock
 
 class TestIndexAccount(AccountSuite):
     many = 30
-    is_single = False
     between: Between
     index: DitIndex
 
@@ -29,7 +28,7 @@ class TestIndexAccount(AccountSuite):
     def account(self, search_server: tuple[str, bool]) -> Iterator[IndexAccount]:
         url, is_opensearch = search_server
         self.between = Between(url)
-        self.index = DitIndex(url, is_single=self.is_single)
+        self.index = DitIndex(url)
         self.index.make()
         options = AccountOptions(
             address=f"opensearch:{self.between.url}/{self.index.name}",
@@ -70,15 +69,9 @@ class TestIndexAccount(AccountSuite):
         return self.between.failing(lost)
 
     def expire_changes(self) -> bool:
-        if self.is_single:
-            return False
         ask(f"{self.index.url}/{self.index.changes}", "DELETE")
         self.index.make_index(self.index.changes, CHANGE_FIELDS)
         return True
-
-
-class TestSingleIndexAccount(TestIndexAccount):
-    is_single = True
 
 
 def _no_fetcher(address: str) -> AbstractContextManager[Fetcher]:

@@ -97,7 +97,7 @@ class Publication:
     def publish(self, *options: str) -> None:
         self._harvester.index.refresh()
         base = f"{self._harvester.site.url}/"
-        values = ("resource_set=pdf", f"res_root_dir={ROOT}", f"url_prefix={base}data")
+        values = ("resource_set=pdf", f"resource_root_dir={ROOT}", f"url_prefix={base}data")
         given = [name for value in values for name in ("--with", value)]
         command = ["publish", self.address, "--url", base, "--out", str(self.out), *given]
         assert run([*command, "-o", "max_entries=20", "--quiet", *options]) == 0

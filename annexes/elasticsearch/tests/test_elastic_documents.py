@@ -137,24 +137,18 @@ def _no_fetcher(address: str) -> contextlib.AbstractContextManager[Fetcher]:
     raise AssertionError(address)
 
 
-def test_the_seeds_parameters_are_known_by_each_of_their_names() -> None:
+def test_the_seeds_parameters_are_known_by_their_names() -> None:
     found = parse_settings(
         options(
             "elasticsearch:https://s.example/es/omtd-resourcesync",
             resource_set="pdf",
-            res_root_dir="/srv/data/",
+            resource_root_dir="/srv/data/",
             url_prefix="https://h.example/data",
-            elastic_resource_type="res",
-            elastic_change_doc_type="chg",
             api_key="secret",
         )
     )
 
-    assert (found.index, found.resource_type, found.change_type) == (
-        "omtd-resourcesync",
-        "res",
-        "chg",
-    )
+    assert found.index == "omtd-resourcesync"
     assert (found.resource_root_dir, found.url_prefix) == ("/srv/data", "https://h.example/data/")
     server = found.server
     assert (server.host, server.port, server.path) == ("s.example", 9200, "/es")
@@ -180,11 +174,9 @@ def test_the_seeds_parameters_are_known_by_each_of_their_names() -> None:
         ("elasticsearch:https://s.example/i", {"api_key": "hid\r\nden"}),
         ("elasticsearch:https://s.example/i", {"user": "m", "password": "x", "api_key": "y"}),
         ("elasticsearch:https://s.example/i", {"no_such": "x"}),
-        ("elasticsearch:https://s.example/i", {"res_root_dir": "/a", "resource_root_dir": "/a"}),
         ("elasticsearch:https://s.example/i", {"resource_root_dir": "here"}),
         ("elasticsearch:https://s.example/i", {"window": "-1"}),
         ("elasticsearch:https://s.example/i", {"window": "nan"}),
-        ("elasticsearch:https://s.example/i", {"elastic_change_type": "a/b"}),
     ],
 )
 def test_what_cannot_work_is_refused_without_the_secret(

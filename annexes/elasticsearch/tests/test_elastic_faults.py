@@ -17,7 +17,6 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync_elasticsearch import client
-from resourcesync_elasticsearch.account import IndexAccount
 from resourcesync_elasticsearch.documents import CHANGE_FIELDS, RESOURCE_FIELDS
 from tests.support.accounts.dit_index import PREFIX, Fault, abs_path, ask, rel_path
 from tests.support.accounts.published_index import PublishedIndex
@@ -212,12 +211,11 @@ def test_without_a_log_all_is_read_and_without_an_index_it_is_said(world: Publis
         assert account.position() == ""
         assert len(list(account.resources())) == 30
     world.index.make_index(world.index.changes, CHANGE_FIELDS)
-    other = IndexAccount
-    with world.account(elastic_resource_doc_type="nothing") as account:
-        assert isinstance(account, other)
-        with pytest.raises(ResourceSyncError) as caught:
-            account.position()
+    ask(f"{world.index.url}/{world.index.resources}", "DELETE")
+    with world.account() as account, pytest.raises(ResourceSyncError) as caught:
+        account.position()
     assert caught.value.code == "no-index"
+    world.index.make_index(world.index.resources, RESOURCE_FIELDS)
 
 
 def test_a_set_that_the_index_does_not_have_is_told_with_those_that_it_has(

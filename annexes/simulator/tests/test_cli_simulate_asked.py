@@ -50,8 +50,8 @@ def tiny(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "name a file or a profile (museum, arxiv"),
-        (["s.toml", "--profile", "arxiv"], "s.toml and --profile exclude each other"),
+        (["init", "museumm"], "there is no profile 'museumm'"),
+        (["s.toml", "arxiv"], "a second name is for init"),
         (["init", "--json"], "init writes a scenario to standard output"),
         (["s.toml", "--sweep", "seed=1,2", "--seed", "7"], "--sweep seed=... and --seed"),
         (["s.toml", "--sweep", "seed=1,2", "--repeat", "2"], "--repeat uses the following seeds"),

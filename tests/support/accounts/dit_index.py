@@ -34,33 +34,28 @@ class DitIndex:
 
     Args:
         url: The server.
-        is_single: Whether both kinds are in one index, told apart by ``doc_type``.
     """
 
-    def __init__(self, url: str, *, is_single: bool = False, resource_set: str = "pdf") -> None:
+    def __init__(self, url: str, *, resource_set: str = "pdf") -> None:
         self.url = url
         self.name = f"omtd-{uuid.uuid4().hex[:12]}"
-        self.is_single = is_single
         self.resource_set = resource_set
         self.known: dict[str, str] = {}
         self._lines: list[Document] = []
 
     @property
     def resources(self) -> str:
-        return self.name if self.is_single else f"{self.name}-resource"
+        return f"{self.name}-resource"
 
     @property
     def changes(self) -> str:
-        return self.name if self.is_single else f"{self.name}-change"
+        return f"{self.name}-change"
 
     def make(self, **settings: object) -> None:
         mapped = {
             self.resources: RESOURCE_FIELDS,
             self.changes: CHANGE_FIELDS,
         }
-        if self.is_single:
-            fields = {**RESOURCE_FIELDS, **CHANGE_FIELDS, "doc_type": {"type": "keyword"}}
-            mapped = {self.name: fields}
         for index, fields in mapped.items():
             self.make_index(index, fields, **settings)
 
@@ -70,8 +65,7 @@ class DitIndex:
 
     def drop(self) -> None:
         ask(f"{self.url}/{self.resources}", "DELETE")
-        if not self.is_single:
-            ask(f"{self.url}/{self.changes}", "DELETE")
+        ask(f"{self.url}/{self.changes}", "DELETE")
 
     def put(self, location: Document, content: bytes, **more: object) -> None:
         """Post the two documents of a file that is new or was renewed; `refresh` sends them."""
@@ -87,7 +81,7 @@ class DitIndex:
         }
         self.write(
             [
-                ({"index": {"_index": self.resources, "_id": name}}, self._common("resource")),
+                ({"index": {"_index": self.resources, "_id": name}}, self._common()),
                 (None, document),
                 *self._log(location, kind, lastmod=document["lastmod"]),
             ]
@@ -130,11 +124,10 @@ class DitIndex:
     ) -> list[tuple[Document | None, Document | None]]:
         told = {"location": location, "change": kind, "datetime": _now(), **more}
         action = {"index": {"_index": self.changes, "_id": uuid.uuid4().hex}}
-        return [(action, self._common("change")), (None, told)]
+        return [(action, self._common()), (None, told)]
 
-    def _common(self, kind: str) -> Document:
-        told = {"resource_set": self.resource_set, "timestamp": _now()}
-        return {**told, "doc_type": kind} if self.is_single else told
+    def _common(self) -> Document:
+        return {"resource_set": self.resource_set, "timestamp": _now()}
 
 
 def rel_path(name: str) -> Document:

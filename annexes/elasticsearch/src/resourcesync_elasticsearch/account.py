@@ -137,7 +137,7 @@ class IndexAccount(ResourceAccount):
         if not name or self._allow_empty:
             return
         sets = {"terms": {"field": "resource_set", "size": _SETS}}
-        body = {"size": 0, "query": place.query_all_sets(), "aggs": {"sets": sets}}
+        body = {"size": 0, "aggs": {"sets": sets}}
         answer = self._server.request("POST", f"/{segment(place.index)}/_search", body)
         names = [str(item["key"]) for item in answer["aggregations"]["sets"]["buckets"]]
         if names:

@@ -1,15 +1,14 @@
-"""The seed's documents of resources and changes, and the indices that hold them.
+"""The seed's documents of resources and changes, and the two indices that hold them.
 
-Current servers have two indices, ``INDEX-resource`` and ``INDEX-change``. A single index for both
-has the keyword ``doc_type`` in each document. The seed's own layout, two types in one index, works
-only with servers from before 2019.
+They are ``INDEX-resource`` and ``INDEX-change``. The seed's own layout, two types in one index, was
+possible only with servers from before 2019.
 """
 
 import json
 import logging
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote, unquote
@@ -201,7 +200,6 @@ def _text(value: object) -> str:
 
 Query = dict[str, Any]
 
-DOC_TYPE: Final = "doc_type"
 TIMES: Final = ("timestamp", "datetime")
 """Fields that date a change: the time of writing, else of the change."""
 _EXACT: Final = frozenset({"keyword", "constant_keyword", "wildcard"})
@@ -234,14 +232,9 @@ def setup_text(values: Mapping[str, str]) -> str:
     """Return the requests that create the two indices of an account, called ``INDEX-…``."""
     if values:
         raise ConfigurationError("indices of resources and changes have no options")
-    return mapping_requests("INDEX")
-
-
-def mapping_requests(index: str) -> str:
-    """Return the requests that create the two indices, in the format of the servers' consoles."""
     kinds = (("resource", RESOURCE_FIELDS), ("change", CHANGE_FIELDS))
     return "\n".join(
-        f"PUT /{index}-{kind}\n{json.dumps({'mappings': {'properties': fields}}, indent=2)}\n"
+        f"PUT /INDEX-{kind}\n{json.dumps({'mappings': {'properties': fields}}, indent=2)}\n"
         for kind, fields in kinds
     )
 
@@ -272,11 +265,6 @@ class DocumentLocation(msgspec.Struct, frozen=True, kw_only=True):
         """Return the query for these documents, with more conditions."""
         return {"bool": {"filter": [*self.filters, *more]}}
 
-    def query_all_sets(self) -> Query:
-        """Return the query for the documents of this kind in all sets."""
-        ours = [fields for fields in self.filters if "resource_set" not in fields.get("term", {})]
-        return {"bool": {"filter": ours}}
-
 
 class IndexLayout(msgspec.Struct, frozen=True, kw_only=True):
     """The locations of resources, and of their changes if these are logged."""
@@ -287,26 +275,15 @@ class IndexLayout(msgspec.Struct, frozen=True, kw_only=True):
 
 def find_layout(server: SearchServer, settings: IndexSettings) -> IndexLayout:
     """Return the locations of the documents."""
-    apart = f"{settings.index}-{settings.resource_type}"
-    mapping = _mapping(server, apart)
-    if mapping is not None:
-        resources = _find_location(server, settings, apart, mapping, "")
-        name = f"{settings.index}-{settings.change_type}"
-        mapping = _mapping(server, name)
-        changes = None if mapping is None else _find_location(server, settings, name, mapping, "")
-    else:
-        mapping = _mapping(server, settings.index)
-        if mapping is None:
-            raise SourceNotFoundError(
-                f"{server.address} has neither {apart} nor {settings.index}",
-                uri=server.address,
-                hint="check the name; what makes one is: resourcesync config elasticsearch",
-                code="no-index",
-            )
-        resources = _find_location(
-            server, settings, settings.index, mapping, settings.resource_type
+    resources = _find_location(server, settings, f"{settings.index}-resource")
+    if resources is None:
+        raise SourceNotFoundError(
+            f"{server.address} has no index {settings.index}-resource",
+            uri=server.address,
+            hint="check the name; what makes one is: resourcesync config elasticsearch",
+            code="no-index",
         )
-        changes = _find_location(server, settings, settings.index, mapping, settings.change_type)
+    changes = _find_location(server, settings, f"{settings.index}-change")
     if changes is not None and not changes.times:
         raise _bad_mapping(changes.index, "neither timestamp nor datetime is a date")
     return IndexLayout(resources=resources, changes=changes)
@@ -322,12 +299,11 @@ def _mapping(server: SearchServer, index: str) -> Mapping[str, Any] | None:
 
 
 def _find_location(
-    server: SearchServer,
-    settings: IndexSettings,
-    index: str,
-    mapping: Mapping[str, Any],
-    doc_type: str,
-) -> DocumentLocation:
+    server: SearchServer, settings: IndexSettings, index: str
+) -> DocumentLocation | None:
+    mapping = _mapping(server, index)
+    if mapping is None:
+        return None
     all_fields = [_fields(index, item) for item in mapping.values()]
     nested, times = set(), set(TIMES)
     for fields in all_fields:
@@ -337,24 +313,15 @@ def _find_location(
         times &= {name for name in TIMES if _get(fields, name).get("type") in _DATES}
         if settings.resource_set:
             _check_exact(index, fields, "resource_set", "resource_set")
-        if doc_type:
-            _check_exact(index, fields, DOC_TYPE, DOC_TYPE)
     if len(nested) != 1:
         raise _bad_mapping(index, "locations are nested in one index and not in another")
     return DocumentLocation(
         index=index,
-        filters=tuple(_filters(settings, doc_type)),
+        filters=({"term": {"resource_set": chosen}},) if (chosen := settings.resource_set) else (),
         identity=f"{_identity(server, index)} {settings.fingerprint}",
         is_nested=nested.pop(),
         times=tuple(name for name in TIMES if name in times),
     )
-
-
-def _filters(settings: IndexSettings, doc_type: str) -> Iterator[Query]:
-    if doc_type:
-        yield {"term": {DOC_TYPE: doc_type}}
-    if settings.resource_set:
-        yield {"term": {"resource_set": settings.resource_set}}
 
 
 def _identity(server: SearchServer, index: str) -> str:

@@ -17,18 +17,11 @@ WINDOW: Final = 30.0
 """Seconds in which a change may become visible after a later one."""
 _LONGEST_WINDOW: Final = 86_400.0
 _INDEX: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
-_TYPE: Final = re.compile(r"[a-z0-9][A-Za-z0-9._-]{0,100}")
 _PLAIN: Final = re.compile(r"[!-~]*")
 _SECRET: Final = re.compile(r"[!-~]+")
-_ALIASES: Final = {
-    "res_root_dir": "resource_root_dir",
-    "elastic_resource_type": "elastic_resource_doc_type",
-    "elastic_change_type": "elastic_change_doc_type",
-}
-"""Other names of the same parameters, from the programs that were written for the seed."""
 _KNOWN: Final = frozenset(
-    {"resource_set", "resource_root_dir", "url_prefix", "elastic_resource_doc_type",
-     "elastic_change_doc_type", "window", "user", "password", "api_key", "ca_file"}
+    {"resource_set", "resource_root_dir", "url_prefix", "window", "user", "password", "api_key",
+     "ca_file"}
 )  # fmt: skip
 
 
@@ -36,10 +29,7 @@ class IndexSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The index to read, and the mapping of its locations to URIs.
 
     Attributes:
-        index: The name of the index, or the prefix of two names.
-        resource_type: The type of resource documents: the suffix of the index's name, or
-            ``doc_type`` in a single index.
-        change_type: The same for documents of changes.
+        index: The prefix of the names of the two indices.
         resource_set: The one set to read; empty for all.
         resource_root_dir: The folder that ``abs_path`` is relative to; no slash at its end.
         url_prefix: The base of relative locations, with a slash at its end.
@@ -48,8 +38,6 @@ class IndexSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     server: ServerSettings
     index: str
-    resource_type: str = "resource"
-    change_type: str = "change"
     resource_set: str = ""
     resource_root_dir: str = ""
     url_prefix: str = ""
@@ -58,30 +46,23 @@ class IndexSettings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fingerprint(self) -> str:
         """A text that differs if the same documents would mean other resources."""
-        item = (self.resource_set, self.resource_type, self.resource_root_dir, self.url_prefix)
+        item = (self.resource_set, self.resource_root_dir, self.url_prefix)
         return hashlib.sha256("\n".join(item).encode()).hexdigest()[:16]
 
 
 def parse_settings(options: AccountOptions) -> IndexSettings:
     """Return the settings of an address and its values."""
-    given = options.values
-    values: dict[str, str] = {}
-    for written, value in given.items():
-        name = _ALIASES.get(written, written)
+    values = options.values
+    for name in values:
         if name not in _KNOWN:
             raise ConfigurationError(
-                f"{written}=…: unknown parameter", hint=f"known: {', '.join(sorted(_KNOWN))}"
+                f"{name}=…: unknown parameter", hint=f"known: {', '.join(sorted(_KNOWN))}"
             )
-        if name in values:
-            raise ConfigurationError(f"{written}=…: {name} is already given")
-        values[name] = value
     server, index = _parse_address(options.address, values)
     prefix = values.get("url_prefix", options.base_uri)
     return IndexSettings(
         server=server,
         index=index,
-        resource_type=_type(values, "elastic_resource_doc_type", "resource"),
-        change_type=_type(values, "elastic_change_doc_type", "change"),
         resource_set=values.get("resource_set", ""),
         resource_root_dir=_root(values.get("resource_root_dir", "")),
         url_prefix=prefix if not prefix or prefix.endswith("/") else f"{prefix}/",
@@ -135,13 +116,6 @@ def _check_secrets(values: Mapping[str, str]) -> None:
         raise ConfigurationError("the user has a colon (RFC 7617 §2)")
     if values.get("api_key") and not _SECRET.fullmatch(values["api_key"]):
         raise ConfigurationError("the api_key has a character that no key has")
-
-
-def _type(values: Mapping[str, str], name: str, default: str) -> str:
-    value = values.get(name, default)
-    if not _TYPE.fullmatch(value):
-        raise ConfigurationError(f"{name}={value}: no name of a type of documents")
-    return value
 
 
 def _root(text: str) -> str:

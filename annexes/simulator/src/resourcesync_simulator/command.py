@@ -19,6 +19,7 @@ from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.signals import acknowledge_stop
+from resourcesync.errors import ConfigurationError
 from resourcesync_simulator import figures
 
 if TYPE_CHECKING:
@@ -90,16 +91,11 @@ def _live_scenario(
 
 
 _EVENTS: Final = "events"
-_NAMES: Final = ("museum", "arxiv", "wikipedia", "dbpedia-live", "europeana", "linked-data")
 
 
 @click.command("simulate", cls=SectionedCommand)
-@click.argument("scenario", metavar="init|SCENARIO", required=False, default="")
-@option(
-    "--profile",
-    type=click.Choice(_NAMES),
-    help="Use this built-in scenario instead of a file; with init: write it.",
-)
+@click.argument("scenario", metavar="init|PROFILE|FILE")
+@click.argument("profile", required=False, default="")
 @option("--seed", type=click.IntRange(0), help="The seed, instead of the scenario's.")
 @option(
     "--sweep",
@@ -157,7 +153,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     gives the same events.
 
     \b
-    resourcesync simulate init --profile arxiv > scenario.toml
+    resourcesync simulate init arxiv > scenario.toml
     resourcesync simulate scenario.toml --sweep publish.every=5m,1h,1d --repeat 5 --out results
     resourcesync simulate scenario.toml --sweep variant=daily-lists,hourly,push
 
@@ -167,12 +163,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
     Destination falsely reports "in sync" (a lie), the exit code is 1.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     check_live_options(click.get_current_context())
-    values["profile"] = _profile(click.get_current_context(), values)
     if values["scenario"] == "init":
         if output.json:
             raise click.UsageError("init writes a scenario to standard output only")
-        return Job(command="simulate", output=output, work=lambda _: _init(values))
-    values["scenario"] = values["scenario"] or values["profile"]
+        return Job(command="simulate", output=output, work=lambda _: _init(values["profile"]))
+    if values["profile"]:
+        raise click.UsageError("a second name is for init")
     swept = _swept(values)
 
     def work(screen: Screen) -> CommandOutcome:
@@ -188,20 +184,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
         subject=values["scenario"],
         fields={"source": values["scenario"]},
     )
-
-
-def _profile(context: click.Context, values: Mapping[str, Any]) -> str | None:
-    """Return the profile to use; ``None`` for none."""
-    profile: str | None = values["profile"]
-    if not values["scenario"] and profile is None:
-        raise click.UsageError(
-            f"name a file or a profile ({', '.join(_NAMES)}), or init to write one", context
-        )
-    if profile is None or values["scenario"] in {"", "init"}:
-        return profile
-    if context.get_parameter_source("profile") is ParameterSource.ENVIRONMENT:
-        return None  # the command line overrides the environment
-    raise click.UsageError(f"{values['scenario']} and --profile exclude each other", context)
 
 
 def _swept(values: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -234,11 +216,16 @@ def _parse_sweep(text: str) -> tuple[str, list[str]]:
     return key, values
 
 
-def _init(values: Mapping[str, Any]) -> CommandOutcome:
+def _init(profile: str) -> CommandOutcome:
     from resourcesync_simulator.profiles import PROFILES  # noqa: PLC0415 - help stays quick
 
+    if profile not in PROFILES:
+        raise ConfigurationError(
+            f"there is no profile {profile[:100]!r}",
+            hint=f"name one of {', '.join(PROFILES)}: resourcesync simulate init museum",
+        )
     try:
-        sys.stdout.write(PROFILES[values["profile"] or "museum"])
+        sys.stdout.write(PROFILES[profile])
     except OSError as error:
         raise OutputLostError(error) from error
     return CommandOutcome(shows_exit=False)
@@ -286,8 +273,6 @@ def _read_scenario(values: Mapping[str, Any]) -> dict[str, Any]:
     from resourcesync_simulator.profiles import PROFILES  # noqa: PLC0415 - help stays quick
 
     name = values["scenario"]
-    if values["profile"]:
-        return scenario_files.parse_scenario(PROFILES[values["profile"]], values["profile"])
     if name in PROFILES and not Path(name).is_file():
         return scenario_files.parse_scenario(PROFILES[name], name)
     return scenario_files.read_scenario(Path(name))

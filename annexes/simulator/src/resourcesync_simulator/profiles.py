@@ -141,33 +141,6 @@ PROFILES: Final[dict[str, str]] = {
         push="true",
         pull="5m",
     ),
-    "europeana": _profile(
-        about="Europeana: 2.4 million linked data records; the rate of changes is invented.",
-        duration="28d",
-        scale="0.005",
-        resources=2_400_000,
-        median=4_000,
-        types='["application/rdf+xml"]',
-        changes='bursts = [{ at = "03:00", days = "mon", changes = 40000 },'
-        ' { at = "03:00", days = "thu", changes = 15000 }]',
-        create=0.5,
-        update=0.45,
-        delete=0.05,
-        every="1d",
-        rebase="28d",
-        keep="28d",
-        pull="1d",
-    ),
-    "linked-data": _profile(
-        about="A linked data set: small documents, sometimes many changes at once.",
-        duration="7d",
-        resources=5_000,
-        median=1_500,
-        types='["text/turtle"]',
-        changes='changes = "30/h"\nbursts = [{ at = "01:00", days = "sat", changes = 1000 }]',
-        every="15m",
-        pull="30m",
-    ),
 }
 """The texts by name. Sizes and rates of arXiv, Wikipedia and DBpedia are those reported in 2013;
 the

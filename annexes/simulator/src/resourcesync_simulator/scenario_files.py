@@ -25,7 +25,6 @@ _RATE: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?/ ?([0-9.]*)([smhdw
 _HALF: Final = 2
 _SHOWN: Final = 60
 _MOST_BYTES: Final = 1 << 20
-_DEEPEST: Final = 10
 _VARIANT: Final = "variant"
 _UNWRITTEN: Final = "phase"
 """The key that a seed decides."""
@@ -196,7 +195,7 @@ def read_scenario(path: Path) -> Table:
         raise ConfigurationError(
             f"there is no file {path}, and no profile of that name",
             hint=f"the profiles are {', '.join(PROFILES)}; to write one as a file: "
-            "resourcesync simulate init --profile museum",
+            "resourcesync simulate init museum",
         ) from error
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
@@ -208,27 +207,9 @@ def read_scenario(path: Path) -> Table:
 def parse_scenario(text: str, name: str) -> Table:
     """Parse the text of a scenario."""
     try:
-        written = tomllib.loads(text)
+        return deepcopy(tomllib.loads(text))  # what cannot be copied is nested too deep
     except (ValueError, RecursionError) as error:  # also a number with too many digits
-        raise ConfigurationError(f"{name} is not TOML: {error}") from error
-    if _is_deep(written):
-        raise ConfigurationError(f"the tables in {name} are nested too deep")
-    return written
-
-
-def _is_deep(value: object) -> bool:
-    """True if a value is nested too deep to be processed."""
-    level = [value]
-    for _ in range(_DEEPEST):
-        level = [inner for item in level for inner in _nested_values(item)]
-    return bool(level)
-
-
-def _nested_values(value: object) -> Iterator[object]:
-    if isinstance(value, dict):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
+        raise ConfigurationError(f"{name} is not TOML that can be read: {error}") from error
 
 
 def with_value(written: Table, key: str, value: str) -> Table:
@@ -354,7 +335,7 @@ def _scale_count(count: int, scale: float) -> int:
 def _plain(value: str) -> object:
     """Return a value as TOML reads it; anything else is a string."""
     try:
-        found: object = tomllib.loads(f"it = {value}")["it"]
+        found: object = deepcopy(tomllib.loads(f"it = {value}")["it"])
     except (ValueError, RecursionError):
         return value
-    return value if _is_deep(found) else found
+    return found
