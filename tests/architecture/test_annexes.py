@@ -15,7 +15,7 @@ import resourcesync
 from resourcesync.app import plugins
 from tests.support.source_files import ANNEXES, ROOT, python_files
 
-MOST_LINES = 14_300  # on the way to 13,000
+MOST_LINES = 13_000
 NAMES = [folder.parent.name for folder in ANNEXES]
 RUN = "from resourcesync.cli.main import main; main()"
 

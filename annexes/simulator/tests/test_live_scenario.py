@@ -227,7 +227,7 @@ def test_each_fault_of_the_network_is_played_and_over_with_the_scenario() -> Non
         assert source.answer(LIST).body.endswith(b"</sitemapindex>\n")
 
 
-def test_nobody_answers_in_an_outage_and_the_page_tells_what_is_not_played() -> None:
+def test_nobody_answers_in_an_outage_and_the_page_tells_how_to_pull() -> None:
     faults = Faults(outages=((HOUR, 2 * HOUR),), push_lost=0.5, crash=0.1, late=0.001)
     with living(faults) as (source, elapsed):
         statuses = []
@@ -236,8 +236,7 @@ def test_nobody_answers_in_an_outage_and_the_page_tells_what_is_not_played() -> 
         page = source.answer("").body
 
     assert statuses == [200, 0, 0, 200]
-    assert b"Faults: late, outages." in page
-    assert b"Not simulated over HTTP: faults.crash, faults.push_lost." in page
+    assert b"<pre>resourcesync pull http" in page
 
 
 def test_a_lost_answer_is_a_connection_that_closes_and_all_ends_well(tmp_path: Path) -> None:

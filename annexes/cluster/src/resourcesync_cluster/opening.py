@@ -1,8 +1,9 @@
 """The engine at an address, or on an executor of a program."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import closing, contextmanager
+from importlib import import_module
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
@@ -15,6 +16,8 @@ _FORMS: Final = (
     "spark://HOST:PORT",
     "spark:local[2]",
 )
+_ENGINES: Final = ("processes", "dask", "spark")
+"""Modules that are imported when they are used."""
 _SLOTS: Final = 8
 
 
@@ -26,25 +29,11 @@ def open_engine(address: str | Executor, workers: int | None = None) -> Iterator
     if isinstance(address, Executor):
         yield ExecutorEngine(address, lambda _: workers or _SLOTS)
         return
-    with closing(_opener(address)(address, workers)) as engine:
+    name = address.partition(":")[0]
+    if name not in _ENGINES:
+        raise ConfigurationError(
+            f"there is no engine {address[:200]!r}", hint=f"one of: {', '.join(_FORMS)}"
+        )
+    opener = getattr(import_module(f"resourcesync_cluster.engines.{name}"), f"open_{name}")
+    with closing(opener(address, workers)) as engine:
         yield engine
-
-
-def _opener(address: str) -> Callable[[str, int | None], ExecutorEngine]:
-    match address.partition(":")[0]:
-        case "processes":
-            from resourcesync_cluster.engines.processes import open_processes  # noqa: PLC0415
-
-            return open_processes
-        case "dask":
-            from resourcesync_cluster.engines.dask import open_dask  # noqa: PLC0415
-
-            return open_dask
-        case "spark":
-            from resourcesync_cluster.engines.spark import open_spark  # noqa: PLC0415
-
-            return open_spark
-        case _:
-            raise ConfigurationError(
-                f"there is no engine {address[:200]!r}", hint=f"one of: {', '.join(_FORMS)}"
-            )

@@ -6,6 +6,7 @@ With ``--live``, the simulated Source is served in real time until a signal.
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
+from math import floor, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +21,6 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError
-from resourcesync_simulator import figures
 
 if TYPE_CHECKING:
     from resourcesync_simulator.experiments import SimulationRun, Summary
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 _TICK_SECONDS: Final = 0.2
 """Seconds between two checks for due events; a request checks too."""
+_NO_FIGURE: Final = "-"
+"""The text for a figure that no run has."""
+_LEAST_DIGITS: Final = 4
+_MOST_DIGITS: Final = 12
 _LIVE_OPTIONS: Final = ("bind", "base_uri", "speed")
 _SIMULATION_OPTIONS: Final = ("sweep", "repeat", "jobs", "out")
 
@@ -302,13 +306,45 @@ def _table_row(summary: "Summary") -> list[str]:
     return [
         *summary.values.values(),
         summary.destination,
-        figures.consistency_text(summary),
-        figures.latency_text(summary),
-        figures.mean_text(summary, "efficiency", ".3f"),
-        figures.mean_text(summary, "requests", ",.0f"),
-        figures.mean_text(summary, "first_requests", ",.0f", "never ended"),
+        _consistency_text(summary),
+        _latency_text(summary),
+        _mean_text(summary, "efficiency", ".3f"),
+        _mean_text(summary, "requests", ",.0f"),
+        _mean_text(summary, "first_requests", ",.0f", "never ended"),
         ended,
     ]
+
+
+def _mean_text(summary: "Summary", name: str, form: str, none: str = _NO_FIGURE) -> str:
+    """Return the mean of a figure."""
+    mean = summary.mean(name)
+    return none if mean is None else format(mean, form)
+
+
+def _span_text(summary: "Summary", name: str) -> str:
+    """Return the mean of a figure in seconds, and its spread over the seeds, if any."""
+    mean, spread = summary.mean(name), summary.spread(name)
+    if mean is None:
+        return _NO_FIGURE
+    return (
+        f"{formatting.span(mean)} ± {formatting.span(spread)}" if spread else formatting.span(mean)
+    )
+
+
+def _latency_text(summary: "Summary") -> str:
+    """Return the median and the 95th percentile."""
+    return f"{_span_text(summary, 'latency')} / {_span_text(summary, 'latency_95')}"
+
+
+def _consistency_text(summary: "Summary") -> str:
+    """Return the share of equal resources, with enough digits to show the unequal ones."""
+    mean, spread = summary.mean("consistency"), summary.spread("consistency")
+    if mean is None:
+        return _NO_FIGURE
+    gap = 1.0 - mean
+    digits = _LEAST_DIGITS if gap <= 0 else 1 - floor(log10(gap))
+    digits = min(max(digits, _LEAST_DIGITS), _MOST_DIGITS)
+    return f"{mean:.{digits}f}" + (f" ± {spread:.{digits}f}" if spread else "")
 
 
 def _runs_line(runs: int, seconds: float) -> TextLine:

@@ -27,11 +27,6 @@ MOMENT: Final = 1.0
 """Delay in seconds of a late answer, and duration of a lost one."""
 _MICROSECOND: Final = 1e-6
 """Smallest interval that counts: the resolution of the clock."""
-NOT_PLAYED: Final = (
-    *("crash", "crash_writing", "power_cut", "disk_full"),
-    *("push_lost", "push_doubled", "push_forged"),
-)
-"""Faults of a Destination, or of notifications, which are not sent over HTTP."""
 _EVERY_SECOND: Final = 0.5
 
 
@@ -156,9 +151,6 @@ class ScenarioSource:
         scenario, clock = self._scenario, self._clock
         life = f"{formatting.span(clock.elapsed)} of {formatting.span(scenario.duration)}"
         over = " The scenario has ended: no more changes or faults." if self._has_ended else ""
-        faults = scenario.faults
-        named = [name for name in faults.__struct_fields__ if getattr(faults, name)]
-        played, left = [name for name in named if name not in NOT_PLAYED], _not_played(scenario)
         base = escape(self._base)
         return (
             "<!doctype html><title>A simulated Source</title><h1>A simulated Source</h1>"
@@ -167,16 +159,8 @@ class ScenarioSource:
             f" published {self._source.published:,} times.{over}</p>"
             f'<p><a href="{base}.well-known/resourcesync">Source Description</a></p>'
             f"<pre>resourcesync pull {base} ./copy</pre>"
-            f"<p>Faults: {', '.join(played) or 'none'}.</p>"
-            + (f"<p>Not simulated over HTTP: {', '.join(left)}.</p>" if left else "")
         )
 
 
 def _missing(wait: float = 0.0) -> LiveAnswer:
     return LiveAnswer(status=404, body=b"Not found.\n", wait=wait)
-
-
-def _not_played(scenario: Scenario) -> list[str]:
-    """Return the faults of a scenario that are not visible over HTTP."""
-    faults = [f"faults.{name}" for name in NOT_PLAYED if getattr(scenario.faults, name)]
-    return [*(["publish.push"] if scenario.publish.push else []), *faults]

@@ -1,13 +1,12 @@
 """Serves the Source of a scenario over HTTP in real time."""
 
 import asyncio
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
-from typing import Final
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
-from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -107,74 +106,49 @@ class _DroppedConnection(Response):
             pass
 
 
-class RunningSimulation:
+class RunningSimulation(NamedTuple):
     """A live Source that is being served.
 
     Attributes:
         uri: Its root.
+        advance: Runs the events that are due; otherwise they run at the next request.
     """
 
-    def __init__(self, uri: str, pass_on: Callable[[], None]) -> None:
-        self.uri = uri
-        self._pass_on = pass_on
-
-    def advance(self) -> None:
-        """Run the events that are due; otherwise they run at the next request."""
-        self._pass_on()
+    uri: str
+    advance: Callable[[], None]
 
 
+@contextmanager
 def serve_live(
     scenario: Scenario, place: LiveAddress, *, clock: Clock
-) -> AbstractContextManager[RunningSimulation]:
+) -> Iterator[RunningSimulation]:
     """Serve a live Source while the ``with`` block runs."""
-    if place.base_uri:
-        place = replace(place, base_uri=SourceNaming(base_uri=place.base_uri).base_uri)
-    return _LiveSimulation(scenario, place, clock)
-
-
-class _LiveSimulation(AbstractContextManager[RunningSimulation]):
-    def __init__(self, scenario: Scenario, place: LiveAddress, clock: Clock) -> None:
-        self._scenario = scenario
-        self._place = place
-        self._clock = clock
-        self._world = ExitStack()
-        self._stop: Callable[[], None] = lambda: None
-        self._application = LiveApplication(clock)
-        host, port = place.host, place.port
-        self._server = ServerThread(self._application, host=host, port=port, limits=_LIMITS)
-
-    def __enter__(self) -> RunningSimulation:
-        self._server.__enter__()  # first: the lists contain the port
-        try:
-            return self._begin(self._root())
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-
-    def __exit__(self, *how: object) -> None:
-        self._stop()
-        with self._world:  # its files may still be being sent
-            self._server.__exit__(None, None, None)
-
-    def _root(self) -> str:
-        uri = self._place.base_uri or self._server.uri
-        if urlsplit(uri).hostname in _WILDCARD_HOSTS:
-            raise ConfigurationError(
-                f"the lists would contain {uri}, which clients cannot reach",
-                hint="name the address that clients reach: --base-uri http://HOST:PORT/",
-            )
-        return uri
-
-    def _begin(self, uri: str) -> RunningSimulation:
-        scenario, application = self._scenario, self._application
-        time, source = self._world.enter_context(simulate_source(scenario, uri))
+    application = LiveApplication(clock)
+    server = ServerThread(application, host=place.host, port=place.port, limits=_LIMITS)
+    with ExitStack() as world, server:  # the server ends first: it may still send files
+        uri = _root(place, server.uri)
+        time, source = world.enter_context(simulate_source(scenario, uri))
+        began, speed = clock.monotonic(), place.speed
         living = ScenarioSource(
-            scenario, uri, time, source, self._pace(), _MAX_STEP * self._place.speed
+            scenario,
+            uri,
+            time,
+            source,
+            lambda: (clock.monotonic() - began) * speed,
+            _MAX_STEP * speed,
         )
         application.answer = lambda path, uncached: living.answer(path, uncached=uncached)
-        self._stop = living.stop
-        return RunningSimulation(uri, living.advance)
+        try:
+            yield RunningSimulation(uri, living.advance)
+        finally:
+            living.stop()
 
-    def _pace(self) -> Callable[[], float]:
-        began, clock, speed = self._clock.monotonic(), self._clock, self._place.speed
-        return lambda: (clock.monotonic() - began) * speed
+
+def _root(place: LiveAddress, served: str) -> str:
+    uri = SourceNaming(base_uri=place.base_uri).base_uri if place.base_uri else served
+    if urlsplit(uri).hostname in _WILDCARD_HOSTS:
+        raise ConfigurationError(
+            f"the lists would contain {uri}, which clients cannot reach",
+            hint="name the address that clients reach: --base-uri http://HOST:PORT/",
+        )
+    return uri

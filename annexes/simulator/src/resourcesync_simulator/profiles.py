@@ -142,7 +142,4 @@ PROFILES: Final[dict[str, str]] = {
         pull="5m",
     ),
 }
-"""The texts by name. Sizes and rates of arXiv, Wikipedia and DBpedia are those reported in 2013;
-the
-other ones are invented.
-"""
+"""The texts by name. Sizes and rates of all but the museum are those reported in 2013."""

@@ -22,6 +22,8 @@ from resourcesync_simulator.scenario import DestinationSettings, OriginSettings,
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _CLOCK: Final = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _RATE: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?) ?/ ?([0-9.]*)([smhdw])")
+_VALUE: Final = re.compile(r"""((?:\[[^]]*]|\{[^}]*}|"[^"]*"|'[^']*'|[^,])*),""")
+"""A value of a sweep: no comma in brackets or quotes ends it."""
 _HALF: Final = 2
 _SHOWN: Final = 60
 _MOST_BYTES: Final = 1 << 20
@@ -228,21 +230,8 @@ def with_value(written: Table, key: str, value: str) -> Table:
 
 def values_of(text: str) -> list[str]:
     """Return the values of a sweep: separated by commas outside lists, tables and strings."""
-    found, depth, quote = [""], 0, ""
-    for letter in text:
-        if letter == "," and not depth and not quote:
-            found.append("")
-            continue
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "\"'" and (depth or not found[-1].strip()):
-            quote = letter
-        elif letter in "[{":
-            depth += 1
-        elif letter in "]}":
-            depth = max(0, depth - 1)
-        found[-1] += letter
-    return [name.strip() for name in found]
+    found = [name.strip() for name in _VALUE.findall(f"{text},")]
+    return found if "".join(found) else [""]
 
 
 def _with_values(written: Table, values: Table) -> Table:
