@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.source_files import ANNEXES
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
@@ -73,7 +75,7 @@ def test_the_wheel_has_every_file_of_the_package(built: Path) -> None:
         packed = {name: wheel.read(name) for name in wheel.namelist()}
     files = [path for path in SOURCES.rglob("*") if path.is_file() and path.suffix != ".pyc"]
 
-    assert {path.suffix for path in files} >= {".py", ".pyi", ".css", ".js", ".toml"}
+    assert {path.suffix for path in files} >= {".py", ".pyi", ".css", ".toml"}
     assert "resourcesync/py.typed" in packed
     for name in ("man/man1/resourcesync.1", "resourcesync/alerts.yml"):
         assert f"resourcesync-{VERSION}.data/data/share/{name}" in packed
@@ -99,6 +101,29 @@ def test_a_package_index_accepts_both(built: Path) -> None:
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_an_annex_is_a_distribution_of_its_own(tmp_path: Path) -> None:
+    for annex in ANNEXES:
+        build(annex.parent, tmp_path, "--wheel")
+    wheels = sorted(tmp_path.iterdir())
+    ran = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *wheels],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    assert len(wheels) == len(ANNEXES) == 7
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    for wheel, annex in zip(wheels, ANNEXES, strict=True):
+        name = f"resourcesync_{annex.parent.name}"
+        with zipfile.ZipFile(wheel) as packed:
+            names = set(packed.namelist())
+            about = packed.read(f"{name}-{VERSION}.dist-info/METADATA").decode()
+        assert f"Requires-Dist: resourcesync=={VERSION}" in about
+        assert f"{name}/py.typed" in names
+        assert not [one for one in names if not one.startswith(name)]
 
 
 def test_the_page_of_the_project_has_links_that_work_there(built: Path) -> None:
