@@ -155,7 +155,7 @@ class CommandOutcome(NamedTuple):
     failed: tuple[TextLine, ...] | None = None
 
 
-class Encoder(Protocol):
+class EventEncoder(Protocol):
     """What is made of the events of a run: text, lines of JSON, or a log."""
 
     def write(self, event: str, fields: Mapping[str, object]) -> None:
@@ -181,7 +181,7 @@ class Screen:
     """
 
     def __init__(
-        self, command: str = "", encoders: Iterable[Encoder] = (), clock: "Clock | None" = None
+        self, command: str = "", encoders: Iterable[EventEncoder] = (), clock: "Clock | None" = None
     ) -> None:
         self.encoders = list(encoders)
         from resourcesync.app.machine import system_clock  # noqa: PLC0415 - help stays quick
