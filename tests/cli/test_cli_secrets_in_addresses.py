@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app.publishing.account_access import check_account_address
+from resourcesync.app.publishing.accounts import check_account_address
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said
 

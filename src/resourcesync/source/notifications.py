@@ -29,6 +29,7 @@ from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
     from resourcesync.settings.publication import PublicationSettings
+    from resourcesync.source.open_source import OpenSource
 
 NoticeSender = Callable[[Sequence[Notice]], Sequence[NoticeOutcome]]
 """Sends notices to their hubs; what did not reach its hub is in its outcome."""
@@ -115,19 +116,15 @@ def notify(
     return Notified(sent=tuple(outcomes), changes=outbox.changes, documents=outbox.documents)
 
 
-def notify_after(
-    catalogue: SourceCatalogue,
-    documents: DocumentStore,
-    settings: "PublicationSettings",
-    clock: Clock,
-    send: NoticeSender,
-) -> Notified:
+def notify_after(source: "OpenSource", send: NoticeSender) -> Notified:
     """Notify the hubs after a publication, if that is enabled; it never fails for that.
 
     As ``notify``, but an error is in the result.
     """
+    settings = source.settings
+    send_now = send if settings.notify else None
     try:
-        return notify(catalogue, documents, settings, clock, send if settings.notify else None)
+        return notify(source.catalogue, source.documents, settings, source.clock, send_now)
     except ResourceSyncError as error:
         return Notified(error=error)
 

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.model.vocabulary import Dialect
 from resourcesync.ports import Reporter
 from resourcesync.ports.originals import Omission
-from resourcesync.ports.second_process import SecondProcess
 from resourcesync.settings.publication import PublicationSettings, decode_settings
-from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
+from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import ScanReport
 from resourcesync.source.versions.version_retention import (
@@ -25,49 +22,12 @@ from resourcesync.source.versions.version_retention import (
 
 if TYPE_CHECKING:
     from resourcesync.source.document_writer import WrittenDocument
-    from resourcesync.source.dumps.dump_publication import DumpOptions, DumpRequest
+    from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
     from resourcesync.source.notifications import Notified
 
 _log = logging.getLogger(__name__)
 _SECOND: Final = 1_000_000
-
-
-def publication_policy(settings: PublicationSettings) -> Policy:
-    """Return the policy for closing, storing, archiving and rewriting lists."""
-    return Policy(
-        change_lists=ChangeLists(settings.change_lists),
-        rotate=int(settings.rotate * _SECOND),
-        keep=int(settings.keep * _SECOND),
-        rebase=int(settings.rebase_every * _SECOND),
-        rebase_up_to=settings.rebase_up_to,
-        archive=int(settings.archive * _SECOND),
-        sitemap=settings.sitemap,
-        dialect=Dialect(settings.dialect),
-        hubs=settings.hubs,
-    )
-
-
-def limits_of(settings: PublicationSettings) -> PageLimits:
-    """Return the most that one document holds."""
-    return PageLimits(max_entries=settings.max_entries, max_bytes=settings.max_bytes)
-
-
-def dump_options_of(
-    settings: PublicationSettings, second: SecondProcess | None = None
-) -> "DumpOptions":
-    """Return the options of dumps."""
-    from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - few publications need it
-
-    return dump_publication.DumpOptions(
-        url=settings.url,
-        max_package=settings.max_package or dump_publication.DEFAULT_PACKAGE,
-        keep=settings.keep,
-        archive=settings.archive,
-        limits=limits_of(settings),
-        dialect=Dialect(settings.dialect),
-        second=second,
-    )
 
 
 def version_options_of(settings: PublicationSettings) -> VersionOptions:

@@ -173,7 +173,7 @@ def test_a_run_that_is_killed_on_the_way_out_is_ended_by_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("resourcesync.source.tree_publication.scan", killed)
+        patched.setattr("resourcesync.app.publishing.trees.scan", killed)
         with pytest.raises(KeyboardInterrupt):
             publish(3, step=PublicationStep.REBASE)
     publish(3)

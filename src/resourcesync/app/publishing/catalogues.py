@@ -1,10 +1,10 @@
 """Catalogues that other programs fill: import and export of JSON lines, and publication."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from itertools import starmap
+from itertools import islice, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -21,17 +21,20 @@ from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
-from resourcesync.ports.documents import DocumentStore
 from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
-from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_options import PublicationResult, PublishRequest, read_settings
+from resourcesync.source.open_source import OpenSource
+from resourcesync.source.publication_options import (
+    PublicationResult,
+    PublishRequest,
+    read_settings,
+)
 from resourcesync.source.publisher import Publication
 from resourcesync.source.round_trip import check_own_resource, find_fault
 from resourcesync.source.scan import ScanReport
 
 if TYPE_CHECKING:
-    from resourcesync.source.notifications import Notified
+    pass
 
 BATCH: Final = 10_000
 """Changes of one transaction."""
@@ -75,8 +78,8 @@ def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
     Each transaction has up to ``BATCH`` changes, so the memory is bounded, and what was yielded
     stays whatever comes after it.
     """
-    with read_change_lines(lines) as batches, open_catalogue(path) as catalogue:
-        for batch in batches:
+    with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
+        for batch in _batches(_changes(stream, lines)):
             yield catalogue.post(batch, clock.now())
 
 
@@ -155,13 +158,16 @@ def _publish(
         store = stack.enter_context(
             document_stores.locked_documents(root, out, root, dry_run=asked.dry_run)
         )
-        trees.refuse_foreign(catalogue, store, settings, known, asked.step)
+        source = OpenSource(catalogue=catalogue, documents=store, settings=settings, clock=clock)
+        trees.refuse_foreign(source, known, asked.step)
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:
             found = ScanReport(files=snapshot.count())
         done, notified = Publication(), None
         if not asked.dry_run:
-            done, notified = _write(catalogue, store, settings, step, clock, path)
+            catalogue.write_notes({INPUT_NOTE: msgspec.json.encode(settings).decode()})
+            done = source.publisher().publish(step)
+            notified = trees.notify_hubs(source, root)
         return PublicationResult(
             settings=settings,
             root=root,
@@ -180,26 +186,6 @@ def _refuse_folder(catalogue: SourceCatalogue, path: Path) -> None:
             f"{path} is the catalogue of a folder",
             hint="publish that folder: resourcesync publish DIR",
         )
-
-
-def _write(
-    catalogue: SourceCatalogue,
-    store: DocumentStore,
-    settings: PublicationSettings,
-    step: PublicationStep,
-    clock: Clock,
-    path: Path,
-) -> tuple[Publication, "Notified | None"]:
-    """Store the settings, write the documents, and notify the hubs."""
-    catalogue.write_notes({INPUT_NOTE: msgspec.json.encode(settings).decode()})
-    done = trees.publisher_of(catalogue, store, settings, clock).publish(step)
-    if not settings.hubs:
-        return done, None
-    from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
-    from resourcesync.source import notifications  # noqa: PLC0415 - the same
-
-    send = hubs.notice_sender(clock, path.parent)
-    return done, notifications.notify_after(catalogue, store, settings, clock, send)
 
 
 def _foreign_origins(catalogue: SourceCatalogue, url: str) -> tuple[str, ...]:
@@ -290,29 +276,9 @@ def _changes(stream: BinaryIO, name: str) -> Iterator[Change]:
         yield entry
 
 
-def _batches(changes: Iterable[Change]) -> Iterator[list[Change]]:
-    batch: list[Change] = []
-    for change in changes:
-        batch.append(change)
-        if len(batch) == BATCH:
-            yield batch
-            batch = []
-    if batch:
+def _batches(changes: Iterator[Change]) -> Iterator[list[Change]]:
+    while batch := list(islice(changes, BATCH)):
         yield batch
-
-
-@contextmanager
-def read_resource_lines(lines: str) -> Iterator[Iterator[Resource]]:
-    """Read resources from lines; reading may raise what ``import_lines`` raises."""
-    with _open_lines(lines) as stream:
-        yield _resources(stream, lines)
-
-
-@contextmanager
-def read_change_lines(lines: str) -> Iterator[Iterator[list[Change]]]:
-    """Open lines with changes, ``BATCH`` at a time; see ``post_lines``."""
-    with _open_lines(lines) as stream:
-        yield _batches(_changes(stream, lines))
 
 
 @contextmanager

@@ -1,10 +1,12 @@
 """Publication of a tree, with its catalogue."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import structs
@@ -17,38 +19,38 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
+from resourcesync.ports.originals import Omission
 from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
+from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import PublicationStep, read_record
+from resourcesync.source.open_source import OpenSource
+from resourcesync.source.plan import PublicationStep, read_plan, read_record
 from resourcesync.source.publication_options import (
     LeftAddress,
     PublicationResult,
     PublishRequest,
-    dump_options_of,
     entry_settings_of,
-    limits_of,
-    publication_policy,
     read_settings,
     version_options_of,
 )
-from resourcesync.source.publisher import ListPublisher
-from resourcesync.source.tree_publication import (
-    REREAD_NOTE,
-    OpenTree,
-    TreePublication,
-)
+from resourcesync.source.publisher import Publication
+from resourcesync.source.scan import scan
 from resourcesync.source.versions.version_retention import (
     TreeVersions,
     is_retention_enabled,
 )
 
 if TYPE_CHECKING:
-    from resourcesync.ports.originals import Originals, ResourceContents
     from resourcesync.ports.second_process import SecondProcess
     from resourcesync.source.dumps.dump_publication import DumpRequest
-    from resourcesync.source.notifications import NoticeSender
+    from resourcesync.source.dumps.dump_publisher import DumpOutcome
+    from resourcesync.source.notifications import Notified
+
+_REREAD_NOTE: Final = "publish.reread"
+"""Note of the files that were read again, though they looked unchanged."""
+_SHOWN_OMISSIONS: Final = 20
 
 
 class _Folders(msgspec.Struct, frozen=True):
@@ -56,6 +58,11 @@ class _Folders(msgspec.Struct, frozen=True):
 
     root: Path
     home: Path
+
+    @property
+    def own(self) -> Path:
+        """The folder of the catalogue."""
+        return (self.home / CATALOGUE).parent
 
 
 def publish_tree(
@@ -88,20 +95,127 @@ def _publish(
         originals.check_originals(settings, known)
         if settings.robots:
             document_stores.check_robots(root, settings.out, settings.url)
-        own = (folders.home / CATALOGUE).parent
         store = stack.enter_context(
-            locked_documents(root, settings.out, own, dry_run=asked.dry_run)
+            locked_documents(root, settings.out, folders.own, dry_run=asked.dry_run)
         )
-        refuse_foreign(catalogue, store, settings, known, asked.step)
-        reread = catalogue.note(REREAD_NOTE)
+        source = OpenSource(catalogue=catalogue, documents=store, settings=settings, clock=clock)
+        refuse_foreign(source, known, asked.step)
+        reread = catalogue.note(_REREAD_NOTE)
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
-        tree = _open_tree(folders, settings, catalogue, store, found, clock)
         left = _left_address(known.url, settings.url, store)
-        done = TreePublication(tree, clock).publish(
-            asked, anew=entry_settings_of(settings) != entry_settings_of(known)
-        )
+        tree = _Tree(folders, source, found, _open_versions(folders, source))
+        done = tree.publish(asked, anew=entry_settings_of(settings) != entry_settings_of(known))
         done = structs.replace(done, root=root, left=left, unmatched=found.unmatched())
         return _with_changes(done, settings, known)
+
+
+class _Tree:
+    """A tree that is open."""
+
+    def __init__(
+        self,
+        folders: _Folders,
+        source: OpenSource,
+        found: originals.OpenedOriginals,
+        versions: TreeVersions,
+    ) -> None:
+        self._folders, self._source, self._found = folders, source, found
+        self._versions, self._publisher = versions, source.publisher()
+        self._originals = versions.originals(found.originals)
+
+    def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
+        """Scan the tree; unless in a dry run, write the changes."""
+        source, now = self._source, self._source.clock.now()
+        catalogue, settings, versions = source.catalogue, source.settings, self._versions
+        step = check_clock(catalogue, now, asked.step)
+        scanned = scan(
+            self._originals,
+            catalogue,
+            now,
+            anew=anew,
+            allow_empty=asked.allow_empty,
+            settle=versions.flush,
+        )
+        done, dumped, notified = Publication(), None, None
+        if not asked.dry_run:
+            note = msgspec.json.encode(settings).decode()
+            catalogue.write_notes({NOTE: note, _REREAD_NOTE: self._found.rereading.note()})
+            try:
+                dumped = self._dump(asked.dumps)
+            finally:  # the lists are published even if something could not be packed
+                done = self._publisher.publish(step, anew=anew, now=now)
+            versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
+            if settings.robots:
+                folder = self._folders.root / settings.out
+                document_stores.write_robots(folder, self._publisher.sitemap_uri)
+            notified = notify_hubs(source, self._folders.own)
+        omissions = (*self._originals.omissions(), *self._among_documents())
+        return PublicationResult(
+            settings=settings,
+            scan=structs.replace(scanned, omitted=len(omissions)),
+            publication=done,
+            omissions=tuple(islice(filter(_is_reported, omissions), _SHOWN_OMISSIONS)),
+            omitted_for=Counter(omission.reason for omission in omissions),
+            dry_run=asked.dry_run,
+            dumped=dumped,
+            retained=versions.counts,
+            notified=notified,
+        )
+
+    def _among_documents(self) -> Iterator[Omission]:
+        """Yield the files of the tree that are not published because documents are beside them."""
+        if self._source.settings.out == ".":
+            for name in self._source.documents.names():
+                if not naming.is_document(name):
+                    yield Omission(name=name, reason="it is in a folder of the documents")
+
+    def _dump(self, asked: "DumpRequest | None") -> "DumpOutcome | None":
+        if asked is None:
+            return None
+        from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - rarely needed
+
+        source = self._source
+        plan = read_plan(source.catalogue)
+        if (
+            plan is not None
+            and plan.base_uri != SourceNaming(base_uri=source.settings.url).base_uri
+        ):
+            self._publisher.publish()  # lists that start over do not continue older dumps
+        with self._found.reading() as opening:
+            contents = self._versions.contents(self._originals, opening)
+            return dump_publication.dump(asked, source, contents, self._second_process(asked))
+
+    def _second_process(self, asked: "DumpRequest") -> "SecondProcess | None":
+        """Return what packs beside this process; only files into files, which survive a fork."""
+        from resourcesync.adapters import second_process  # noqa: PLC0415 - for dumps only
+
+        documents = self._source.documents
+        if self._source.settings.originals or not isinstance(documents, FolderDocuments):
+            return None
+        if not (asked.may_fork and second_process.can_fork()):
+            return None
+        documents.remove_leftovers()
+        return second_process.ForkedProcess()
+
+
+def notify_hubs(source: OpenSource, own: Path) -> "Notified | None":
+    """Notify the hubs of a publication; without hubs, no document names channels any more."""
+    if not source.settings.hubs:
+        for name in naming.CHANNELS.values():
+            if source.documents.signature(name) is not None:
+                source.documents.delete(name)
+        return None
+    from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
+    from resourcesync.source import notifications  # noqa: PLC0415 - the same
+
+    return notifications.notify_after(source, hubs.notice_sender(source.clock, own))
+
+
+def _is_reported(omission: Omission) -> bool:
+    """True if an omission is reported: hidden files are not."""
+    name = omission.name.rstrip("/").rpartition("/")[2]
+    is_hidden = name.startswith(".") and name not in {".", ".."}
+    return not is_hidden and not name.endswith("~")
 
 
 def _with_changes(
@@ -145,59 +259,11 @@ def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress
     return LeftAddress(url=known, dumps=found)
 
 
-def _open_tree(
-    folders: _Folders,
-    settings: PublicationSettings,
-    catalogue: SourceCatalogue,
-    documents: DocumentStore,
-    found: originals.OpenedOriginals,
-    clock: Clock,
-) -> OpenTree:
-    versions = _open_versions(folders, settings, catalogue, clock)
-    scanned = versions.originals(found.originals)
-    return OpenTree(
-        settings=settings,
-        catalogue=catalogue,
-        documents=documents,
-        originals=scanned,
-        contents=_contents(found, scanned, versions),
-        versions=versions,
-        publisher=publisher_of(catalogue, documents, settings, clock),
-        reread=found.rereading.note(),
-        dump_options=lambda asked: dump_options_of(
-            settings, _second_process(asked, settings, documents)
-        ),
-        write_robots=lambda uri: document_stores.write_robots(folders.root / settings.out, uri),
-        sender=lambda: _notice_sender(folders.home, clock),
-    )
-
-
-def _second_process(
-    asked: "DumpRequest", settings: PublicationSettings, documents: DocumentStore
-) -> "SecondProcess | None":
-    """Return what packs beside this process: only from files into files, which survive a fork."""
-    from resourcesync.adapters import second_process  # noqa: PLC0415 - for dumps only
-
-    if settings.originals or not isinstance(documents, FolderDocuments):
-        return None
-    if not (asked.may_fork and second_process.can_fork()):
-        return None
-    documents.remove_leftovers()
-    return second_process.ForkedProcess()
-
-
-def _notice_sender(home: Path, clock: Clock) -> "NoticeSender":
-    from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
-
-    return hubs.notice_sender(clock, (home / CATALOGUE).parent)
-
-
-def _open_versions(
-    folders: _Folders, settings: PublicationSettings, catalogue: SourceCatalogue, clock: Clock
-) -> TreeVersions:
+def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
     """Return the store of former versions, if there is one; a dry run stores nothing."""
-    names = SourceNaming(base_uri=settings.url)
-    is_enabled = is_retention_enabled(version_options_of(settings), names, catalogue)
+    catalogue, options = source.catalogue, version_options_of(source.settings)
+    names = SourceNaming(base_uri=source.settings.url)
+    is_enabled = is_retention_enabled(options, names, catalogue)
     if catalogue.dry_run or not is_enabled:
         return TreeVersions()
     from resourcesync.app import plugins  # noqa: PLC0415 - the same
@@ -210,44 +276,18 @@ def _open_versions(
     )
     from resourcesync.source.versions.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
 
-    options, index = version_options_of(settings), catalogue.versions()
+    index = catalogue.versions()
     store = FolderVersions(options.place(folders.root if options.folder else folders.home))
     patches = PatchGenerator(plugins.patch_makers, plugins.patch_formats())
     recorder = VersionRecorder(
         index,
         store,
         VersionNames(naming=names),
-        clock,
+        source.clock,
         keeping=VersionPolicy(is_public=options.is_public, most=options.most),
         patches=patches if options.patches else None,
     )
-    return StoredTreeVersions(options, catalogue, index, store, recorder, clock)
-
-
-@contextmanager
-def _contents(
-    found: originals.OpenedOriginals, readable: "Originals", past: TreeVersions
-) -> Iterator["ResourceContents"]:
-    with found.reading() as opening:
-        yield past.contents(readable, opening)
-
-
-def publisher_of(
-    catalogue: SourceCatalogue,
-    documents: DocumentStore,
-    settings: PublicationSettings,
-    clock: Clock,
-) -> ListPublisher:
-    """Return the publisher of a catalogue."""
-    return ListPublisher(
-        catalogue,
-        documents,
-        base_uri=settings.url,
-        clock=clock,
-        limits=limits_of(settings),
-        policy=publication_policy(settings),
-        described_by=settings.described_by,
-    )
+    return StoredTreeVersions(options, catalogue, index, store, recorder, source.clock)
 
 
 @contextmanager
@@ -285,32 +325,22 @@ def _check(folders: _Folders, chosen: Mapping[str, object]) -> None:
         check_address(str(chosen["described_by"]))
 
 
-def refuse_foreign(
-    catalogue: SourceCatalogue,
-    documents: DocumentStore,
-    settings: PublicationSettings,
-    known: PublicationSettings,
-    step: PublicationStep,
-) -> None:
+def refuse_foreign(source: OpenSource, known: PublicationSettings, step: PublicationStep) -> None:
     """Refuse to publish where a document would be replaced that this catalogue did not write."""
-    has_begun = is_known_place(settings, known)
+    settings = source.settings
+    has_begun = bool(known.url) and settings.out in (known.out, *known.earlier)
     if has_begun and not settings.sitemap:
         return
     from resourcesync.source import foreign_documents  # noqa: PLC0415 - few runs need it
 
-    record = read_record(catalogue)
+    record = read_record(source.catalogue)
     if not has_begun:
         written = {} if record is None else record.documents
         names = SourceNaming(base_uri=settings.url)
-        foreign_documents.refuse_foreign(documents, names, written, step)
+        foreign_documents.refuse_foreign(source.documents, names, written, step)
     here = record if settings.out == known.out else None
     if settings.sitemap:
-        foreign_documents.refuse_foreign_sitemap(documents, here)
-
-
-def is_known_place(settings: PublicationSettings, known: PublicationSettings) -> bool:
-    """True if the settings were stored with this place before: a run began to publish there."""
-    return bool(known.url) and settings.out in (known.out, *known.earlier)
+        foreign_documents.refuse_foreign_sitemap(source.documents, here)
 
 
 def check_base(url: str) -> None:

@@ -82,7 +82,7 @@ class _Action(click.Choice[str]):
         if value in self.choices:
             return str(value)
         from resourcesync.app.plugins import ANNEX_HINT  # noqa: PLC0415 - rarely
-        from resourcesync.app.publishing.account_access import setup_systems  # noqa: PLC0415 - rarely
+        from resourcesync.app.publishing.accounts import setup_systems  # noqa: PLC0415 - rarely
 
         if value not in setup_systems():
             known = ", ".join(self.choices)
@@ -204,7 +204,7 @@ def _path(named: Path | None) -> CommandOutcome:
 
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
-    from resourcesync.app.publishing import account_access  # noqa: PLC0415 - seldom needed
+    from resourcesync.app.publishing import accounts  # noqa: PLC0415 - seldom needed
     from resourcesync.cli.render import service_files  # noqa: PLC0415 - the same
 
     match name:
@@ -213,7 +213,7 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
         case "grafana" | "alerts":
             return service_files.shared_text(_SHARED[name])
         case _:
-            return account_access.setup_text(name, dict(values["with"]))
+            return accounts.setup_text(name, dict(values["with"]))
 
 
 def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:

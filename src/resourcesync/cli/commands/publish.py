@@ -174,10 +174,10 @@ def _check_address(target: str) -> None:
     """Refuse the address of another system with a secret in it, before it is shown or logged."""
     if ":" not in target:
         return
-    from resourcesync.app.publishing import account_access, inputs  # noqa: PLC0415 - help stays quick
+    from resourcesync.app.publishing import accounts, inputs  # noqa: PLC0415 - help stays quick
 
     if inputs.kind_of(target) is inputs.InputKind.SYSTEM:
-        account_access.check_account_address(target)
+        accounts.check_account_address(target)
 
 
 def _notification_job(

@@ -4,21 +4,17 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.ports import Clock
-from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.paging import PageLimits
+from resourcesync.source.open_source import OpenSource, limits_of
 
-DEFAULT_PACKAGE: Final = PackageSize().max_bytes
 _MOST_ENTRIES: Final = 10_000
 """Most files of one package: a change of one file must not repack all small files."""
 _SECOND: Final = 1_000_000
@@ -40,57 +36,35 @@ class DumpRequest(msgspec.Struct, frozen=True, kw_only=True):
     may_fork: bool = False
 
 
-class DumpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of the dumps.
-
-    Attributes:
-        url: The URI of the resources' root.
-        max_package: The most bytes of content in one package.
-        keep: Greatest age of packages, in seconds; 0 is any age.
-        archive: Seconds that superseded dumps stay in archives; 0 is not at all.
-        limits: The most that one document holds.
-        dialect: The version that is written.
-        second: Packs every other package; ``None`` for one after the other.
-    """
-
-    url: str
-    max_package: int
-    keep: float
-    archive: float
-    limits: PageLimits
-    dialect: Dialect
-    second: SecondProcess | None = None
-
-
 def dump(
     asked: DumpRequest,
-    packing: DumpOptions,
-    catalogue: SourceCatalogue,
-    documents: DocumentStore,
+    source: OpenSource,
     contents: ResourceContents,
-    clock: Clock,
+    second: SecondProcess | None = None,
 ) -> DumpOutcome:
-    """Pack everything that is not packed yet."""
-    if packing.dialect not in _DIALECTS:
+    """Pack everything that is not packed yet; a second process packs every other package."""
+    settings, clock = source.settings, source.clock
+    if Dialect(settings.dialect) not in _DIALECTS:
         raise ConfigurationError(
-            f"dumps are written in version 1.1, and the lists here in {packing.dialect}",
+            f"dumps are written in version 1.1, and the lists here in {settings.dialect}",
             hint="leave the dumps out, or publish in version 1.1: -o dialect=1.1",
         )
-    refuse_foreign_dumps(catalogue, documents)
+    refuse_foreign_dumps(source.catalogue, source.documents)
     oldest = 0
-    if packing.keep:
-        oldest = to_microseconds(clock.now()) - int(packing.keep * _SECOND)
+    if settings.keep:
+        oldest = to_microseconds(clock.now()) - int(settings.keep * _SECOND)
+    limits = limits_of(settings)
     return DumpPublisher(
-        catalogue,
-        documents,
+        source.catalogue,
+        source.documents,
         contents,
-        names=SourceNaming(base_uri=packing.url),
+        names=SourceNaming(base_uri=settings.url),
         clock=clock,
         size=PackageSize(
-            max_bytes=packing.max_package,
-            max_entries=min(_MOST_ENTRIES, packing.limits.max_entries),
+            max_bytes=settings.max_package or PackageSize().max_bytes,
+            max_entries=min(_MOST_ENTRIES, limits.max_entries),
         ),
-        limits=packing.limits,
-        archive=int(packing.archive * _SECOND),
-        second=packing.second,
+        limits=limits,
+        archive=int(settings.archive * _SECOND),
+        second=second,
     ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)
