@@ -38,7 +38,6 @@ WAITS: Final = {
     "tests/support/cluster/unit_work.py": 2,
     "tests/support/crashes/killed.py": 1,
     "tests/unit/app/test_watched_publisher.py": 1,
-    "tests/unit/http/test_http_streams.py": 1,
     "tests/unit/storage/test_files_measuring.py": 1,
     "tests/unit/storage/test_mirror_syncing.py": 1,
     "tests/watch/test_watch_keeping.py": 2,

@@ -10,25 +10,9 @@ import pytest
 
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.errors import SourceUnavailableError
-from resourcesync.model.digests import Digest
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
-
-
-@pytest.mark.parametrize("method", ["lists", "stat", "hash"])
-def test_an_audit_of_an_untouched_mirror_finds_nothing(
-    world: World[PublishedSource], method: str
-) -> None:
-    world.pull()
-
-    report = world.audit(method=method)
-
-    assert report.in_sync
-    assert (report.listed, report.present, report.accurate, report.extra) == (41, 41, 41, 0)
-    assert (report.coverage, report.accuracy) == (1.0, 1.0)
-    size = sum(map(len, world.source.originals.contents().values()))
-    assert report.read_bytes == (size if method == "hash" else 0)
 
 
 def test_an_audit_names_what_is_missing_damaged_extra_and_newer_at_the_source(
@@ -125,50 +109,6 @@ def test_a_folder_that_became_a_link_is_not_followed(
     assert report.present < report.listed
 
 
-def test_an_audit_offline_asks_nobody(world: World[PublishedSource]) -> None:
-    world.pull()
-    world.fetcher.asked.clear()
-    (world.folder / "objects/0001.html").write_text("damaged")
-
-    report = world.audit(offline=True)
-
-    assert not report.in_sync
-    assert world.fetcher.asked == []
-
-
-def test_an_audit_changes_nothing(world: World[PublishedSource]) -> None:
-    world.pull()
-    world.source.put("objects/0005.html", "newer")
-    world.source.publish()
-    world.audit()
-
-    assert world.pull().updated == 1
-    assert world.in_sync()
-
-
-def test_the_digest_of_every_copy_is_remembered(world: World[PublishedSource]) -> None:
-    world.pull()
-    with world.state() as state:
-        copies = list(state.copies())
-
-    assert len(copies) == 41
-    assert all(copy.digests.startswith("sha-256:") for copy in copies)
-    assert Digest("sha-256", copies[0].digests[8:]).is_usable
-
-
-def test_a_rolling_audit_takes_what_was_proven_longest_ago(world: World[PublishedSource]) -> None:
-    world.pull()
-    rolling = AuditRolling(share=0.5, oldest_first=True)
-    world.clock.advance(seconds=60)
-
-    reports = [world.audit(rolling=rolling) for _ in range(2)]
-
-    assert [report.proven for report in reports] == [21, 21]
-    assert all(report.in_sync for report in reports)
-    assert reports[0].proven_since is not None
-    assert reports[1].proven_since == world.clock.now()
-
-
 def test_a_rolling_audit_within_no_time_stops_and_says_so(world: World[PublishedSource]) -> None:
     world.pull()
 
@@ -176,16 +116,6 @@ def test_a_rolling_audit_within_no_time_stops_and_says_so(world: World[Published
 
     assert report.stopped
     assert report.listed == 41
-
-
-def test_a_full_audit_counts_as_proof_of_all(world: World[PublishedSource]) -> None:
-    world.pull()
-    world.clock.advance(seconds=60)
-    world.audit(method="hash")
-
-    report = world.audit(rolling=AuditRolling(share=0.1, oldest_first=True))
-
-    assert report.proven_since == world.clock.now()
 
 
 def test_a_sample_is_another_one_each_time_and_about_as_large_as_asked(
@@ -197,19 +127,6 @@ def test_a_sample_is_another_one_each_time_and_about_as_large_as_asked(
 
     assert 0.3 < sum(counts) / (20 * 41) < 0.7
     assert len(set(counts)) > 1
-
-
-def test_an_audit_of_what_is_served_asks_for_each_resource_once(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    world.fetcher.asked.clear()
-
-    report = world.audit(method="remote")
-
-    assert report.in_sync
-    assert len(world.asked_resources()) == 41
-    assert report.read_bytes == sum(map(len, world.source.originals.contents().values()))
 
 
 @pytest.mark.parametrize("left", [0, 1])

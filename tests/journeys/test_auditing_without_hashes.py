@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import MirrorState
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.tiny_source import TinySource
 from tests.support.worlds.dated_server import DatedServer
@@ -26,44 +24,6 @@ def world(tmp_path: Path) -> World[DatedServer]:
     world.source.sitemap = dict.fromkeys(PAGES, "2025-01-01")
     world.pull()
     return world
-
-
-@pytest.mark.parametrize("method", ["lists", "stat", "hash"])
-@pytest.mark.parametrize("offline", [True, False])
-def test_what_no_hash_proves_is_in_step_with_the_list_and_no_more(
-    world: World[DatedServer], method: str, *, offline: bool
-) -> None:
-    world.source.edit("b", "2")
-    report = world.audit(method=method, offline=offline)
-    assert (report.in_sync, report.coverage) == (True, 1.0)
-    assert (report.accuracy, report.unproven) == (None, 3)
-
-
-def test_the_server_can_prove_what_no_list_proves(world: World[DatedServer]) -> None:
-    report = world.audit(method="remote")
-    assert (report.in_sync, report.accuracy, report.unproven) == (True, 1.0, 0)
-    world.clock.advance(hours=1)
-    world.source.edit("b", "2")
-    changed = world.audit(method="remote")
-    assert not changed.in_sync
-    assert (changed.accurate, changed.present, changed.unproven) == (2, 3, 0)
-
-
-@pytest.mark.parametrize("listed", ["2025-01-01", ""])
-def test_a_repair_fetches_what_the_server_was_found_to_serve_otherwise(
-    world: World[DatedServer], listed: str
-) -> None:
-    world.source.sitemap = dict.fromkeys(PAGES, listed)
-    world.pull()
-    world.clock.advance(hours=1)
-    world.source.edit("b", "2")
-    found = world.audit(method="remote")
-
-    with world.destination() as destination:
-        report = destination.repair(found.findings, PullOptions())
-
-    assert (report.state, report.listed.applied) == (MirrorState.IN_SYNC, 1)
-    assert world.audit(method="remote").in_sync
 
 
 def test_a_damaged_copy_bounds_what_is_accurate(world: World[DatedServer]) -> None:

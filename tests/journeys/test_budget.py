@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState, Mode, RunReport
+from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.status import status_of
-from resourcesync.destination.transfers.commit import Budget
 from resourcesync.errors import BudgetError
 from resourcesync.ports import FetchRequest
 from resourcesync.ports.cancellation import CancelToken
@@ -77,20 +76,6 @@ def test_a_first_pull_in_parts_of_bytes_comes_to_its_end(large: World[PublishedS
     assert large.in_sync()
 
 
-def test_changes_are_fetched_in_parts_of_bytes_too(large: World[PublishedSource]) -> None:
-    large.pull()
-    for number in range(10):
-        large.source.put(f"{number:02}.bin", f"{number:02}".encode() * (SIZE // 2 - 1))
-    large.source.publish()
-
-    reports = until_done(large, 30, max_bytes=4 * SIZE)
-
-    assert [report.mode for report in reports] == [Mode.INCREMENTAL] * len(reports)
-    assert sum(report.updated for report in reports) == 10
-    assert len(large.asked_resources()) < 10
-    assert large.in_sync()
-
-
 def test_one_resource_is_fetched_however_large_it_is(large: World[PublishedSource]) -> None:
     reports = until_done(large, 25, max_bytes=1)
 
@@ -156,49 +141,7 @@ def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(
     cancel.raise_if_cancelled()
 
 
-def test_what_is_under_way_counts_as_if_it_were_here() -> None:
-    received = 100
-    budget = Budget(1_000, lambda: received)
-
-    assert budget.reserve(600)
-    assert budget.fits(400)
-    assert not budget.fits(401)
-    received += 600
-    budget.release(600)
-    assert budget.fits(400)
-    assert not budget.reserve(401)
-    assert budget.spent == "bytes"
-    assert not budget.reserve(1)
-
-
 # --- lists only ---
-
-
-def test_an_inventory_knows_what_is_listed_and_fetches_nothing(
-    large: World[PublishedSource],
-) -> None:
-    report = large.pull(lists_only=True)
-
-    assert report.lists_only
-    assert (report.listed.total, report.listed.applied, report.listed.pending) == (20, 0, 20)
-    assert report.state is MirrorState.BEHIND
-    assert status(large) is MirrorState.BEHIND
-    assert large.asked_resources() == []
-    assert large.home.files_on_disk() == {}
-
-
-def test_a_later_pull_fetches_what_the_inventory_told_without_reading_the_list_again(
-    large: World[PublishedSource],
-) -> None:
-    large.pull(lists_only=True)
-
-    report = large.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert (report.listed.total, report.listed.applied) == (20, 20)
-    assert report.mode is Mode.INCREMENTAL
-    assert large.fetcher.asked.count(f"{BASE}resourcesync/resourcelist.xml") == 1  # 304
-    assert large.in_sync()
 
 
 def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(
@@ -236,17 +179,3 @@ def test_an_inventory_does_not_forget_how_often_something_failed(
 
 
 # --- the first failure ---
-
-
-def test_a_pull_that_ends_at_the_first_failure_is_gone_on_with(
-    large: World[PublishedSource],
-) -> None:
-    large.network.answers[BASE + "03.bin"] = Answer(status=404)
-
-    report = large.pull(fail_fast=True)
-
-    assert report.failed == 1
-    assert report.listed.applied < 19
-    large.network.answers.clear()
-    assert large.pull(fail_fast=True).state is MirrorState.IN_SYNC
-    assert large.in_sync()

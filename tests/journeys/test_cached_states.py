@@ -3,18 +3,16 @@
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from resourcesync.adapters.mirror.own_folder import state_version
-from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.watching.service import StateCache
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import StateError
-from resourcesync.mirror_state.database import SqliteMirrorState
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -39,22 +37,6 @@ class Reader:
     def __call__(self) -> int:
         self.count += 1
         return self.count
-
-
-def test_a_value_is_read_again_after_a_pull(world: World[PublishedSource]) -> None:
-    world.pull()
-    settle(world.folder)
-    cache = StateCache()
-    before = cache.status(world.folder)
-    world.source.put("new.html", "new")
-    world.source.publish()
-
-    world.pull()
-
-    assert cache.status(world.folder) == mirror_state.read_status(world.folder)
-    assert cache.status(world.folder).resources == before.resources + 1
-    settle(world.folder)
-    assert cache.status(world.folder).resources == before.resources + 1
 
 
 def test_a_state_that_was_just_written_is_always_read(world: World[PublishedSource]) -> None:
@@ -104,22 +86,6 @@ def mirror_is_locked(folder: Path) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("with_log", [False, True])
-def test_a_status_with_and_without_a_log_is_the_same(
-    world: World[PublishedSource], *, with_log: bool
-) -> None:
-    world.source.put("late.html", "late")
-    world.source.publish()
-    world.pull()
-    expected = mirror_state.read_status(world.folder)
-    settle(world.folder)
-    if with_log:
-        with SqliteMirrorState(world.folder / OWN / "state.db") as state:
-            state.remember("extra", "1")
-            assert mirror_state.read_status(world.folder) == expected
-    assert mirror_state.read_status(world.folder) == expected
-
-
 def test_a_damaged_state_is_reported_as_ever(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / OWN / "state.db").write_bytes(b"no database at all" * 1000)
@@ -127,33 +93,3 @@ def test_a_damaged_state_is_reported_as_ever(world: World[PublishedSource]) -> N
 
     with pytest.raises(StateError):
         StateCache().status(world.folder)
-
-
-class ContestedKey:
-    """A key; whenever it is looked up again, another thread has just filled the cache."""
-
-    def __init__(self) -> None:
-        self.rival: Callable[[], None] | None = None
-        self.lookups = 0
-
-    def __hash__(self) -> int:
-        self.lookups += 1
-        if self.rival is not None and self.lookups > 1:
-            self.rival()
-        return 1
-
-
-def test_a_value_that_another_thread_removes_meanwhile_is_no_error(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    settle(world.folder)
-    cache, read, key = StateCache(), Reader(), ContestedKey()
-    assert cache.read(world.folder, key, read) == 1
-
-    def fill() -> None:
-        for name in "abcd":
-            cache.read(world.folder, name, read)
-
-    key.rival, key.lookups = fill, 0
-    assert cache.read(world.folder, key, read) == 1

@@ -1,13 +1,11 @@
 """A Source without a folder, on real files: told by lines, published, read by others."""
 
 import json
-import random
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from resync.resource_list import ResourceList
 
 from resourcesync import Catalogue, Change, Digest, Resource
 from resourcesync.documents import reader
@@ -62,23 +60,6 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_every_list_says_what_was_posted(source: Path) -> None:
-    chance = random.Random(7)
-    where = f"catalogue:{source / 'c.db'}"
-    for version in range(2, 7):
-        some = chance.sample(range(400), 30)
-        kinds = chance.choices(["created", "updated", "deleted"], k=30)
-        lines = "".join(
-            line(number, version, kind) for number, kind in zip(some, kinds, strict=True)
-        )
-        command("catalogue", "post", source / "c.db", lines=lines)
-
-        command("publish", where, "--rebase")
-
-        assert listed(source / "out") == list(Catalogue(source / "c.db").resources())
-        assert command("publish", where) == "Nothing changed\n"
-
-
 def test_a_harmed_part_is_written_from_the_catalogue(source: Path) -> None:
     path = list(documents(source / "out"))[2]
     path.write_bytes(path.read_bytes().replace(b'length="1"', b'length="7"'))
@@ -87,21 +68,6 @@ def test_a_harmed_part_is_written_from_the_catalogue(source: Path) -> None:
     command("publish", f"catalogue:{source / 'c.db'}")
 
     assert listed(source / "out") == list(Catalogue(source / "c.db").resources())
-
-
-def test_parts_that_were_copied_are_read_by_resync(source: Path) -> None:
-    command("catalogue", "post", source / "c.db", lines=line(33, 5, "updated"))
-    command("publish", f"catalogue:{source / 'c.db'}", "--rebase")
-
-    found: dict[str, int | None] = {}
-    for path in documents(source / "out"):
-        resources = ResourceList()
-        resources.read(uri=str(path))
-        found |= {resource.uri: resource.length for resource in resources}
-
-    assert len(found) == 300
-    assert found[f"{BASE}object-0033"] == 5
-    assert found[f"{BASE}object-0034"] == 1
 
 
 @pytest.mark.parametrize(

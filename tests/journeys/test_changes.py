@@ -79,19 +79,6 @@ def test_a_follower_has_what_the_mirror_has_after_any_life(
     assert lazy.index == eager.index == held(world)
 
 
-def test_the_same_bytes_with_another_date_are_no_change(world: World[PublishedSource]) -> None:
-    follower = Follower()
-    world.pull()
-    follower.read(world)
-    world.clock.advance(seconds=5)
-    world.source.put("objects/0001.html", "content of 1")
-    world.source.put("objects/0002.html", "another")
-    world.source.publish()
-    world.pull()
-
-    assert follower.read(world) == ["updated objects/0002.html"]
-
-
 def test_a_cursor_that_cannot_be_written_stays(tmp_path: Path) -> None:
     consumers = ConsumerFiles(tmp_path)
     consumers.acknowledge("index", ChangeLogPosition(7, 1))
@@ -102,18 +89,6 @@ def test_a_cursor_that_cannot_be_written_stays(tmp_path: Path) -> None:
 
     assert consumers.position("index") == ChangeLogPosition(7, 1)
     assert [path.name for path in (tmp_path / "consumers").iterdir()] == ["index.json"]
-
-
-def test_a_program_may_acknowledge_while_a_pull_holds_the_mirror(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    consumers = ConsumerFiles(world.folder / ".resourcesync")
-
-    with world.destination():
-        consumers.acknowledge("index", ChangeLogPosition(41))
-
-    assert consumers.position("index") == ChangeLogPosition(41)
 
 
 def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(

@@ -67,16 +67,3 @@ def test_a_diff_of_a_resource_that_is_not_served_leaves_the_copy_and_is_not_in_s
 
     assert report.state is MirrorState.BEHIND
     assert world.files() == {BASE + NAME: OLD}
-
-
-def test_a_new_resource_that_is_a_patch_itself_comes_from_its_package(
-    world: World[DumpSource],
-) -> None:
-    new = Told(
-        name="my.patch", data=DIFF, change="created", time=LATER, lastmod=LATER, type=TYPES[1]
-    )
-    world.source.has([new])
-    dump(world, new)
-
-    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
-    assert world.files()[BASE + "my.patch"] == DIFF

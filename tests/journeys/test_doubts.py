@@ -9,7 +9,7 @@ from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.destination.status import status_of
 from resourcesync.source.plan import PublicationStep
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -103,41 +103,6 @@ def test_the_next_pull_mends_it_and_keeps_the_altered_file(
     assert damaged.audit().in_sync
 
 
-def test_a_repair_without_findings_mends_it(damaged: World[PublishedSource]) -> None:
-    with damaged.destination() as destination:
-        from resourcesync.destination.options import PullOptions
-
-        report = destination.repair(None, PullOptions())
-
-    assert report.state is MirrorState.IN_SYNC
-    assert damaged.in_sync()
-    assert quarantined(damaged) == [b"Content of 2"]
-
-
-@pytest.mark.parametrize("method", ["stat", "hash"])
-def test_a_file_that_is_gone_is_fetched_by_the_next_pull_after_an_audit(
-    world: World[PublishedSource], method: str
-) -> None:
-    world.pull()
-    (world.folder / NAME).unlink()
-    world.audit(method=method)
-
-    assert status(world).state is MirrorState.BEHIND
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert quarantined(world) == []
-
-
-def test_bytes_that_were_put_back_are_taken_as_they_are(damaged: World[PublishedSource]) -> None:
-    damage(damaged, "content of 2")
-
-    report = damaged.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert damaged.asked_resources() == []
-    assert damaged.audit(method="stat").in_sync
-
-
 @pytest.mark.parametrize("rolling", [None, AuditRolling(oldest_first=True)])
 @pytest.mark.parametrize("offline", [False, True])
 def test_an_audit_that_proves_the_copy_ends_the_doubt(
@@ -153,27 +118,6 @@ def test_an_audit_that_proves_the_copy_ends_the_doubt(
     assert damaged.asked_resources() == []
 
 
-def test_an_audit_by_lists_knows_of_the_doubt(damaged: World[PublishedSource]) -> None:
-    report = damaged.audit(method="lists")
-
-    assert not report.in_sync
-    assert [finding.path for finding in report.findings] == [NAME]
-
-
-def test_a_copy_that_cannot_be_fetched_again_stays_in_doubt(
-    damaged: World[PublishedSource],
-) -> None:
-    damaged.network.answers[BASE + NAME] = Answer(status=404)
-
-    assert damaged.pull().state is MirrorState.BEHIND
-    assert damaged.pull(mode="baseline").state is MirrorState.BEHIND
-    assert (damaged.folder / NAME).read_text() == "Content of 2"
-    damaged.network.answers.clear()
-    damaged.clock.advance(hours=1)
-    assert damaged.pull().state is MirrorState.IN_SYNC
-    assert damaged.in_sync()
-
-
 def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World[PublishedSource]) -> None:
     world.pull()
     damage(world)
@@ -182,19 +126,6 @@ def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World[PublishedSourc
 
     assert report.doubted == 1
     assert status(world).listed.pending == 1
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-def test_an_offline_audit_asks_nobody_and_doubts_all_the_same(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    damage(world)
-    world.fetcher.asked.clear()
-
-    assert world.audit(offline=True).doubted == 1
-    assert world.fetcher.asked == []
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
@@ -209,20 +140,3 @@ def test_what_the_source_changed_or_serves_otherwise_is_no_damage_here(
     assert world.audit().doubted == 0
     assert world.audit(method="remote").doubted == 0
     assert status(world).listed.pending == 0
-
-
-def test_a_doubt_does_not_hurry_what_rests_after_many_failures(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    world.source.put(NAME, "content of two")
-    world.source.publish()
-    world.network.answers[BASE + NAME] = Answer(status=404)
-    for _ in range(6):
-        world.pull()
-        world.clock.advance(hours=1)
-    before = status(world).failures[0]
-    damage(world)
-    world.audit()
-
-    assert status(world).failures[0] == before

@@ -1,11 +1,9 @@
 """The programs of ``examples/`` keep an index equal to a mirror, whatever happens to it."""
 
-import re
 import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,6 @@ from tests.support.crashes.indexing import chunks_of, read_search
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY, FILES, LATE
 
-ROOT = Path(__file__).parents[2]
 LATER = {
     **{name: body for name, body in FILES.items() if name != "/objects/04.txt"},
     "/objects/05.txt": b"0123456789" * 250,
@@ -61,34 +58,6 @@ class Search:
 @pytest.fixture
 def search(tmp_path: Path) -> Search:
     return Search(tmp_path / "search.db")
-
-
-def test_a_search_index_follows_changes_and_deletions(
-    mirror: Mirror, source: TinySource, search: Search
-) -> None:
-    assert search.update(mirror) == 0
-    assert read_search(search.path) == files_of(source, FILES)
-    source.offer(LATER, at=LATE)
-    mirror.pull()
-
-    for _ in range(2):
-        assert search.update(mirror) == 0
-        assert read_search(search.path) == files_of(source, LATER)
-
-
-def test_a_search_index_starts_over_when_the_mirror_was_restored(
-    mirror: Mirror, source: TinySource, search: Search, tmp_path: Path
-) -> None:
-    shutil.copytree(mirror.folder, tmp_path / "backup")
-    source.offer(LATER, at=LATE)
-    mirror.pull()
-    assert search.update(mirror) == 0
-    shutil.rmtree(mirror.folder)
-    (tmp_path / "backup").rename(mirror.folder)
-
-    assert search.update(mirror) == 0
-
-    assert read_search(search.path) == files_of(source, FILES)
 
 
 def test_a_search_index_leaves_out_a_damaged_file_until_it_is_repaired(
@@ -186,27 +155,6 @@ def test_a_vector_store_starts_over_when_the_mirror_has_another_history(
     assert store.embedded <= len(now.items() - LATER.items())
 
 
-def test_a_vector_store_that_fails_gets_the_change_again(
-    mirror: Mirror, source: TinySource, tmp_path: Path
-) -> None:
-    class Refusing(Vectors):
-        refuses = True
-
-        def upsert(self, uri: str, chunks: Mapping[str, str]) -> None:
-            if self.refuses and "05" in uri:
-                raise ConnectionError(uri)
-            super().upsert(uri, chunks)
-
-    store, progress = Refusing(), tmp_path / "position"
-    with pytest.raises(ConnectionError):
-        vector_store.update(mirror, store, progress)
-    store.refuses = False
-
-    vector_store.update(mirror, store, progress)
-
-    assert store.texts() == chunks_of(files_of(source, FILES))
-
-
 def test_a_vector_store_never_gets_a_damaged_file(
     mirror: Mirror, source: TinySource, tmp_path: Path
 ) -> None:
@@ -222,21 +170,3 @@ def test_a_vector_store_never_gets_a_damaged_file(
 
 
 # --- the page -------------------------------------------------------------------------------------
-
-
-def test_the_example_of_the_page_does_what_it_says(
-    source: TinySource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(ROOT / "examples")
-    page = (ROOT / "docs/how-to/feed-an-index.md").read_text("utf-8")
-    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-    names: dict[str, Any] = {}
-
-    exec(block.replace("https://docs.example.org", source.url), names)
-
-    stored = {
-        uri: sorted(text.encode() for text in texts.values())
-        for uri, texts in names["store"].texts.items()
-    }
-    assert stored == chunks_of(files_of(source, FILES))

@@ -37,14 +37,3 @@ def test_the_list_of_the_day_grows_though_its_index_says_that_it_has_ended(
         world.clock.advance(hours=2)
         world.source.change(one=f"1, version {number}")
         assert_followed(world, 0, 1, 0)
-
-
-def test_days_that_are_over_are_not_asked_for_again(world: World[SoftwareSource]) -> None:
-    for _ in range(5):
-        world.clock.advance(hours=24)
-        world.pull()
-    world.source.change(two="2, again")
-
-    assert_followed(world, 0, 1, 0)
-    lists = [uri for uri in world.fetcher.asked if "changelist.xml" in uri]
-    assert len(lists) <= 4  # the index, and the lists that may still grow

@@ -1,9 +1,6 @@
 """Lag: how long nobody knows whether a mirror is in sync. A quiet Source adds nothing to it."""
 
-from collections.abc import Callable
-from contextlib import suppress
 from itertools import pairwise
-from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -46,47 +43,6 @@ def refuse(world: World[PublishedSource]) -> None:
     error = SourceUnavailableError("down", uri=BASE)
     world.network.answers |= dict.fromkeys((LIST, f"{BASE}resourcesync/capabilitylist.xml"), error)
     world.network.answers[f"{BASE}.well-known/resourcesync"] = error
-
-
-def lose_one(world: World[PublishedSource]) -> None:
-    world.source.put("late.html", "late")
-    world.source.publish()
-    world.network.answers[BASE + "late.html"] = Answer(status=404)
-
-
-def shrink(world: World[PublishedSource]) -> None:
-    for number in range(40):
-        world.source.remove(f"objects/{number:04}.html")
-    world.source.publish()
-
-
-class Trouble(NamedTuple):
-    make: Callable[[World[PublishedSource]], None]
-    state: MirrorState
-
-
-@pytest.mark.parametrize(
-    "trouble",
-    [
-        Trouble(refuse, MirrorState.FAILING),
-        Trouble(lose_one, MirrorState.BEHIND),
-        Trouble(shrink, MirrorState.STOPPED),
-    ],
-    ids=["the Source does not answer", "a resource waits", "deletions are held"],
-)
-def test_what_could_not_be_done_adds_to_the_lag(
-    world: World[PublishedSource], trouble: Trouble
-) -> None:
-    world.pull()
-    trouble.make(world)
-    for _ in range(3):
-        world.clock.advance(seconds=600)
-        with suppress(SourceUnavailableError):
-            world.pull()
-    status = read_status(world.folder)
-
-    assert status.state is trouble.state
-    assert lag(world) == pytest.approx(3 * 600, abs=120)
 
 
 def test_other_filters_have_no_lag_until_the_mirror_was_in_sync_by_them(

@@ -51,13 +51,6 @@ def test_an_entry_that_the_filters_leave_out_is_not_refused(
     assert pulled(site, loc, filters) == (0, MirrorState.IN_SYNC)
 
 
-@pytest.mark.parametrize("loc", WRONG)
-def test_an_entry_that_they_do_not_leave_out_is_refused(
-    site: World[PublishedSource], loc: str
-) -> None:
-    assert pulled(site, loc, Filters(exclude=("/other/**",))) == (1, MirrorState.BEHIND)
-
-
 def test_an_entry_without_an_address_may_be_wanted(site: World[PublishedSource]) -> None:
     body = urlset((BASE + "new/a.html", "")).replace(b"<url>", b"<url/><url>")
     site.network.answers[SITEMAP] = Answer(body=body)

@@ -6,8 +6,6 @@ import io
 import types
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from datetime import UTC
-from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -15,15 +13,12 @@ import pytest
 import resourcesync
 from resourcesync import Mirror
 from resourcesync.app.serving.applications import LateApplication
-from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
     SourceUnavailableError,
     StorageError,
 )
-from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY
@@ -44,46 +39,11 @@ def mirror(tmp_path: Path) -> Iterator[Mirror]:
 # --- resources and their files -------------------------------------------------------------------
 
 
-def test_every_resource_that_is_here_is_yielded_with_its_file(mirror: Mirror) -> None:
-    here = list(mirror.resources())
-
-    assert [one.uri for one in here] == [f"{mirror.source}{name}" for name in sorted(FILES)]
-    assert [one.path.read_bytes() for one in here] == [FILES[name] for name in sorted(FILES)]
-    assert [one.length for one in here] == [5, 6, 1]
-    assert [one.media_type for one in here] == [
-        "text/plain",
-        "text/html",
-        "application/octet-stream",
-    ]
-    assert all(one.digests[0].algorithm == "sha-256" for one in here)
-    assert {one.fetched.tzinfo for one in here} == {UTC}
-
-
 def test_an_address_leads_to_its_file_and_a_file_to_its_address(mirror: Mirror) -> None:
     for one in mirror.resources():
         assert mirror.path(one.uri) == one.path
         assert mirror.uri(one.path) == one.uri
     assert mirror.path(f"{mirror.source}/%61%20jug.txt") == mirror.folder / "a jug.txt"
-
-
-def test_a_copy_that_was_being_replaced_has_no_length_and_no_digests(mirror: Mirror) -> None:
-    uri = f"{mirror.source}/objects/1"
-    with SqliteMirrorState(mirror.folder / ".resourcesync" / "state.db") as state:
-        copy = state.copy(uri)
-        assert copy is not None
-        state.commit(StateTransaction(suspect=[as_unknown(copy)]))
-
-    [found] = [one for one in mirror.resources() if one.uri == uri]
-
-    assert (found.length, found.digests) == (None, ())
-
-
-def test_a_pull_goes_on_while_resources_are_read(mirror: Mirror) -> None:
-    read = mirror.resources()
-    first = list(islice(read, 1))
-
-    assert mirror.pull().listed.unchanged == len(FILES)
-    assert len(first + list(read)) == len(FILES)
 
 
 def test_a_folder_that_is_no_mirror_has_no_resources(tmp_path: Path) -> None:

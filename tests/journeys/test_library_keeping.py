@@ -1,14 +1,12 @@
 """The library in a program: mirrors audited, mended, read on and stopped; and its threads."""
 
-import logging
 import shutil
-import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -25,14 +23,13 @@ from resourcesync.errors import (
     DiscontinuityError,
     LockedError,
     ResourceSyncError,
-    SourceUnavailableError,
     StoppedError,
     StorageError,
 )
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.ports import cancellation
-from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY, FILES, LATE, here
 from tests.support.waiting import once
 
@@ -67,55 +64,6 @@ def test_what_an_audit_finds_is_mended(mirror: Mirror) -> None:
     assert (report.created, report.updated) == (1, 1)
     assert here(mirror.folder) == FILES
     assert mirror.audit().in_sync
-
-
-def test_a_consumer_is_told_of_each_change_once(mirror: Mirror, source: TinySource) -> None:
-    mirror.pull()
-    first = list(mirror.changes("index"))
-    source.offer({**FILES, "/objects/05.txt": b"changed"}, at=LATE)
-    mirror.pull()
-
-    second = list(mirror.changes("index"))
-
-    assert [change.kind.value for change in first] == ["created"] * len(FILES)
-    assert [(change.kind.value, change.path.read_bytes()) for change in second] == [
-        ("updated", b"changed")
-    ]
-    assert second[0].previous != second[0].digests
-    assert second[0].time.tzinfo is not None
-    assert list(mirror.changes("index")) == []
-    assert len(list(mirror.changes("index", restart=True))) == len(FILES)
-
-
-def test_a_consumer_that_stops_half_way_is_told_again(mirror: Mirror) -> None:
-    mirror.pull()
-    reading = mirror.changes("index")
-    next(reading)
-    reading.close()  # type: ignore[attr-defined]  # it is a generator
-
-    assert len(list(mirror.changes("index"))) == len(FILES)
-
-
-def test_a_caller_that_stores_each_position_is_given_everything_once(
-    mirror: Mirror, source: TinySource
-) -> None:
-    mirror.pull()
-    whole = [change.uri for change in mirror.changes(since="start")]
-    seen: list[str] = []
-    position = "start"
-
-    while len(seen) < len(whole):  # killed after each change
-        change = next(iter(mirror.changes(since=position)))
-        seen.append(change.uri)
-        position = change.position
-    source.offer({**FILES, "/objects/05.txt": b"changed"}, at=LATE)
-    mirror.pull()
-    news = list(mirror.changes(since=position))
-
-    assert seen == whole
-    assert len(whole) == len(FILES)
-    assert [(change.kind, change.read()) for change in news] == [("updated", b"changed")]
-    assert list(mirror.changes(since=news[-1].position)) == []
 
 
 def test_a_position_of_another_history_is_an_error_and_start_helps(
@@ -248,37 +196,6 @@ def test_changes_are_read_while_the_mirror_is_held(mirror: Mirror) -> None:
 # --- stopping ----------------------------------------------------------------------------------
 
 
-class _Patient(dict[str, Answer]):
-    """Answers of a Source that gives no resource before somebody asked whether to stop."""
-
-    def __init__(self, answers: dict[str, Answer], asked: threading.Event) -> None:
-        super().__init__(answers)
-        self._asked = asked
-
-    def get(self, key: str, default: Answer | None = None) -> Answer | None:  # type: ignore[override]
-        if key.startswith("/objects/"):
-            self._asked.wait(20)
-        return super().get(key, default)
-
-
-def test_a_program_may_stop_a_pull_and_go_on_later(mirror: Mirror, source: TinySource) -> None:
-    done: list[Event] = []
-    asked = threading.Event()
-    source.answers = _Patient(source.answers, asked)
-
-    def stop() -> bool:
-        if not any(event.kind == "plan" for event in done):
-            return False
-        asked.set()
-        return True
-
-    with pytest.raises(StoppedError):
-        mirror.pull(on_event=done.append, stop=stop)
-
-    assert mirror.pull().state is MirrorState.IN_SYNC
-    assert here(mirror.folder) == FILES
-
-
 def test_a_call_that_is_stopped_before_it_begins_does_nothing(
     mirror: Mirror, source: TinySource
 ) -> None:
@@ -333,42 +250,12 @@ def test_a_pull_may_be_stopped_wherever_it_asks(
     assert mirror.audit().in_sync
 
 
-def test_what_an_event_raises_ends_the_call_and_nothing_else(mirror: Mirror) -> None:
-    def raise_at_once(event: Event) -> None:
-        raise ZeroDivisionError(event.kind)
-
-    with pytest.raises(ZeroDivisionError):
-        mirror.pull(on_event=raise_at_once)
-
-    assert mirror.pull().state is MirrorState.IN_SYNC
-
-
 def test_a_call_out_of_its_own_event_is_refused(mirror: Mirror) -> None:
     with pytest.raises(ConfigurationError, match="busy"):
         mirror.pull(on_event=lambda _: mirror.pull())
 
 
 # --- in a program --------------------------------------------------------------------------------
-
-
-def test_a_held_mirror_is_pulled_by_nobody_else(mirror: Mirror) -> None:
-    other = Mirror(mirror.source, mirror.folder)
-
-    with mirror:
-        mirror.pull()
-        with pytest.raises(LockedError):
-            other.pull()
-        assert mirror.audit().in_sync
-        assert mirror.repair().updated == 0
-    assert other.pull().listed.unchanged == len(FILES)
-
-
-def test_a_mirror_is_not_held_twice(mirror: Mirror) -> None:
-    with mirror:
-        mirror.pull()
-        with pytest.raises(ConfigurationError, match="already open"), mirror:
-            pass
-        assert mirror.pull().listed.unchanged == len(FILES)
 
 
 def test_a_mirror_that_is_held_belongs_to_one_thread(mirror: Mirror) -> None:
@@ -393,76 +280,6 @@ def test_a_mirror_that_could_not_be_opened_is_not_held(mirror: Mirror) -> None:
         other.pull()
     with mirror:
         assert mirror.pull().state is MirrorState.IN_SYNC
-
-
-def test_two_mirrors_are_pulled_at_once_in_threads(source: TinySource, tmp_path: Path) -> None:
-    mirrors = [Mirror(source.url, tmp_path / name) for name in ("one", "two")]
-    meet = threading.Barrier(2, timeout=20)
-    events: dict[int, list[Event]] = {0: [], 1: []}
-
-    def pull(number: int) -> None:
-        def hear(event: Event) -> None:
-            if event.kind == "plan":
-                with suppress(threading.BrokenBarrierError):
-                    meet.wait()
-            events[number].append(event)
-
-        mirrors[number].pull(on_event=hear)
-
-    threads = [threading.Thread(target=pull, args=(number,)) for number in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert not meet.broken
-    assert [here(mirror.folder) for mirror in mirrors] == [FILES, FILES]
-    items = [[event for event in events[number] if event.kind == "item"] for number in range(2)]
-    assert [len(item) for item in items] == [len(FILES), len(FILES)]
-
-
-def test_an_embedding_program_keeps_its_signals_logging_and_output(
-    mirror: Mirror, capfd: pytest.CaptureFixture[str]
-) -> None:
-    numbers = [
-        signals for signals in signal.Signals if signals not in (signal.SIGKILL, signal.SIGSTOP)
-    ]
-    during: list[object] = []
-
-    def state() -> tuple[object, ...]:
-        root = logging.getLogger()
-        own = logging.getLogger("resourcesync")
-        return (
-            [signal.getsignal(number) for number in numbers],
-            (list(root.handlers), root.level, list(own.handlers), own.level, own.propagate),
-        )
-
-    def own_threads() -> list[str]:
-        return [
-            thread.name for thread in threading.enumerate() if "process_request" not in thread.name
-        ]
-
-    before, threads = state(), own_threads()
-    mirror.pull(on_event=lambda event: during.append(state()))
-    mirror.audit()
-    mirror.repair()
-    list(mirror.changes("index"))
-
-    assert state() == before
-    assert own_threads() == threads
-    assert during
-    assert all(item == before for item in during)
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_source_that_is_away_is_an_error_of_this_package(tmp_path: Path) -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        mirror = Mirror(f"http://127.0.0.1:{held.getsockname()[1]}/", tmp_path / "mirror")
-
-        with pytest.raises(SourceUnavailableError):
-            mirror.pull()
-    assert not mirror.folder.exists()
 
 
 def test_a_record_of_audits_that_nobody_can_read_stops_no_audit(mirror: Mirror) -> None:

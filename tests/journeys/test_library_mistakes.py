@@ -3,7 +3,6 @@
 import io
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,6 @@ def test_what_one_thread_began_to_read_another_does_not_go_on_with(mirror: Mirro
 
     assert "another thread" in str(refused.value)
     assert refused.value.hint == "read in the thread that began to read"
-
-
-@pytest.mark.parametrize("since", [1.5, b"start", timedelta(1)])
-def test_a_position_of_another_type_is_refused(mirror: Mirror, since: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"^since=.*: Expected `int \| str`"):
-        mirror.changes(since=since)
 
 
 def test_a_mirror_that_is_open_is_used_and_not_opened(mirror: Mirror) -> None:

@@ -8,7 +8,6 @@ import pytest
 from resourcesync import (
     Event,
     Mirror,
-    MirrorState,
     Publisher,
     RunReport,
     discover,
@@ -40,17 +39,6 @@ def mirror(source: TinySource, tmp_path: Path) -> Mirror:
 # --- pull, dry run -----------------------------------------------------------------------
 
 
-def test_a_pull_brings_what_the_source_lists(mirror: Mirror) -> None:
-    events: list[Event] = []
-
-    report = mirror.pull(on_event=events.append)
-
-    assert (report.state, report.created) == (MirrorState.IN_SYNC, len(FILES))
-    assert here(mirror.folder) == FILES
-    assert {"source", "plan", "item", "progress"} <= {event.kind for event in events}
-    assert mirror.status().state is MirrorState.IN_SYNC
-
-
 def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
     mirror = Mirror(None, tmp_path / "none")
 
@@ -61,15 +49,6 @@ def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
     assert not mirror.folder.exists()
 
 
-def test_a_failure_is_in_the_report_and_not_raised(mirror: Mirror, source: TinySource) -> None:
-    del source.answers["/objects/03.txt"]
-
-    report = mirror.pull()
-
-    assert report.state is MirrorState.BEHIND
-    assert [failure.uri for failure in report.failures] == [f"{source.url}/objects/03.txt"]
-
-
 def dry_run(mirror: Mirror) -> tuple[RunReport, dict[str, object], set[tuple[object, object]]]:
     """The report of a dry run, its plan, and what it would do with each path."""
     events: list[Event] = []
@@ -77,15 +56,6 @@ def dry_run(mirror: Mirror) -> tuple[RunReport, dict[str, object], set[tuple[obj
     [plan] = [event.fields for event in events if event.kind == "plan"]
     items = [event.fields for event in events if event.kind == "item"]
     return report, dict(plan), {(item["action"], item["path"]) for item in items}
-
-
-def test_a_dry_run_changes_nothing(mirror: Mirror) -> None:
-    report, plan, would = dry_run(mirror)
-
-    assert report.dry_run
-    assert plan["create"] == len(would) == len(FILES)
-    assert plan["bytes"] == sum(map(len, FILES.values()))
-    assert not mirror.folder.exists()
 
 
 def test_what_failed_is_planned_again(mirror: Mirror, source: TinySource) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import MirrorState, Mode, RunReport
+from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.model.timestamps import format_w3c
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -110,22 +110,6 @@ def test_a_resource_that_is_listed_twice_is_mirrored_and_known_as_in_sync(
     assert (report.created, report.listed.refused, report.state) == (31, 0, MirrorState.IN_SYNC)
     assert world.in_sync()
     agree(world)
-
-
-def test_what_is_listed_twice_is_updated_and_blocks_no_deletion(
-    world: World[PublishedSource],
-) -> None:
-    offer(world, entry(lastmod=OLD), entry(lastmod=NEW))
-    world.pull(LIST)
-    world.source.put(ONE, "new")
-    world.source.remove("7.html")
-    offer(world, entry(lastmod="2024-01-03"), entry(lastmod=NEW))
-
-    report = world.pull(LIST)
-
-    assert (report.mode, report.updated, report.deleted) == (Mode.BASELINE, 1, 1)
-    assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync()
 
 
 def test_two_spellings_of_one_address_are_one_resource(world: World[PublishedSource]) -> None:

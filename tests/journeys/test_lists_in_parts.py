@@ -118,46 +118,6 @@ def in_parts(folder: Path, *, dated: str = "") -> InParts:
     return world
 
 
-def test_a_part_that_is_written_anew_is_read_though_its_index_stays_as_it_is(
-    world: InParts,
-) -> None:
-    assert later(world).mode is Mode.UNCHANGED
-    for round_ in range(2):
-        world.source.put("3.html", "changed, and longer" * (round_ + 1))
-        world.source.write_part(3)
-
-        assert later(world).state is MirrorState.IN_SYNC
-        assert world.in_sync()
-        assert later(world).mode is Mode.UNCHANGED
-
-
-@pytest.mark.parametrize(("dated", "requests"), [("", 3 + PARTS), ("lastmod", 3), ("at", 3)])
-def test_parts_that_their_index_dates_cost_no_request(
-    tmp_path: Path, dated: str, requests: int
-) -> None:
-    world = in_parts(tmp_path, dated=dated)
-    later(world)
-
-    assert later(world).mode is Mode.UNCHANGED
-
-    assert world.fetcher.requests == requests
-    assert world.fetcher.received == 0
-
-
-@pytest.mark.parametrize("dated", ["lastmod", "at"])
-def test_a_part_that_is_written_anew_is_read_when_its_index_dates_it_anew(
-    tmp_path: Path, dated: str
-) -> None:
-    world = in_parts(tmp_path, dated=dated)
-    world.source.put("3.html", "changed, and longer")
-    world.source.write_part(3)
-    world.source.write_index()
-
-    assert later(world).state is MirrorState.IN_SYNC
-
-    assert world.in_sync()
-
-
 def test_a_date_of_a_part_proves_nothing_within_its_second(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", PartedSource(dated="lastmod"))
     world.source.write_part(3)
@@ -176,18 +136,6 @@ def test_a_date_of_a_part_proves_nothing_within_its_second(tmp_path: Path) -> No
     assert world.fetcher.requests == 3
 
 
-def test_an_index_whose_part_tells_a_later_moment_does_not_speak_of_it(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", PartedSource(dated="at"))
-    world.source.write_part(3)
-    later(world)
-    world.source.put("3.html", "changed, and longer")
-    world.source.write_part(3)
-
-    later(world)
-
-    assert world.in_sync()
-
-
 def test_a_part_that_cannot_be_had_keeps_no_other_from_being_read(world: InParts) -> None:
     world.network.answers[FOLDER + "part0.xml"] = Answer(status=503)
     world.network.answers[FOLDER + "part1.xml"] = Answer(status=404)
@@ -198,18 +146,6 @@ def test_a_part_that_cannot_be_had_keeps_no_other_from_being_read(world: InParts
     with pytest.raises(SourceError):
         later(world)
     world.network.answers.clear()
-    later(world)
-
-    assert world.in_sync()
-
-
-def test_a_part_that_cannot_be_had_is_asked_for_again(world: InParts) -> None:
-    world.network.answers[FOLDER + "part3.xml"] = Answer(status=503)
-    world.source.put("3.html", "changed, and longer")
-    world.source.write_part(3)
-    later(world)
-    world.network.answers.clear()
-
     later(world)
 
     assert world.in_sync()
@@ -292,19 +228,6 @@ def test_by_a_part_that_is_older_than_its_index_says_no_mirror_is_in_sync(tmp_pa
     report = later(world)
     assert (report.state, report.mode, report.created) == (MirrorState.IN_SYNC, Mode.BASELINE, 1)
     assert world.in_sync()
-
-
-def test_a_part_that_tells_its_second_only_is_not_older_than_that_second(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", PartedSource(dated="at"))
-    world.clock.advance(seconds=0.4)
-    world.source.write_part(3)
-    world.source.write_index()
-    exact, entries = world.source.parts[3]
-    head = f'<rs:md capability="resourcelist" at="{exact[:19]}Z"/>'
-    world.source.write("part3.xml", "urlset", head, entries)
-
-    assert len(exact) > len("2026-01-01T00:00:00Z")
-    assert later(world).state is MirrorState.IN_SYNC
 
 
 def test_one_dump_of_an_index_that_stands_for_the_list_is_asked_for_as_well(

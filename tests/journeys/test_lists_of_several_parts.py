@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from tests.journeys.test_what_lists_prove import RESOURCE_LIST, dated, entry
 from tests.support.worlds.network import BASE, Answer, Network
@@ -70,42 +69,6 @@ def pull_days(world: World[WrittenSource], days: int) -> list[str]:
         report = world.pull(RESOURCE_LIST)
         states.append(str(report.state))
     return states
-
-
-def test_a_part_that_leaves_takes_its_copies_along(tmp_path: Path) -> None:
-    world = world_of(tmp_path)
-    names = sorted(world.source.written.contents)
-    world.source.wait_until(7 * DAY)
-    one, two = ("1.xml", day(5), names[:25]), ("2.xml", day(6), names[25:])
-    serve_parts(world, "", [one, two])
-    world.pull(RESOURCE_LIST)
-    for name in names[25:]:
-        del world.source.written.contents[name]
-    world.source.wait_until(9 * DAY)
-    serve_parts(world, "", [one])
-    states = pull_days(world, 30)
-    assert states[-1] == str(MirrorState.IN_SYNC)
-
-
-@pytest.mark.parametrize("how", ["requested", "held"])
-def test_what_a_changed_part_lacks_goes_also_by_a_second_reading(tmp_path: Path, how: str) -> None:
-    world = world_of(tmp_path)
-    names = sorted(world.source.written.contents)
-    world.source.wait_until(7 * DAY)
-    one, two = ("1.xml", day(5), names[:25]), ("2.xml", day(2), names[25:])
-    serve_parts(world, day(2), [one, two])
-    world.pull(RESOURCE_LIST)
-    del world.source.written.contents[names[0]]
-    world.source.wait_until(9 * DAY)
-    serve_parts(world, day(2), [("1.xml", day(9), names[1:25]), two])
-    if how == "requested":
-        world.pull(RESOURCE_LIST, mode="baseline")
-    if how == "held":
-        world.pull(RESOURCE_LIST, max_delete=DeletionLimit(count=0))
-        world.pull(RESOURCE_LIST, mode="baseline")
-    states = pull_days(world, 30)
-    assert states[-1] == str(MirrorState.IN_SYNC)
-    assert world.in_sync()
 
 
 @pytest.mark.parametrize("with_date", [True, False])

@@ -58,17 +58,3 @@ def test_a_list_that_begins_anew_with_each_resource_list_is_in_sync_sometime(
         states.append(pull_at(world, at + 60).state)
         assert world.in_sync()
     assert MirrorState.IN_SYNC in states[7:]
-
-
-def test_a_change_of_the_far_future_does_not_stop_the_next_lists(tmp_path: Path) -> None:
-    source = WrittenSource()
-    told = plain_list(source)
-    world = World(tmp_path, source)
-    pull_at(world, 60)
-    source.change(told, "1.html", "wrong clock", 70 * 365 * DAY)
-    pull_at(world, DAY)
-    for day in range(2, 6):
-        told.changes.clear()
-        source.change(told, "2.html", f"of day {day}", day * DAY - 100)
-        pull_at(world, day * DAY)
-        assert world.in_sync()

@@ -6,9 +6,9 @@ import pytest
 
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
-from resourcesync.errors import ResourceMissingError, SourceUnavailableError
+from resourcesync.errors import ResourceMissingError
 from resourcesync.source.plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -98,24 +98,6 @@ def test_the_other_parts_of_a_sitemap_are_mirrored(
     assert site.in_sync()
 
 
-@pytest.mark.parametrize("delete", ["auto", "absent"])
-def test_the_others_are_updated_and_nothing_is_taken_for_gone(
-    site: World[PublishedSource], delete: str
-) -> None:
-    site.pull(SITEMAP, delete=delete)
-    site.source.put("1/a.html", "new")
-    site.source.put("1/c.html", "created")
-    lists(site, PARTS[0], "1/a.html", "1/c.html", lastmod="2026-02-01")
-    site.network.answers[PARTS[1]] = Answer(status=404)
-
-    report = site.pull(SITEMAP, delete=delete)
-
-    assert (report.created, report.updated, report.deleted) == (1, 1, 0)
-    assert (report.state, report.faults.unread) == (MirrorState.BEHIND, 1)
-    assert site.in_sync()
-    assert len(site.files()) == 7
-
-
 def test_an_index_of_which_nothing_can_be_read_ends_the_run(site: World[PublishedSource]) -> None:
     for part in PARTS:
         site.network.answers[part] = Answer(status=404)
@@ -124,42 +106,9 @@ def test_an_index_of_which_nothing_can_be_read_ends_the_run(site: World[Publishe
         site.pull(SITEMAP)
 
 
-def test_a_part_that_may_come_when_it_is_asked_for_again_ends_the_run(
-    site: World[PublishedSource],
-) -> None:
-    site.network.answers[PARTS[1]] = SourceUnavailableError("busy", uri=PARTS[1])
-
-    with pytest.raises(SourceUnavailableError):
-        site.pull(SITEMAP)
-
-
 def part_of(source: World[PublishedSource]) -> str:
     body = source.source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
     return body.partition("<sitemap><loc>")[2].partition("</loc>")[0]
-
-
-def test_a_resource_list_without_a_part_is_no_state_to_go_on_from(
-    source: World[PublishedSource],
-) -> None:
-    """Changes alone would never bring what only the missing part lists."""
-    missing = part_of(source)
-    source.network.answers[missing] = Answer(status=404)
-
-    report = source.pull()
-
-    assert (report.created, report.faults.unread, report.state) == (3, 1, MirrorState.BEHIND)
-    source.source.put("5.txt", "changed")
-    source.source.remove("0.txt")
-    source.source.publish()
-    report = source.pull()
-    assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.BEHIND)
-    del source.network.answers[missing]
-
-    report = source.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert source.in_sync()
-    assert source.pull().mode is Mode.UNCHANGED
 
 
 def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync import Mirror, MirrorState
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.cli.main import run
-from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.ports import CopyMove, CopyRemoval
+from resourcesync.errors import ConfigurationError
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY, FILES
 from tests.support.sources.several_sets import SETS, offer
@@ -31,21 +29,6 @@ def filled(folder: Path, *names: str) -> World[PublishedSource]:
         world.source.put(name, f"content of {name}")
     world.source.publish()
     return world
-
-
-def forged(folder: Path, place: str) -> dict[str, bytes]:
-    """The own files of a mirror with a file in its trash that is somewhere else."""
-    world = filled(folder, "a", "b")
-    world.pull()
-    world.source.remove("a")
-    world.source.publish()
-    assert world.pull().deleted == 1
-    own = folder / ".resourcesync"
-    database = sqlite3.connect(own / "state.db")
-    with database:
-        database.execute("UPDATE trash SET place = ?", (place,))
-    database.close()
-    return {name: (own / name).read_bytes() for name in ("state.db", "marker")}
 
 
 @pytest.mark.parametrize("rule", ["", "{rest*} => deep/{rest*}"])
@@ -78,27 +61,6 @@ def test_a_rule_that_names_the_own_folder_gives_another_one(tmp_path: Path) -> N
     }
 
 
-def test_a_source_cannot_replace_the_state_of_a_mirror_in_its_mirror(tmp_path: Path) -> None:
-    outer, inner = World(tmp_path / "outer"), filled(tmp_path / "outer/inner", "a")
-    inner.pull()  # made before mirrors in mirrors were refused
-    victim = tmp_path / "victim"
-    victim.write_text("of somebody else")
-    own = {path.name: path.read_bytes() for path in inner.folder.glob(".resourcesync/*.*")}
-    for name, content in forged(tmp_path / "forged", "../../../../victim").items():
-        outer.source.put(f"inner/.resourcesync/{name}", content)
-        outer.source.put(f"inner/.resourcesync./{name}", content)
-    outer.source.publish()
-
-    assert outer.pull().created == 4
-
-    now = {path.name: path.read_bytes() for path in inner.folder.glob(".resourcesync/*.*")}
-    assert now == own
-    inner.clock.advance(hours=24 * 40)
-    assert inner.pull().state is MirrorState.IN_SYNC
-    assert victim.exists()
-    assert not list((outer.folder / ".resourcesync/quarantine").iterdir())
-
-
 @pytest.mark.parametrize("path", ["a/.resourcesync/x", "a/.ReSourceSync", "../beside/x"])
 def test_a_path_of_a_forged_state_costs_its_resource_alone(tmp_path: Path, path: str) -> None:
     world = filled(tmp_path / "mirror", "a/able", "a/bad")
@@ -120,60 +82,7 @@ def test_a_path_of_a_forged_state_costs_its_resource_alone(tmp_path: Path, path:
     assert not (world.folder / path).exists()
 
 
-@pytest.mark.parametrize("name", ["inner/.resourcesync/tmp", "../beside"])
-def test_no_folder_is_removed_where_no_copy_can_be(tmp_path: Path, name: str) -> None:
-    world = filled(tmp_path / "mirror", "a")
-    world.pull()
-    folder = world.folder / name
-    folder.mkdir(parents=True)
-
-    with MirrorFolder(world.folder, world.clock) as mirror:
-        assert mirror.copies is not None
-        (removed,) = mirror.copies.remove([CopyRemoval(path=f"{name}/x", signature="")], "")
-        mirror.copies.move([CopyMove(path=f"{name}/x", to="y", signature="")])
-
-    assert isinstance(removed, StorageError)
-    assert folder.is_dir()
-
-
 # --- a mirror in a mirror --------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("below", ["inner", "a/b/inner"])
-def test_no_mirror_is_made_in_another_one(source: TinySource, tmp_path: Path, below: str) -> None:
-    outer = Mirror(source.url, tmp_path / "outer")
-    outer.pull()
-    inner = outer.folder / below
-
-    for folder in (inner, link_to(outer.folder, tmp_path / "link") / below):
-        with pytest.raises(ConfigurationError, match="is in another mirror") as caught:
-            Mirror(source.url, folder).pull()
-        assert caught.value.code == "nested-mirror"
-        assert str(outer.folder) in caught.value.message
-    assert not inner.exists()
-    assert outer.pull().state is MirrorState.IN_SYNC
-
-
-def link_to(folder: Path, link: Path) -> Path:
-    link.symlink_to(folder)
-    return link
-
-
-def test_a_mirror_that_is_in_another_one_goes_on_when_it_is_moved_out(
-    source: TinySource, tmp_path: Path
-) -> None:
-    inner = tmp_path / "outer/inner"
-    Mirror(source.url, inner).pull()
-    Mirror(source.url, tmp_path / "beside").pull()
-    (tmp_path / "beside/.resourcesync").rename(tmp_path / "outer/.resourcesync")
-
-    with pytest.raises(ConfigurationError, match="is in another mirror") as caught:
-        Mirror(None, inner).pull()
-    assert "moved out" in caught.value.hint
-    assert Mirror(None, tmp_path / "outer").pull().state is MirrorState.IN_SYNC
-
-    moved = inner.rename(tmp_path / "moved")
-    assert Mirror(None, moved).pull().listed.unchanged == len(FILES)
 
 
 @pytest.mark.parametrize("below", ["inner", "a/b/inner"])

@@ -8,7 +8,6 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.audits.explain import Explanation, ResourceVerdict
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
-from resourcesync.destination.scope import Filters
 from resourcesync.destination.status import status_of
 from resourcesync.errors import SourceRefusedError, SourceUnavailableError
 from tests.support.worlds.network import BASE, Answer
@@ -91,21 +90,6 @@ def test_a_page_that_is_gone_is_absent_and_the_mirror_in_sync(
         assert site.audit(method=method, offline=True).in_sync
 
 
-@pytest.mark.parametrize("code", ["robots", "redirect"])
-def test_a_page_that_programs_are_kept_from_is_skipped(
-    site: World[PublishedSource], code: str
-) -> None:
-    site.network.answers[BASE + "c.html"] = kept_out(code)
-
-    report = site.pull(SITEMAP)
-
-    assert (report.state, report.created) == (MirrorState.IN_SYNC, 2)
-    assert (report.listed.absent, report.listed.skipped, report.failed) == (0, 1, 0)
-    assert is_sound(report)
-    [told] = [fields for fields in site.told("item") if fields["status"] != "ok"]
-    assert (told["status"], told["code"]) == ("skipped", code)
-
-
 @pytest.mark.parametrize("code", ["dns", "egress"])
 def test_a_page_that_leads_to_a_site_without_an_address_is_skipped(
     site: World[PublishedSource], code: str
@@ -155,68 +139,6 @@ def test_a_copy_of_a_page_that_is_gone_is_kept(site: World[PublishedSource]) -> 
     for path in site.folder.rglob("b.html*"):
         path.unlink()
     assert not site.audit().in_sync
-
-
-def test_a_page_that_comes_back_is_fetched(site: World[PublishedSource]) -> None:
-    site.network.answers[BASE + "b.html"] = Answer(status=404)
-    site.pull(SITEMAP)
-    del site.network.answers[BASE + "b.html"]
-
-    report = site.pull(None)
-
-    assert (report.created, report.listed.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
-    assert site.in_sync()
-
-
-@pytest.mark.parametrize("status_code", [403, 500])
-def test_any_other_refusal_is_a_failure(site: World[PublishedSource], status_code: int) -> None:
-    site.network.answers[BASE + "b.html"] = Answer(status=status_code)
-
-    report = site.pull(SITEMAP)
-
-    assert (report.state, report.failed, report.listed.absent) == (MirrorState.BEHIND, 1, 0)
-
-
-def test_what_a_resource_list_has_and_the_source_has_not_is_behind(
-    source: World[PublishedSource],
-) -> None:
-    source.network.answers[BASE + "b.html"] = Answer(status=404)
-
-    report = source.pull()
-
-    assert (report.state, report.failed, report.listed.absent) == (MirrorState.BEHIND, 1, 0)
-    assert [failure.code for failure in report.failures] == ["missing"]
-
-
-def test_who_accepts_it_once_accepts_it_from_then_on(source: World[PublishedSource]) -> None:
-    source.network.answers[BASE + "b.html"] = Answer(status=404)
-    assert source.pull().state is MirrorState.BEHIND
-
-    for options in ({"accept_missing": True}, {}, {"filters": Filters(exclude=("/x",))}):
-        report = source.pull(**options)
-        assert (report.state, report.listed.absent, report.failed) == (MirrorState.IN_SYNC, 1, 0)
-        assert is_sound(report)
-
-    assert source.pull(accept_missing=False).state is MirrorState.BEHIND
-    assert source.pull().state is MirrorState.BEHIND
-    assert status(source).state is MirrorState.BEHIND
-
-
-def test_who_does_not_accept_it_of_a_sitemap_may_say_so(site: World[PublishedSource]) -> None:
-    site.network.answers[BASE + "b.html"] = Answer(status=404)
-
-    assert site.pull(SITEMAP, accept_missing=False).state is MirrorState.BEHIND
-    assert site.pull(None).state is MirrorState.BEHIND
-
-
-def test_what_is_gone_ends_no_run_that_ends_at_the_first_failure(
-    site: World[PublishedSource],
-) -> None:
-    site.network.answers[BASE + "a.html"] = Answer(status=404)
-
-    report = site.pull(SITEMAP, fail_fast=True)
-
-    assert (report.created, report.listed.absent, report.state) == (2, 1, MirrorState.IN_SYNC)
 
 
 @pytest.mark.parametrize("answer", [Answer(status=404), kept_out("robots")])
@@ -336,12 +258,3 @@ def test_no_command_accepts_what_is_gone_where_the_operator_does_not(
     assert not site.audit(method="remote").in_sync
     assert repair(site).state is MirrorState.BEHIND
     assert explain(site, "b.html").verdict is ResourceVerdict.FAILED
-
-
-def test_a_remote_audit_accepts_what_is_gone_since_the_pull(site: World[PublishedSource]) -> None:
-    site.pull(SITEMAP)
-    site.network.answers[BASE + "b.html"] = Answer(status=404)
-
-    report = site.audit(method="remote")
-
-    assert (report.in_sync, report.absent, report.findings) == (True, 1, ())

@@ -1,7 +1,5 @@
 """What an audit proved is in the state: every command judges a copy alike."""
 
-import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +8,7 @@ from resourcesync.destination.audits.explain import Explanation, ResourceVerdict
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
 from resourcesync.destination.status import status_of
-from resourcesync.ports import FetchRequest
-from resourcesync.source.plan import Policy
-from tests.support.worlds.network import BASE, Answer, Network, Serve
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.plain_site import PlainSite
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -48,12 +44,6 @@ def why(
         return destination.explain([BASE + name], list, offline=offline)
 
 
-def test_what_no_one_asked_for_is_as_its_date_says(site: World[PlainSite]) -> None:
-    assert site.pull().state is MirrorState.IN_SYNC
-    assert (status(site).state, status(site).listed.pending) == (MirrorState.IN_SYNC, 0)
-    assert site.audit().in_sync
-
-
 @pytest.mark.parametrize("offline", [False, True])
 def test_after_an_audit_found_a_page_changed_no_command_calls_the_mirror_in_sync(
     site: World[PlainSite], offline: bool
@@ -72,29 +62,6 @@ def test_after_an_audit_found_a_page_changed_no_command_calls_the_mirror_in_sync
         assert [finding.uri for finding in report.findings] == [f"{BASE}3.html"], method
     assert why(site, "3.html", offline=offline).verdict is ResourceVerdict.STALE
     assert why(site, "2.html", offline=offline).verdict.is_well
-
-
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_a_pull_fetches_what_an_audit_found_changed(site: World[PlainSite], mode: str) -> None:
-    site.audit(method="remote")
-
-    report = site.pull(mode=mode)
-
-    assert (report.state, report.updated) == (MirrorState.IN_SYNC, 1)
-    assert site.in_sync()
-    assert status(site).state is MirrorState.IN_SYNC
-    assert site.audit(method="remote").in_sync
-    assert why(site, "3.html").verdict.is_well
-
-
-def test_a_repair_takes_what_the_last_audit_found(site: World[PlainSite]) -> None:
-    site.audit(method="remote")
-
-    report = repair(site)
-
-    assert (report.state, report.updated) == (MirrorState.IN_SYNC, 1)
-    assert site.asked_resources().count("3.html") >= 1
-    assert site.in_sync()
 
 
 def test_a_page_that_is_as_before_again_is_well_for_all_after_the_next_audit(
@@ -179,20 +146,6 @@ def resting(tmp_path: Path) -> World[PlainSite]:
     return world
 
 
-def test_a_page_that_rests_is_asked_for_by_a_baseline(resting: World[PlainSite]) -> None:
-    assert resting.pull().listed.absent == 1
-
-    report = resting.pull(mode="baseline")
-
-    assert (report.created, report.listed.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
-
-
-def test_a_page_that_rests_is_asked_for_by_a_repair(resting: World[PlainSite]) -> None:
-    report = repair(resting)
-
-    assert (report.created, report.listed.absent, report.state) == (1, 0, MirrorState.IN_SYNC)
-
-
 def test_a_page_that_rests_is_asked_for_by_an_audit_of_what_is_served(
     resting: World[PlainSite],
 ) -> None:
@@ -202,43 +155,3 @@ def test_a_page_that_rests_is_asked_for_by_an_audit_of_what_is_served(
     assert status(resting).state is MirrorState.BEHIND
     assert resting.pull().created == 1
     assert resting.audit(method="remote").in_sync
-
-
-def test_a_page_that_is_absent_still_rests_on_after_an_audit(resting: World[PlainSite]) -> None:
-    del resting.source.pages["3.html"]
-
-    assert resting.audit(method="remote").absent == 1
-
-    resting.pull()
-    assert resting.asked_resources() == []
-
-
-def _without_claims(request: FetchRequest, serve: Serve) -> Answer | Exception:
-    """Take what lists say of a content out of them: hashes, lengths and dates."""
-    answer = serve(request)
-    if not isinstance(answer, Answer) or "/resourcesync/" not in request.uri:
-        return answer
-    claims = rb' (hash|length)="[^"]*"|<lastmod>[^<]*</lastmod>'
-    return replace(answer, body=re.sub(claims, b"", answer.body))
-
-
-def test_a_list_rewritten_with_each_change_contradicts_nothing(tmp_path: Path) -> None:
-    """The list is of the very moment of the change, and neither says anything of a content."""
-    world = World(tmp_path / "mirror", PublishedSource(), network=Network(_without_claims))
-    world.source.policy = Policy(rebase_up_to=100)
-    for name in ("a.txt", "b.txt"):
-        world.source.put(name, "one")
-    world.source.publish()
-    world.pull()
-    world.source.put("b.txt", "another")
-    world.source.put("c.txt", "new")
-    world.source.publish()
-
-    assert (world.pull().state, world.in_sync()) == (MirrorState.IN_SYNC, True)
-    for method in ("lists", "stat", "hash", "remote"):
-        assert world.audit(method=method).findings == ()
-        assert world.audit(method=method).in_sync
-    assert repair(world).state is MirrorState.IN_SYNC
-    assert status(world).state is MirrorState.IN_SYNC
-    assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
-    assert world.in_sync()

@@ -10,7 +10,6 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import StorageError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.source.plan import ChangeLists, Policy
-from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -70,26 +69,6 @@ def test_every_mirror_ends_equal_whatever_the_policy(name: str, tmp_path: Path) 
             assert late.in_sync(), hours
     away.pull()
     assert away.in_sync()
-
-
-# Of an archive the newer Resource List is asked for with a condition each time.
-@pytest.mark.parametrize("name", ["rotated", "per run, dropped", "1.0"])
-def test_a_mirror_that_follows_reads_the_resource_list_once(name: str, tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", PublishedSource(max_entries=4))
-    world.source.policy = POLICIES[name]
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.pull()
-    offered = b""
-    for hours in range(8):
-        world.clock.advance(hours=1)
-        world.source.put("a.txt", f"{hours}")
-        world.source.publish()
-        is_read = world.pull().mode is Mode.BASELINE
-        assert world.in_sync()
-        before, offered = offered, world.source.honest(BASE + "resourcesync/resourcelist.xml").body
-        # Where changes begin to be listed, or are listed elsewhere, the whole is read once.
-        assert not is_read or hours < 2 or offered != before, hours
 
 
 def test_while_a_resource_list_cannot_be_written_changes_reach_back_to_the_one_that_is_there(

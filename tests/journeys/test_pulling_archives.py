@@ -1,6 +1,5 @@
 """Changes of the past: an archive closes a gap that would cost a baseline (Archives §5)."""
 
-import re
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
@@ -119,20 +118,6 @@ def test_an_archive_that_only_the_capability_list_names_closes_a_gap(
     assert_followed(world)
 
 
-def test_an_archive_stands_for_the_lists_where_there_is_no_other(
-    world: World[PublishedSource],
-) -> None:
-    _, parts = parts_of(world)
-    world.network.answers[ARCHIVE] = document(archive_header(), parts)
-    world.network.answers[CHANGE_LIST] = Answer(status=404)
-    offer_archive(world, Capability.RESOURCE_LIST)
-    world.clock.advance(hours=25)
-
-    assert_followed(world, with_list=True)  # which may be newer than the archive, but is not
-    world.source.put("later.html", "x")
-    assert world.pull().state is MirrorState.IN_SYNC
-
-
 def offer_archive(world: World[PublishedSource], *others: Capability) -> None:
     opened = read_stream(BytesIO(world.source.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
     entries = [entry for entry in opened.entries() if isinstance(entry, CapabilityEntry)]
@@ -166,40 +151,6 @@ def test_an_archive_that_is_of_no_use_is_as_good_as_none(
 
     assert [fields["code"] for fields in world.told("warning")] == ["change-gap"]
     assert world.files().keys() == {BASE + "a.html", BASE + "first.html"}
-
-
-def test_no_archive_is_asked_for_while_the_lists_reach_back(world: World[PublishedSource]) -> None:
-    header, parts = parts_of(world)
-    links = (*header.links, Link(rel="archives", href=ARCHIVE))
-    world.network.answers[CHANGE_LIST] = document(replace(header, links=links), parts)
-
-    assert world.pull().mode is Mode.INCREMENTAL
-    assert ARCHIVE not in world.fetcher.asked
-
-
-@pytest.mark.parametrize("newest_first", [False, True])
-@pytest.mark.parametrize("stands_alone", [False, True])
-def test_an_archive_that_tells_no_intervals_is_read_in_the_order_of_the_changes(
-    world: World[PublishedSource], *, newest_first: bool, stands_alone: bool
-) -> None:
-    header, parts = parts_of(world)
-    retired = parts if stands_alone else retire(world)
-    for part in retired:
-        body = re.sub(rb' (from|until)="[^"]*"', b"", world.source.honest(part.uri).body, count=2)
-        world.network.answers[part.uri] = Answer(body=body)
-    bare = [Part(uri=part.uri) for part in retired]
-    world.network.answers[ARCHIVE] = document(
-        archive_header(), bare[::-1] if newest_first else bare
-    )
-    if stands_alone:
-        offer_archive(world, Capability.RESOURCE_LIST)
-        world.network.answers[CHANGE_LIST] = Answer(status=404)
-        world.clock.advance(hours=25)
-    assert header.is_index
-
-    for _ in range(2):
-        world.pull()
-    assert world.in_sync()
 
 
 def test_an_archive_of_dumps_closes_a_gap(tmp_path: Path) -> None:

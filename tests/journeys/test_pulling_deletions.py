@@ -51,26 +51,6 @@ def test_deletions_can_be_forbidden(world: World[PublishedSource]) -> None:
     assert (world.folder / "objects/0003.html").exists()
 
 
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-@pytest.mark.parametrize("policy", ["never", "signalled"])
-def test_a_policy_of_one_run_does_not_end_a_hold(tmp_path: Path, policy: Any, mode: Any) -> None:
-    world = big_world(tmp_path / "mirror")
-    cut_list(world, kept=200)
-    held = world.pull(mode="baseline")
-
-    kept = world.pull(delete=policy, mode=mode)
-    dry = world.pull(dry_run=True)
-    again = world.pull()
-    done = world.pull(max_delete=DeletionLimit(count=100))
-
-    assert (held.state, held.held, held.held_of) == (MirrorState.STOPPED, 100, 300)
-    assert (kept.state, kept.deleted, kept.held) == (MirrorState.IN_SYNC, 0, 0)
-    assert kept.retained.unlisted == 100
-    assert (dry.held, dry.held_of) == (100, 300)
-    assert (again.state, again.held, again.held_of) == (MirrorState.STOPPED, 100, 300)
-    assert (done.state, done.deleted) == (MirrorState.IN_SYNC, 100)
-
-
 def test_a_hold_is_of_what_was_here_when_it_began_whatever_policies_came_between(
     tmp_path: Path,
 ) -> None:
@@ -88,41 +68,6 @@ def test_a_hold_is_of_what_was_here_when_it_began_whatever_policies_came_between
 
     assert (grown.created, grown.deleted, grown.held) == (1000, 0, 0)
     assert (report.deleted, report.held, report.held_of) == (0, 100, 300)
-
-
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_what_a_policy_kept_is_deleted_by_the_next_pull_without_it(
-    world: World[PublishedSource], mode: Any
-) -> None:
-    world.pull()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
-    kept = [world.pull(delete="never", mode=mode) for _ in range(2)]
-    dry = world.pull(dry_run=True)
-
-    report = world.pull()
-
-    assert [(report.state, report.deleted, report.retained.unlisted) for report in kept] == [
-        (MirrorState.IN_SYNC, 0, 1)
-    ] * 2
-    assert (dry.deleted, report.deleted, report.state) == (0, 1, MirrorState.IN_SYNC)
-    assert world.in_sync()
-
-
-def test_what_a_policy_kept_and_is_listed_again_stays(tmp_path: Path) -> None:
-    world = big_world(tmp_path / "mirror")
-    for number in range(100):
-        world.source.remove(f"{number}.html")
-    world.source.publish()
-    world.pull(delete="never")
-    for number in range(100):
-        world.source.put(f"{number}.html", f"{number}")
-    world.source.publish()
-
-    report = world.pull()
-
-    assert (report.state, report.deleted, report.held) == (MirrorState.IN_SYNC, 0, 0)
-    assert world.in_sync()
 
 
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
@@ -184,16 +129,6 @@ def test_many_deletions_are_held_until_a_person_allows_them(tmp_path: Path) -> N
     assert (later.deleted, later.held) == (0, 100)
     assert (much_later.deleted, much_later.held, much_later.held_of) == (0, 100, 300)
     assert (done.state, done.deleted) == (MirrorState.IN_SYNC, 100)
-    assert world.in_sync()
-
-
-def test_the_operator_may_allow_many_deletions(tmp_path: Path) -> None:
-    world = big_world(tmp_path / "mirror")
-    for number in range(100):
-        world.source.remove(f"{number}.html")
-    world.source.publish()
-
-    assert world.pull(max_delete=DeletionLimit(percent=34)).deleted == 100
     assert world.in_sync()
 
 
@@ -266,24 +201,6 @@ def test_what_a_killed_run_moved_to_the_trash_is_purged_in_its_time(
             break
     else:
         raise AssertionError("the run was never long enough to end by itself")
-
-
-def test_pruning_keeps_the_copy_of_an_entry_that_cannot_be_used(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    world.clock.advance(hours=2)
-    body = world.source.honest(RESOURCE_LIST).body.decode()
-    head, *entries = body.split("<url>")
-    twice = "</loc><loc>http://source.example/other</loc>"
-    broken = [entry.replace("</loc>", twice) if "0007" in entry else entry for entry in entries]
-    world.network.answers[RESOURCE_LIST] = Answer(body="<url>".join([head, *broken]).encode())
-
-    chosen = Filters(include=("/objects/0001.html", "/objects/0007.html"))
-    report = world.pull(filters=chosen, prune=True, max_delete=DeletionLimit(count=100))
-
-    assert report.listed.refused == 1
-    assert sorted(world.home.files_on_disk()) == ["objects/0001.html", "objects/0007.html"]
 
 
 def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(
@@ -377,24 +294,6 @@ def cut_list(world: World[PublishedSource], kept: int, *, at: bool = True) -> No
     body = "<url>".join([head, *entries[:kept]])
     end = "" if body.rstrip().endswith("</urlset>") else "</urlset>"
     world.network.answers[RESOURCE_LIST] = Answer(body=(body + end).encode())
-
-
-def test_a_list_that_is_repaired_takes_back_what_is_held(tmp_path: Path) -> None:
-    world = big_world(tmp_path / "mirror")
-    cut_list(world, kept=20)
-    held = world.pull(mode="baseline")
-    del world.network.answers[RESOURCE_LIST]
-    world.source.begin_again()
-    world.source.publish()  # a new Resource List, whole
-    world.clock.advance(hours=3)
-    world.source.put("200.html", "a later word, in a Change List")
-    world.source.publish()
-
-    report = world.pull()
-
-    assert (held.state, held.deleted, held.held) == (MirrorState.STOPPED, 0, 280)
-    assert (report.state, report.deleted, report.held) == (MirrorState.IN_SYNC, 0, 0)
-    assert world.in_sync()
 
 
 def test_changes_alone_never_confirm_what_a_list_only_lacks(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
 
 TOLD = many(100)
-LONG_AGO = "2025-01-01T00:00:00Z"
 
 
 @pytest.fixture
@@ -56,27 +55,6 @@ def test_a_first_pull_of_2000_small_resources_takes_one_package(world: World[Dum
     assert len(world.asked()) < 20
     assert world.asked_resources().count("0.zip") == 1
     assert report.fetched.bytes == sum(len(told.data) for told in told)
-
-
-def test_no_package_is_fetched_where_none_is_wanted(world: World[DumpSource]) -> None:
-    offer(world, TOLD, zipped(TOLD))
-
-    world.pull(dry_run=True)
-    assert "0.zip" not in world.asked()
-
-    assert world.pull(dumps="never").state is MirrorState.IN_SYNC
-    assert "resourcedump.xml" not in world.asked()
-    assert singly(world) == 100
-
-
-def test_a_few_resources_are_not_worth_the_look_unless_it_is_asked_for(
-    world: World[DumpSource],
-) -> None:
-    offer(world, TOLD[:3], zipped(TOLD[:3]))
-
-    world.pull(dry_run=True)
-    assert world.pull(dumps="always").created == 3
-    assert singly(world) == 0
 
 
 def some(told: Sequence[Told], **says: Any) -> list[Told]:
@@ -127,22 +105,6 @@ def test_what_is_not_in_a_package_as_it_is_listed_is_fetched_singly(
     if listed[1].hash is not None:
         assert (report.fetched.verified, report.fetched.weak) == (0, len(listed))
     assert list(dict.fromkeys(world.warned())) == warned
-
-
-@pytest.mark.parametrize("why", ["older than all that is wanted", "larger than the disk"])
-def test_a_package_that_cannot_help_is_not_taken(world: World[DumpSource], why: str) -> None:
-    body = zipped(TOLD)
-    if "older" in why:
-        offer(world, TOLD, zipped(many(100, size=80), at=LONG_AGO), at=LONG_AGO)
-    else:
-        offer(world, TOLD, body)
-        world.home.room = len(body) - 1
-
-    report = world.pull(dumps="auto" if "older" in why else "always")
-
-    assert report.state is MirrorState.IN_SYNC
-    assert "0.zip" not in world.asked()
-    assert world.in_sync()
 
 
 BAD: dict[str, Callable[[bytes], bytes]] = {
@@ -226,15 +188,6 @@ def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
     assert world.in_sync()
     assert world.warned() == ["bad-package"]
     assert singly(world) == 100
-
-
-@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
-def test_a_tar_brings_resources_as_well(world: World[DumpSource], mode: str) -> None:
-    offer(world, TOLD, tarred(TOLD, mode))
-
-    assert world.pull().fetched.verified == 100
-    assert world.in_sync()
-    assert singly(world) == 0
 
 
 def test_a_full_disk_in_the_middle_of_a_package_keeps_what_was_complete(

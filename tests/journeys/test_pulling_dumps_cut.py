@@ -7,11 +7,9 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import PackageError
 from resourcesync.ports import FetchRequest
-from tests.support.worlds.dump_source import AT, DumpSource, Packed, changed, many, sha256, zipped
+from tests.support.worlds.dump_source import DumpSource, Packed, many, zipped
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
-
-UNTIL = "2026-01-01T01:00:00Z"
 
 
 @pytest.fixture
@@ -40,27 +38,3 @@ def test_a_package_that_comes_cut_short_is_asked_for_once_more_past_all_caches(
             world.pull()
         assert world.files() == {}
     assert asked == [False, True]
-
-
-@pytest.mark.parametrize("told", ["", "its digest is told"])
-def test_a_baseline_reads_the_change_dumps_past_caches_where_nothing_proves_them(
-    world: World[DumpSource], told: str
-) -> None:
-    first = many(60)
-    world.source.publish(first)
-    changes = changed(first[:20], 1)
-    body = zipped(changes, from_=AT, until=UNTIL)
-    world.source.has(changes)
-    digest = sha256(body) if told else ""
-    world.source.dump_changes(Packed(name="0.zip", body=body, hash=digest, from_=AT, until=UNTIL))
-    asked: dict[str, bool] = {}
-
-    def heard(request: FetchRequest) -> Answer | Exception:
-        asked.setdefault(request.uri.removeprefix(BASE), request.uncached)
-        return world.network.serve(request)
-
-    world.fetcher.serve = heard
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert (asked["changedump.xml"], asked["0.zip"]) == (True, not told)

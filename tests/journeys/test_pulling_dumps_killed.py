@@ -127,21 +127,6 @@ def test_what_is_left_after_a_kill_is_taken_from_the_package_only_if_it_is_worth
     assert sum(name.startswith("r/") for name in world.asked()) == RESOURCES - 256
 
 
-def test_files_that_are_in_place_already_are_taken_over_and_not_unpacked(
-    world: World[DumpSource],
-) -> None:
-    world.pull(dumps="never")
-    (world.folder / ".resourcesync/state.db").unlink()
-
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert report.created == RESOURCES
-    assert not {"d.zip"} & set(world.asked())
-    assert not any(name.startswith("r/") for name in world.asked())
-    assert not list((world.folder / ".resourcesync/quarantine").iterdir())
-
-
 def test_a_disk_that_fills_up_in_the_middle_keeps_what_was_complete(
     world: World[DumpSource],
 ) -> None:

@@ -30,53 +30,6 @@ def asked(world: World[PublishedSource]) -> list[str]:
     return world.asked_resources()
 
 
-def test_what_answers_that_it_is_gone_a_day_later_goes(tmp_path: Path) -> None:
-    world = holding(tmp_path / "mirror", 60, 30)
-
-    report = world.pull()
-
-    assert (report.state, report.deleted, report.held) == (MirrorState.IN_SYNC, 30, 0)
-    assert len(list((world.folder / ".resourcesync" / "trash").iterdir())) == 30
-    assert world.in_sync()
-    assert len(asked(world)) == 31  # each once, and one that is listed
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert asked(world) == []
-
-
-def test_nothing_is_asked_before_a_day_is_over(tmp_path: Path) -> None:
-    world = holding(tmp_path / "mirror", 60, 30, hours=23)
-
-    report = world.pull()
-
-    assert (report.state, report.held, asked(world)) == (MirrorState.STOPPED, 30, [])
-
-
-def test_what_is_still_there_stays_and_the_rest_of_a_hold_with_it(tmp_path: Path) -> None:
-    world = holding(tmp_path / "mirror", 60, 30)
-    for number in (*range(10), *range(20, 25)):  # in the order of their names: 0, 1, 10, 11, ...
-        world.source.put(f"{number}.html", f"content of {number}")
-
-    reports = [world.pull() for _ in range(4)]
-
-    assert [report.held for report in reports][-1] == 15
-    assert sum(report.deleted for report in reports) == 15
-    assert reports[-1].state is MirrorState.STOPPED
-    assert world.in_sync()
-
-
-def test_a_list_that_is_wrong_of_all_costs_a_few_requests_each_time(tmp_path: Path) -> None:
-    world = holding(tmp_path / "mirror", 60, 30)
-    for number in range(30):
-        world.source.put(f"{number}.html", f"content of {number}")
-    seen: set[str] = set()
-    for _ in range(3):
-        report = world.pull()
-
-        assert (report.held, report.deleted, len(asked(world))) == (30, 0, 11)
-        seen.update(asked(world))
-    assert len(seen) == 31  # each run goes on where the last one stopped
-
-
 @pytest.mark.parametrize("status", [404, 410, 403, 500])
 def test_a_server_that_says_so_of_everything_proves_nothing(tmp_path: Path, status: int) -> None:
     world = holding(tmp_path / "mirror", 60, 30)

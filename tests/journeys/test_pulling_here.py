@@ -2,33 +2,11 @@
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.reports import MirrorState
 from resourcesync.ports import FetchRequest
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
-
-
-def test_filters_are_remembered_and_what_they_exclude_is_neither_fetched_nor_deleted(
-    world: World[PublishedSource],
-) -> None:
-    only = Filters(include=("/objects/000*",))
-    first = world.pull(filters=only)
-    again = world.pull()
-    world.source.put("objects/0011.html", "not wanted")
-    world.source.put("objects/0001.html", "wanted")
-    world.source.publish()
-    changed = world.pull()
-
-    assert first.created == 10
-    assert again.mode is Mode.UNCHANGED
-    assert (changed.updated, changed.created) == (1, 0)
-    narrower = world.pull(filters=Filters(include=("/objects/0001.html",)))
-    assert (narrower.deleted, narrower.resources) == (0, 10)
-    everything = world.pull(filters=Filters())
-    assert everything.resources == 41
-    assert world.in_sync()
 
 
 def test_a_pull_that_is_interrupted_goes_on_where_it_stopped(world: World[PublishedSource]) -> None:

@@ -59,15 +59,6 @@ def test_the_relations_are_remembered_with_the_mirror_and_taken_back_as_filters_
     assert names(world) == {"a.txt", "b.txt", "c.txt", "d.txt"}
 
 
-def test_a_linked_thing_is_verified_by_the_links_own_hash(world: World[LooseSource]) -> None:
-    aside(world, "about/a.xml", b"<about>x</about>")
-    world.source.publish()
-    report = pull(world)
-    assert (report.state, report.failed, report.listed.pending) == (MirrorState.BEHIND, 1, 1)
-    assert report.failures[0].code == "hash-mismatch"
-    assert "about/a.xml" not in names(world)
-
-
 @pytest.mark.parametrize("liar", ["a.txt", "b.txt"])
 def test_links_that_say_different_things_of_one_target_claim_nothing(
     world: World[LooseSource], liar: str

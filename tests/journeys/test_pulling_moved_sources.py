@@ -15,8 +15,6 @@ from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
-SECURE = BASE.replace("http:", "https:")
-
 
 class Redirected:
     """Stands before a world's server: it leads from one address of the Source to another."""
@@ -66,92 +64,6 @@ def world_of(folder: Path) -> World[PublishedSource]:
     world.source.publish()
     world.pull()
     return world
-
-
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_a_source_that_moves_behind_tls_is_the_same_source(tmp_path: Path, mode: str) -> None:
-    world = world_of(tmp_path / "mirror")
-    before = world.files()
-    moved = Moved(world, SECURE, redirects=True)
-
-    first = world.pull(mode=mode)
-    asked = moved.asked()
-    world.source.put("a/1.html", "changed")
-    world.source.put("b.html", "new")
-    world.source.remove("a/2.html")
-    world.source.publish()
-    second = world.pull(mode=mode)
-
-    assert (first.state, first.created, first.updated, first.deleted, first.listed.refused) == (
-        MirrorState.IN_SYNC,
-        *(0, 0, 0, 0),
-    )
-    assert asked == []
-    assert (second.state, second.created, second.updated, second.deleted) == (
-        MirrorState.IN_SYNC,
-        *(1, 1, 1),
-    )
-    assert world.in_sync()
-    assert before.keys() - world.files().keys() == {f"{BASE}a/2.html"}
-    assert world.audit().in_sync
-
-
-def test_the_lists_are_looked_for_behind_tls_after_a_day(tmp_path: Path) -> None:
-    world = world_of(tmp_path / "mirror")
-    moved = Moved(world, SECURE, redirects=True)
-    for _ in range(3):
-        world.clock.advance(hours=25)
-        world.source.put("a/1.html", f"changed at {world.clock.now()}")
-        world.source.publish()
-
-        report = world.pull()
-
-        assert (report.state, report.updated, report.deleted) == (MirrorState.IN_SYNC, 1, 0)
-        assert moved.asked() == ["a/1.html"]
-    assert world.in_sync()
-    with world.destination() as destination:
-        looking = destination.read_only_session()
-        known = explain(looking, [f"{SECURE}a/1.html"], list, offline=False)
-    assert known.verdict is ResourceVerdict.AS_LISTED
-
-
-def test_entries_of_both_kinds_in_one_list_are_of_one_source(tmp_path: Path) -> None:
-    world = world_of(tmp_path / "mirror")
-    moved = Moved(world, SECURE, redirects=True)
-    honest = moved.serve
-
-    def half(request: FetchRequest) -> Answer | Exception:
-        answer = honest(request)
-        assert isinstance(answer, Answer)
-        old = answer.body.replace(f"{SECURE}a/1".encode(), f"{BASE}a/1".encode())
-        return Answer(answer.status, old, answer.headers, answer.uri)
-
-    world.fetcher.serve = half
-
-    report = world.pull(mode="baseline")
-
-    assert (report.state, report.listed.refused, moved.asked()) == (MirrorState.IN_SYNC, 0, [])
-
-
-def test_entries_behind_tls_of_a_source_that_does_not_lead_there_are_foreign(
-    tmp_path: Path,
-) -> None:
-    world = world_of(tmp_path / "mirror")
-    moved = Moved(world, SECURE, redirects=True)
-    honest = moved.serve
-
-    def plain(request: FetchRequest) -> Answer | Exception:
-        answer = honest(request)
-        assert isinstance(answer, Answer)
-        body = answer.body.replace(f"{SECURE}resourcesync".encode(), f"{BASE}resourcesync".encode())
-        return Answer(answer.status, body, answer.headers, request.uri)
-
-    world.fetcher.serve = plain
-
-    report = world.pull(mode="baseline")
-
-    assert (report.listed.refused, report.deleted, report.held) == (31, 0, 0)
-    assert len(world.files()) == 31
 
 
 # --- to another host -----------------------------------------------------------------------------
@@ -219,18 +131,6 @@ def test_a_source_may_move_twice_behind_tls_and_back(tmp_path: Path) -> None:
     assert (back.state, back.updated, back.deleted) == (MirrorState.IN_SYNC, 0, 0)
     assert world.asked_resources() == moved.asked() == []
     assert world.pull().state is MirrorState.IN_SYNC
-
-
-def test_what_the_source_does_not_list_at_its_new_place_is_held_as_ever(tmp_path: Path) -> None:
-    world = world_of(tmp_path / "mirror")
-    Moved(world, ELSEWHERE, redirects=False)
-    for number in range(28):
-        world.source.remove(f"a/{number}.html")
-    world.source.publish()
-
-    report = world.pull(None, moved=ELSEWHERE)
-
-    assert (report.state, report.deleted, report.held) == (MirrorState.STOPPED, 0, 28)
 
 
 @pytest.mark.parametrize("writes", range(1, 12))

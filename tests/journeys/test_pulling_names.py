@@ -55,65 +55,6 @@ def moves(world: World[PublishedSource]) -> list[tuple[object, object]]:
     ]
 
 
-def test_the_folder_keeps_its_name_and_the_file_yields(world: World[PublishedSource]) -> None:
-    fill(world, "a", "a/b", "a-b", "docs/", "docs/index.html", "docs")
-    world.source.publish()
-
-    world.pull()
-
-    assert paths(world) == {
-        "a": "a!9",
-        "a/b": "a/b",
-        "a-b": "a-b",
-        "docs": "docs!9",
-        "docs/": "docs/!9",
-        "docs/index.html": "docs/index.html",
-    }
-    assert world.in_sync()
-    assert world.audit().in_sync
-
-
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_a_copy_that_is_here_yields_to_what_comes_later(
-    world: World[PublishedSource], mode: str
-) -> None:
-    fill(world, "a", "docs/", "a%2Bb")
-    world.source.publish()
-    world.pull()
-    fill(world, "a/b", "docs/index.html", "a+b")
-    world.source.publish()
-
-    report = world.pull(mode=mode)
-    asked = [*world.fetcher.asked]
-
-    assert report.created == 3
-    assert paths(world)["a"] == "a!9"
-    assert paths(world)["a/b"] == "a/b"
-    assert paths(world)["docs/"] == "docs/!9"
-    # Of two spellings of one name the first in order has it.
-    assert paths(world)["a%2Bb"] == "a+b"
-    assert paths(world)["a+b"] == "a+b!9"
-    assert sorted(moves(world)) == [("a", "a!9"), ("docs/index.html", "docs/!9")]
-    assert not {f"{BASE}{name}" for name in ("a", "docs/", "a%2Bb")}.intersection(asked)
-    assert world.audit().in_sync
-
-
-def test_what_yielded_has_its_name_again_after_a_baseline(world: World[PublishedSource]) -> None:
-    fill(world, "a", "a/b")
-    world.source.publish()
-    world.pull()
-    world.source.remove("a/b")
-    world.source.publish()
-
-    world.pull()
-    after_changes = paths(world)
-    world.pull(mode="baseline")
-
-    assert after_changes == {"a": "a!9"}
-    assert paths(world) == {"a": "a"}
-    assert world.audit().in_sync
-
-
 def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(
     world: World[PublishedSource],
 ) -> None:
@@ -143,49 +84,6 @@ def test_an_edited_copy_that_yields_keeps_its_edits(world: World[PublishedSource
 
     assert (world.folder / "a!9").read_text() == "edited"
     assert not world.audit(method="stat").in_sync
-
-
-def test_copies_that_change_their_names_with_each_other_keep_their_content(
-    world: World[PublishedSource],
-) -> None:
-    fill(world, "a%2Bb", "a%2Bb/x")
-    world.source.publish()
-    world.pull()
-    world.source.remove("a%2Bb/x")
-    world.source.publish()
-    world.pull()
-    fill(world, "a+b")
-    world.source.publish()
-    world.pull()
-    before = paths(world)
-
-    world.pull(mode="baseline")
-
-    assert before["a%2Bb"].startswith("a+b!9")
-    assert before["a+b"] == "a+b"
-    assert paths(world) == {"a%2Bb": "a+b", "a+b": "a+b!9"}
-    assert contents(world) == {"a%2Bb", "a+b"}
-    assert not aside(world)
-
-
-def test_what_yielded_once_comes_back_beside_what_came_since(world: World[PublishedSource]) -> None:
-    fill(world, "a/b", "a/b/c", "z")
-    world.source.publish()
-    world.pull()
-    world.source.remove("a/b")
-    world.source.remove("a/b/c")
-    world.source.publish()
-    world.pull()
-    fill(world, "a")
-    world.source.publish()
-    world.pull()
-    fill(world, "a/b")
-    world.source.publish()
-
-    world.pull()
-
-    assert paths(world) == {"a": "a!9", "a/b": "a/b!9", "z": "z"}
-    assert world.in_sync()
 
 
 @pytest.mark.parametrize(("here", "later"), [("a", "a/b"), ("a+b", "a%2Bb")])
@@ -235,19 +133,6 @@ def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
 
     assert set(before) == {"a!9", "a/mine"}
     assert paths(world) == {"a": "a"}
-
-
-def test_what_failed_has_its_name_all_the_same(world: World[PublishedSource]) -> None:
-    fill(world, "a/b")
-    world.source.publish()
-    world.network.answers[BASE + "a/b"] = Answer(status=500)
-    world.pull()
-    fill(world, "a")
-    world.source.publish()
-
-    world.pull()
-
-    assert paths(world)["a"] == "a!9"
 
 
 def test_what_still_waits_to_be_fetched_yields_too(world: World[PublishedSource]) -> None:

@@ -12,8 +12,6 @@ from resourcesync.errors import (
     SourceUnavailableError,
     TruncatedDocumentError,
 )
-from resourcesync.ports import FetchRequest
-from resourcesync.source.plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -92,34 +90,6 @@ def test_a_body_of_another_length_is_never_kept(world: World[PublishedSource], b
     assert not (world.folder / "objects/0003.html").exists()
 
 
-def test_a_body_that_is_right_the_second_time_is_kept(world: World[PublishedSource]) -> None:
-    served: list[FetchRequest] = []
-
-    def flaky(request: FetchRequest) -> Answer:
-        served.append(request)
-        return (
-            world.source.honest(request.uri) if request.uncached else Answer(body=b"content of X")
-        )
-
-    world.network.answers[BASE + "objects/0003.html"] = flaky
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert [request.uncached for request in served] == [False, True]
-
-
-def test_lenient_keeps_other_bytes_and_says_that_they_are_unverified(
-    world: World[PublishedSource],
-) -> None:
-    world.network.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
-
-    report = world.pull(verify="lenient")
-
-    assert (report.failed, report.fetched.unverified, report.retained.contradicting) == (1, 1, 1)
-    assert report.state is MirrorState.BEHIND
-    assert (report.listed.total, report.listed.applied, report.listed.pending) == (41, 40, 1)
-    assert (world.folder / "objects/0003.html").read_bytes() == b"whatever"
-
-
 def test_what_contradicts_the_list_is_asked_for_again_but_not_put_in_place_twice(
     world: World[PublishedSource],
 ) -> None:
@@ -145,21 +115,6 @@ def test_what_contradicts_the_list_is_asked_for_again_but_not_put_in_place_twice
         1,
     )
     assert world.in_sync()
-
-
-def test_a_list_that_is_mended_takes_the_contradiction_back_without_a_fetch(
-    world: World[PublishedSource],
-) -> None:
-    world.network.answers[BASE + "objects/0003.html"] = Answer(body=b"whatever")
-    world.pull(verify="lenient")
-    world.source.put("objects/0003.html", "whatever")
-    world.source.publish(PublicationStep.REBASE)
-
-    report = world.pull(verify="lenient")
-
-    assert (report.state, report.retained.contradicting) == (MirrorState.IN_SYNC, 0)
-    assert world.asked_resources() == []
-    assert world.audit().in_sync
 
 
 def test_a_pending_resource_is_not_forgotten_when_other_changes_come(
@@ -200,22 +155,3 @@ def test_a_folder_follows_one_source_only(world: World[PublishedSource]) -> None
 
     with pytest.raises(ConfigurationError, match="another Source"):
         world.pull("http://other.example/")
-
-
-def test_a_dry_run_tells_the_plan_and_changes_nothing(world: World[PublishedSource]) -> None:
-    dry = world.pull(dry_run=True)
-    [plan] = world.told("plan")
-
-    assert (plan["create"], plan["mode"]) == (41, "baseline")
-    assert dry.dry_run
-    assert world.home.files_on_disk() == {}
-    world.pull()
-    world.source.put("objects/0001.html", "new")
-    world.source.remove("objects/0002.html")
-    world.source.publish()
-    for _ in range(2):
-        world.pull(dry_run=True)
-        [plan] = world.told("plan")
-        assert (plan["create"], plan["update"], plan["delete"]) == (0, 1, 1)
-    assert world.pull().updated == 1
-    assert world.in_sync()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.reports import MirrorState
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
@@ -36,38 +36,6 @@ def dump(world: World[PublishedSource], *, most: int = 20, changes: bool = True)
         size=PackageSize(max_entries=most),
     ).publish(changes=changes)
     world.source.publish()
-
-
-def singles(world: World[PublishedSource]) -> list[str]:
-    return [name for name in world.asked_resources() if name.endswith(".txt")]
-
-
-def test_a_first_pull_takes_the_packages_and_no_single_resource(
-    world: World[PublishedSource],
-) -> None:
-    report = world.pull(dumps="always")
-
-    assert report.state is MirrorState.IN_SYNC
-    assert report.created == report.fetched.verified == 60
-    assert singles(world) == []
-    assert world.in_sync()
-
-
-def test_changes_are_taken_from_the_change_dump(world: World[PublishedSource]) -> None:
-    world.pull(dumps="always")
-    for number in range(10):
-        world.source.put(f"{number:02}.txt", "altered")
-    world.source.put("new.txt", "new")
-    world.source.remove("59.txt")
-    world.source.publish()
-    dump(world)
-
-    report = world.pull(dumps="always")
-
-    assert report.mode is Mode.INCREMENTAL
-    assert (report.created, report.updated, report.deleted) == (1, 10, 1)
-    assert singles(world) == []
-    assert world.in_sync()
 
 
 def test_a_dump_with_packages_of_different_ages_leads_to_the_present(

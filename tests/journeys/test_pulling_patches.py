@@ -7,12 +7,9 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.cursor import Phase
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import StorageError
 from resourcesync.ports.patches import PatchFormat
-from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.linked_things import put_patch
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
@@ -56,51 +53,6 @@ def check_whole(world: World[LooseSource], report: RunReport, number: int) -> No
     assert (report.updated, report.fetched.patched) == (1, 0)
     assert world.files()[URI] == version(number)
     assert URI in world.fetcher.asked
-
-
-def test_a_patch_from_the_version_before_is_fetched_instead_of_the_resource(
-    world: World[LooseSource],
-) -> None:
-    update(world, 2, to(2))
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert (
-        report.updated,
-        report.fetched.patched,
-        report.fetched.unpatched,
-        report.fetched.verified,
-    ) == (1, 1, 0, 1)
-    assert world.files()[URI] == version(2)
-    assert world.asked_resources() == [f"patches/{NAME}"]
-    (item,) = world.told("item")
-    assert (item["patched"], item["verified"], item["bytes"]) == (len(to(2)), True, len(version(2)))
-    assert world.audit().in_sync
-    assert world.pull().updated == 0
-
-
-def test_patches_go_on_from_a_version_that_a_patch_made(world: World[LooseSource]) -> None:
-    for number in (2, 3, 4):
-        update(world, number, to(number))
-        report = world.pull()
-        assert (report.fetched.patched, world.files()[URI]) == (1, version(number))
-
-
-def test_after_two_changes_no_patch_is_asked_for(world: World[LooseSource]) -> None:
-    update(world, 2, to(2))
-    update(world, 3, to(3))
-    check_whole(world, world.pull(), 3)
-    assert PATCH not in world.fetcher.asked
-
-
-def test_a_resource_that_is_not_here_is_fetched_whole(
-    world: World[LooseSource], tmp_path: Path
-) -> None:
-    update(world, 2, to(2))
-    world.home.folder = tmp_path / "another"
-    report = world.pull()
-    assert (report.created, report.fetched.patched) == (2, 0)
-    assert PATCH not in world.fetcher.asked
 
 
 def test_a_version_that_failed_before_is_not_taken_for_the_version_before(
@@ -242,16 +194,6 @@ def test_a_patch_waits_with_its_resource_and_is_used_in_a_later_run(
     assert URI not in world.fetcher.asked
     report = world.pull()
     assert (report.fetched.patched, report.updated, world.files()[URI]) == (1, 1, version(2))
-
-
-def test_while_changes_are_missing_nothing_is_patched(world: World[LooseSource]) -> None:
-    with MirrorFolder(world.folder, world.clock) as mirror:
-        assert mirror.state is not None
-        set_cursor(mirror.state, phase=Phase.GAP)
-    update(world, 2, to(2))
-    assert world.pull().fetched.patched == 0
-    assert PATCH not in world.fetcher.asked
-    assert world.files()[URI] == version(2)
 
 
 def test_a_baseline_never_patches(world: World[LooseSource]) -> None:

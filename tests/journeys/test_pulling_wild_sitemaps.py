@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import NotAListError, UnexpectedDocumentError
-from tests.support.documents.sitemap_forms import FORMS, PAGES, URI, WrittenSitemap, rss
+from tests.support.documents.sitemap_forms import FORMS, PAGES, URI, WrittenSitemap
 from tests.support.worlds.network import Answer
 from tests.support.worlds.site_maps import index, urlset
 from tests.support.worlds.world import World
@@ -47,49 +47,7 @@ def test_a_sitemap_in_any_form_is_pulled_and_its_copies_are_told_as_unverified(
     )
 
 
-@pytest.mark.parametrize("delete", ["auto", "absent"])
-@pytest.mark.parametrize(
-    "shorter",
-    [rss(f"<link>{PAGES[0]}</link>"), PAGES[0].encode()],
-    ids=["a feed", "a text without a line end"],
-)
-def test_what_such_a_list_lacks_is_kept(tmp_path: Path, delete: str, shorter: bytes) -> None:
-    world = site(tmp_path, *PAGES)
-    world.network.answers[URI] = Answer(body="\n".join((*PAGES, "")).encode())
-    world.pull(URI)
-    world.network.answers[URI] = Answer(body=shorter)
-
-    report = world.pull(URI, delete=delete)
-
-    assert (report.deleted, report.held) == (0, 0)
-    assert set(world.files()) == set(PAGES)
-
-
-def test_what_a_whole_text_lacks_is_gone_if_the_operator_says_so(tmp_path: Path) -> None:
-    world = site(tmp_path, *PAGES)
-    world.network.answers[URI] = Answer(body="\n".join((*PAGES, "")).encode())
-    world.pull(URI)
-    world.network.answers[URI] = Answer(body=f"{PAGES[0]}\n".encode())
-
-    assert world.pull(URI, delete="absent", mode="baseline").deleted == 1
-
-
 # --- twins ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("home", "twin"), [(HOME, TWIN), (TWIN, HOME)])
-def test_an_entry_on_the_twin_of_the_host_is_a_resource_of_its_own(
-    tmp_path: Path, home: str, twin: str
-) -> None:
-    pages = (f"{home}a.html", f"{twin}a.html", f"{twin}b.html")
-    world = site(tmp_path, *pages)
-    world.network.answers[f"{home}s.xml"] = Answer(body=urlset(*((page, "") for page in pages)))
-
-    report = world.pull(f"{home}s.xml")
-
-    assert (report.state, report.created, report.listed.refused) == (MirrorState.IN_SYNC, 3, 0)
-    assert world.files() == {page: page.encode() for page in pages}
-    assert leniencies(world) == {"host-twin": 2}
 
 
 def test_an_entry_without_tls_is_requested_with_it(tmp_path: Path) -> None:
@@ -117,61 +75,6 @@ def test_an_entry_with_tls_is_the_resource_of_a_source_without(tmp_path: Path) -
     assert set(world.files()) == {f"{home}a.html"}
     assert f"{home}a.html" not in world.fetcher.asked
     assert leniencies(world) == {"tls-twin": 1}
-
-
-@pytest.mark.parametrize(
-    "foreign",
-    [
-        "https://blog.site.example/a.html",
-        "https://www.www.site.example/a.html",
-        "https://site.example:8443/a.html",
-        "http://site.example:8080/a.html",
-        "https://site.example.evil/a.html",
-        "https://wwwsite.example/a.html",
-        "https://www.site.example@evil.example/a.html",
-        "https://example/a.html",
-    ],
-)
-def test_any_other_host_is_foreign(tmp_path: Path, foreign: str) -> None:
-    world = site(tmp_path, f"{HOME}a.html", foreign)
-    world.network.answers[URI] = Answer(body=urlset((f"{HOME}a.html", ""), (foreign, "")))
-
-    report = world.pull(URI)
-
-    assert (report.created, report.listed.refused) == (1, 1)
-    assert foreign not in world.fetcher.asked
-    assert leniencies(world) == {}
-
-
-@pytest.mark.parametrize(
-    ("home", "listed"),
-    [
-        ("https://www.example/", "https://example/"),
-        ("https://127.0.0.1/", "https://www.127.0.0.1/"),
-        ("https://site.example:8443/", "https://www.site.example:8443/"),
-        ("http://site.example:8080/", "https://site.example:8080/"),
-    ],
-)
-def test_such_hosts_have_no_twin(tmp_path: Path, home: str, listed: str) -> None:
-    world = site(tmp_path, f"{home}a.html", f"{listed}a.html")
-    world.network.answers[f"{home}s.xml"] = Answer(
-        body=urlset((f"{home}a.html", ""), (f"{listed}a.html", ""))
-    )
-
-    assert world.pull(f"{home}s.xml").listed.refused == 1
-    assert f"{listed}a.html" not in world.fetcher.asked
-
-
-def test_a_list_of_resourcesync_has_no_twins(tmp_path: Path) -> None:
-    md = '<rs:md xmlns:rs="http://www.openarchives.org/rs/terms/" capability="resourcelist"/>'
-    world = site(tmp_path, f"{HOME}a.html", f"{TWIN}b.html")
-    body = urlset((f"{HOME}a.html", ""), (f"{TWIN}b.html", "")).replace(
-        b"<url>", md.replace("/>", ' at="2026-01-01"/><url>').encode(), 1
-    )
-    world.network.answers[URI] = Answer(body=body)
-
-    assert world.pull(URI).listed.refused == 1
-    assert f"{TWIN}b.html" not in world.fetcher.asked
 
 
 def test_a_site_that_moves_to_its_twin_loses_no_copy(tmp_path: Path) -> None:

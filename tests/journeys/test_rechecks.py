@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.worlds.frozen_site import DAY, HOUR, FrozenSite
 from tests.support.worlds.loose_source import LooseSource
-from tests.support.worlds.moving import Moving
-from tests.support.worlds.network import BASE, Answer, Network
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
 
 SIX_HOURS = 6 * HOUR
@@ -28,15 +27,6 @@ def pulls(world: World[FrozenSite], days: float, every: int = SIX_HOURS) -> list
         world.pull()
         asked.append(world.source.asked())
     return asked
-
-
-def test_each_stale_page_of_a_rebuilt_site_is_seen_within_the_period(tmp_path: Path) -> None:
-    world = mirrored(tmp_path, FrozenSite(200))
-    pulls(world, 2.25)
-    world.source.build()
-    asked = pulls(world, 7)
-    assert world.in_sync()
-    assert max(map(len, asked)) <= 10, "at most 5 % of the pages in a pull"
 
 
 @pytest.mark.parametrize("day", [0, 1, 3, 6])
@@ -107,56 +97,6 @@ def test_a_page_that_is_gone_stays_known_as_gone(tmp_path: Path) -> None:
     assert world.pull().listed.absent == 1
 
 
-def test_a_moved_date_leads_to_a_conditional_request(tmp_path: Path) -> None:
-    world = mirrored(tmp_path, FrozenSite(5))
-    site = world.source
-    site.dates = dict.fromkeys(site.pages, "2024-06-01")
-    report = world.pull()
-    assert sorted(site.answers) == [(name, 304) for name in sorted(site.pages)]
-    assert (report.state, report.fetched.equal, report.evidence.unconfirmed) == ("in sync", 0, 5)
-
-
-def test_without_a_validator_a_moved_date_leads_to_a_fetch(tmp_path: Path) -> None:
-    world = mirrored(tmp_path, FrozenSite(5, ""))
-    site = world.source
-    site.dates = dict.fromkeys(site.pages, "2024-06-01")
-    report = world.pull()
-    assert sorted(site.answers) == [(name, 200) for name in sorted(site.pages)]
-    assert (report.fetched.equal, report.evidence.unconfirmed) == (5, 0)
-
-
-def test_a_304_against_a_moved_date_is_not_believed_for_longer_than_a_period(
-    tmp_path: Path,
-) -> None:
-    world = mirrored(tmp_path, FrozenSite(40))
-    site = world.source
-    site.lies = True
-    site.build()
-    site.dates = dict.fromkeys(site.pages, "2024-06-01")
-    assert world.pull().evidence.unconfirmed == 40
-    pulls(world, 7)
-    assert world.in_sync()
-    with world.state() as state:
-        assert state.count_unhashed().unconfirmed == 0
-
-
-def test_copies_with_listed_hashes_are_known_by_them_and_not_requested_again(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path)
-    world.source.put("a", "1")
-    world.source.publish()
-    world.pull()
-    world.clock.advance(seconds=40 * DAY)
-    report = world.pull()
-    assert world.asked_resources() == []
-    assert (report.evidence.by_hash, report.evidence.by_request, report.evidence.by_date) == (
-        report.resources,
-        0,
-        0,
-    )
-
-
 def test_a_change_that_lists_without_hashes_never_tell_is_seen_within_thirty_days(
     tmp_path: Path,
 ) -> None:
@@ -174,17 +114,3 @@ def test_a_change_that_lists_without_hashes_never_tell_is_seen_within_thirty_day
         assert world.pull().state == "in sync"
         assert len(world.asked_resources()) <= 1
     assert days <= 30
-
-
-def test_pages_of_a_site_that_moved_are_requested_where_it_is_now(tmp_path: Path) -> None:
-    moving = Moving("sitemap.xml")
-    world = World(tmp_path, FrozenSite(20), network=Network(moving.route))
-    moving.pull(world)
-    moving.move("http://moved.example/")
-    assert moving.pull(world).state == "in sync"
-    world.source.edit("0003.html")
-    for _ in range(28):
-        world.clock.advance(seconds=SIX_HOURS)
-        assert moving.pull(world).state == "in sync"
-        assert all(uri.startswith("http://moved.example/") for uri in world.fetcher.asked)
-    assert world.in_sync()

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.lists.selection import MAX_REFUSED
 from resourcesync.destination.reports import MirrorState, RunReport
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
@@ -52,40 +51,6 @@ def sound(report: RunReport) -> bool:
     return report.listed.total == accounted
 
 
-def test_a_refused_change_counts_once_however_often_its_list_is_read(
-    loose: World[LooseSource],
-) -> None:
-    loose.source.originals.put(FOREIGN, b"x")
-    loose.source.publish()
-
-    for _ in range(3):
-        report = loose.pull()
-        assert (report.listed.refused, report.state) == (1, MirrorState.BEHIND)
-        assert sound(report)
-        loose.source.put("a.html", f"at {loose.clock.now()}")
-        loose.source.publish()
-    loose.source.originals.put(FOREIGN, b"another x")
-    loose.source.publish()
-    assert loose.pull().listed.refused == 1
-    assert rows(loose) == [FOREIGN]
-
-
-def test_a_refused_resource_that_the_source_took_away_is_refused_no_more(
-    loose: World[LooseSource],
-) -> None:
-    loose.source.originals.put(FOREIGN, b"x")
-    loose.source.publish()
-    loose.pull()
-    loose.source.originals.remove(FOREIGN)
-    loose.source.publish()
-
-    report = loose.pull()
-
-    assert (report.listed.refused, report.state) == (0, MirrorState.IN_SYNC)
-    assert rows(loose) == []
-    assert loose.pull().listed.refused == 0
-
-
 def test_what_is_refused_and_taken_away_in_one_list_was_never_refused(
     loose: World[LooseSource],
 ) -> None:
@@ -114,16 +79,3 @@ def test_an_entry_that_is_listed_well_later_is_refused_no_more(loose: World[Loos
     lists(loose, [bad, change(f"{BASE}b.html", 2), change(f"{BASE}c", 3)])
     loose.source.put("c", "c")
     assert loose.pull().state is MirrorState.IN_SYNC
-
-
-def test_entries_refused_beyond_what_is_remembered_are_counted_and_the_table_is_bounded(
-    loose: World[LooseSource],
-) -> None:
-    far = [change(f"http://elsewhere.example/{number}", 1) for number in range(MAX_REFUSED + 50)]
-    lists(loose, far[: MAX_REFUSED - 10])
-    assert loose.pull().listed.refused == MAX_REFUSED - 10
-    lists(loose, far)
-
-    assert loose.pull().listed.refused == MAX_REFUSED + 50
-    assert len(rows(loose)) == MAX_REFUSED
-    assert loose.pull().listed.refused == MAX_REFUSED + 50

@@ -1,6 +1,5 @@
 """A repair brings back what an audit found lost or altered, and nothing else."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -33,16 +32,6 @@ def repair(
         )
 
 
-def damage_silently(world: World[PublishedSource], path: str, content: str) -> Path:
-    """Alter a file as a failing disk does: size and times stay."""
-    file = world.folder / path
-    stat = file.stat()
-    assert len(content) == stat.st_size
-    file.write_text(content)
-    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    return file
-
-
 def quarantine(world: World[PublishedSource]) -> dict[str, str]:
     folder = world.folder / ".resourcesync/quarantine"
     return {path.name[17:]: path.read_text() for path in folder.iterdir()}
@@ -67,43 +56,6 @@ def test_what_is_missing_or_altered_is_fetched_again_and_nothing_else(
         "0002.html": "my own words",
         "0002.html.note": "was at: objects/0002.html\nbecause: not what resourcesync put there\n",
     }
-
-
-def test_silent_damage_that_an_audit_found_goes_to_quarantine_too(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    damage_silently(world, "objects/0003.html", "cOntent of 3")
-
-    found = world.audit(method="hash")
-    report = repair(world, found)
-
-    assert [finding.path for finding in found.findings] == ["objects/0003.html"]
-    assert report.updated == 1
-    assert world.in_sync()
-    assert quarantine(world)["0003.html"] == "cOntent of 3"
-
-
-def test_an_update_that_an_audit_met_is_no_damage(world: World[PublishedSource]) -> None:
-    world.pull()
-    world.source.put("objects/0004.html", "newer")
-    world.source.publish()
-
-    report = repair(world, world.audit())
-
-    assert report.updated == 1
-    assert world.in_sync()
-    assert quarantine(world) == {}
-
-
-def test_a_file_that_was_only_touched_is_not_fetched(world: World[PublishedSource]) -> None:
-    world.pull()
-    os.utime(world.folder / "objects/0004.html", (1, 1))
-
-    repair(world)
-
-    assert world.asked_resources() == []
-    assert world.audit(method="stat").in_sync
 
 
 def test_what_is_well_meanwhile_is_left_alone(world: World[PublishedSource]) -> None:
@@ -138,19 +90,6 @@ def test_what_cannot_be_repaired_is_never_called_good(world: World[PublishedSour
     assert world.in_sync()
 
 
-def test_a_dry_run_changes_nothing(world: World[PublishedSource]) -> None:
-    world.pull()
-    (world.folder / "objects/0001.html").unlink()
-    before = world.home.files_on_disk()
-
-    report = repair(world, dry_run=True)
-
-    assert report.dry_run
-    assert world.told("plan")[-1]["create"] == 1
-    assert world.home.files_on_disk() == before
-    assert world.asked_resources() == []
-
-
 def test_extras_are_deleted_only_when_asked_for(world: World[PublishedSource]) -> None:
     world.pull()
     world.source.remove("objects/0006.html")
@@ -168,33 +107,6 @@ def test_extras_are_deleted_only_when_asked_for(world: World[PublishedSource]) -
     assert (world.folder / "notes.txt").read_text() == "mine"
 
 
-def test_too_many_extras_are_held(world: World[PublishedSource]) -> None:
-    world.pull()
-    for number in range(20):
-        world.source.remove(f"objects/{number:04}.html")
-    world.source.publish()
-
-    limit = DeletionLimit(count=3)
-    report = repair(world, world.audit(), deleting=True, max_delete=limit)
-
-    assert (report.state, report.deleted, report.held) == (MirrorState.STOPPED, 0, 20)
-    assert len(world.home.files_on_disk()) == 41
-
-
-def test_what_is_listed_again_is_no_extra(world: World[PublishedSource]) -> None:
-    world.pull()
-    world.source.remove("objects/0006.html")
-    world.source.publish()
-    found = world.audit()
-    world.source.put("objects/0006.html", "content of 6")
-    world.source.publish()
-
-    report = repair(world, found, deleting=True)
-
-    assert report.deleted == 0
-    assert world.in_sync()
-
-
 def test_a_source_that_was_set_back_repairs_nothing(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "objects/0001.html").unlink()
@@ -205,18 +117,6 @@ def test_a_source_that_was_set_back_repairs_nothing(world: World[PublishedSource
         repair(world)
 
     assert world.asked_resources() == []
-
-
-def test_a_repair_is_no_change_for_the_next_program(world: World[PublishedSource]) -> None:
-    world.pull()
-    (world.folder / "objects/0001.html").unlink()
-    (world.folder / "objects/0002.html").write_text("my own words")
-    repair(world)
-
-    with world.state() as state:
-        kinds = [row.kind for row in state.changes(41)]
-
-    assert kinds == ["touched", "touched"]
 
 
 def test_many_missing_copies_come_from_a_dump(tmp_path: Path) -> None:
@@ -239,17 +139,6 @@ def test_many_missing_copies_come_from_a_dump(tmp_path: Path) -> None:
     assert world.in_sync()
     assert [name for name in world.asked() if name.startswith("r/")] == ["r/00160"]
     assert "d.zip" in world.asked()
-
-
-def test_a_dry_run_without_findings_puts_nothing_in_doubt(world: World[PublishedSource]) -> None:
-    world.pull()
-    (world.folder / "objects/0001.html").unlink()
-
-    with world.destination() as destination:
-        report = destination.repair(None, PullOptions(dry_run=True))
-    with world.state() as state:
-        assert state.pending_of(BASE + "objects/0001.html") is None
-    assert report.dry_run
 
 
 def test_a_list_that_was_cut_deletes_nothing(world: World[PublishedSource]) -> None:

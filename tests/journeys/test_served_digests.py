@@ -17,7 +17,7 @@ from resourcesync.settings.network import Network
 from tests.support.commands.command_line import Said, rows
 from tests.support.in_memory import ManualClock
 from tests.support.servers.hostile_server import HostileServer, answer
-from tests.support.sources.scripted_source import ScriptedSource, sha256
+from tests.support.sources.scripted_source import ScriptedSource
 from tests.support.worlds.site_maps import urlset
 
 BODY = b"what is served " * 100
@@ -138,17 +138,6 @@ def test_an_answer_that_its_own_digest_contradicts_is_never_kept(
     assert source.temporary() == []
 
 
-def test_a_second_answer_that_agrees_with_its_digest_is_kept(source: ScriptedSource) -> None:
-    put(source)
-    good = answer("200 OK", BODY, Repr_Digest=digest_field(BODY))
-    source.server.on("/a", answer("200 OK", OTHER, Repr_Digest=digest_field(BODY)), good)
-
-    report = source.pull()
-
-    assert (report.state, report.fetched.server_verified) == (MirrorState.IN_SYNC, 1)
-    assert source.file("/a") == BODY
-
-
 def test_lenient_keeps_contradicted_bytes_as_unverified_and_is_not_in_sync(
     source: ScriptedSource,
 ) -> None:
@@ -162,47 +151,6 @@ def test_lenient_keeps_contradicted_bytes_as_unverified_and_is_not_in_sync(
         1,
     )
     assert report.fetched.server_verified == 0
-
-
-def test_a_resource_with_a_listed_hash_is_requested_and_judged_by_the_list_alone(
-    source: ScriptedSource,
-) -> None:
-    for target, digest in (("/a", None), ("/b", f"md5:{hashlib.md5(BODY).hexdigest()}")):
-        source.put(target, BODY, digest=digest)
-        source.server.on(target, answer("200 OK", BODY, Repr_Digest=digest_field(OTHER)))
-
-        report = source.pull()
-
-        assert wanted(source, target) == [None]
-        assert report.state is MirrorState.IN_SYNC
-
-
-def test_a_mismatch_names_the_digest_that_differs(source: ScriptedSource) -> None:
-    wrong = f"md5:{'0' * 32}"
-    source.put("/a", BODY, digest=f"{sha256(BODY)} {wrong}")
-
-    [failing] = source.pull().failures
-
-    actual = f"md5:{hashlib.md5(BODY).hexdigest()}"
-    assert f"the list says {wrong}, the Source served {actual}" in failing.reason
-
-
-def test_a_listed_length_counts_before_the_digest_of_the_server(source: ScriptedSource) -> None:
-    source.put("/a", BODY, digest="", serving=False)
-    source.server.on("/a", answer("200 OK", OTHER, Repr_Digest=digest_field(OTHER)))
-
-    report = source.pull()
-
-    assert report.failures[0].code == "length-mismatch"
-
-    source.server.on("/a", answer("200 OK", BODY, Repr_Digest=digest_field(BODY)))
-    again = source.pull()
-
-    assert (again.state, again.fetched.server_verified, again.fetched.weak) == (
-        MirrorState.IN_SYNC,
-        1,
-        0,
-    )
 
 
 def test_a_body_in_two_parts_is_verified_as_a_whole_by_repr_digest_alone(

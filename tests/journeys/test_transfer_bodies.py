@@ -1,8 +1,6 @@
 """Bodies in doubt: cut, in parts of two, without an end, in a coding (B1-B3, B5); raw sockets."""
 
-import base64
 import gzip
-import hashlib
 import random
 import zlib
 from collections.abc import Iterator
@@ -13,7 +11,7 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.settings.network import Network
 from tests.support.servers.hostile_server import CLOSE, Step, answer
-from tests.support.sources.scripted_source import ScriptedSource, cut_at, sha256
+from tests.support.sources.scripted_source import ScriptedSource, cut_at
 
 BODY = random.Random(1).randbytes(70_000)
 OTHER = random.Random(2).randbytes(50_000)
@@ -62,38 +60,6 @@ def test_half_a_body_without_a_marked_end_never_replaces_a_copy(source: Scripted
     assert source.file("/a") == OTHER
 
 
-def test_a_body_without_a_marked_end_that_came_twice_is_requested_again_without_a_condition(
-    source: ScriptedSource,
-) -> None:
-    put_bare(source, BODY)
-    dates = {"Last_Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
-    source.server.on("/a", unmarked(BODY, ETag=TAG, Date="Sat, 21 Nov 2026 00:00:00 GMT", **dates))
-
-    assert source.pull().state is MirrorState.IN_SYNC
-    source.publish("2026-01-02T00:00:00Z")
-    assert source.pull().state is MirrorState.IN_SYNC
-
-    asked = [asked for asked in source.server.asked if asked.target == "/a"]
-    assert len(asked) == 2
-    assert not {"if-none-match", "if-modified-since"}.intersection(*(a.fields for a in asked))
-
-
-@pytest.mark.parametrize("lenient", [False, True])
-@pytest.mark.parametrize("digest", [None, ""], ids=["hash and length", "length"])
-def test_a_body_without_a_marked_end_that_is_as_listed_is_requested_once(
-    source: ScriptedSource, digest: str | None, lenient: bool
-) -> None:
-    source.put("/a", BODY, digest=digest)
-    source.server.on("/a", unmarked(BODY, ETag=TAG))
-
-    report = source.pull(verify="lenient" if lenient else "strict")
-
-    assert report.state is MirrorState.IN_SYNC
-    assert source.file("/a") == BODY
-    if not lenient:  # that would keep half of it
-        assert source.ranges("/a") == [None]
-
-
 def test_lenient_never_keeps_half_a_body_without_a_marked_end(source: ScriptedSource) -> None:
     source.put("/a", BODY)
     source.server.on("/a", *(unmarked(BODY[:at]) for at in (20_000, 30_000)))
@@ -136,43 +102,6 @@ def test_a_server_that_always_compresses_gives_what_is_listed(
     assert source.file("/a") == BODY
     assert source.ranges("/a") == [None]
     assert source.temporary() == []
-
-
-def test_a_small_body_may_be_longer_in_its_coding_than_it_is_listed(
-    source: ScriptedSource,
-) -> None:
-    source.put("/a", b"tiny")
-    source.server.on("/a", answer(body=gzip.compress(b"tiny"), Content_Encoding="gzip"))
-
-    assert source.pull().state is MirrorState.IN_SYNC
-    assert source.file("/a") == b"tiny"
-
-
-@pytest.mark.parametrize("target", ["/page", "/page.tar.gz", "/page.svgz?x"])
-def test_without_a_hash_a_body_is_decoded_unless_its_name_is_that_of_the_coding(
-    source: ScriptedSource, target: str
-) -> None:
-    put_bare(source, BODY, target)
-    digest = hashlib.sha256(CODED).digest()
-    served = {
-        "Content_Encoding": "gzip",
-        "Repr_Digest": f"sha-256=:{base64.b64encode(digest).decode()}:",
-    }
-    source.server.on(target, answer(body=CODED, ETag=TAG, **served))
-
-    report = source.pull()
-
-    assert (report.state, report.fetched.server_verified) == (MirrorState.IN_SYNC, 1)
-    [copy] = [path for path in source.folder.iterdir() if path.name.startswith("page")]
-    assert copy.read_bytes() == (BODY if target == "/page" else CODED)
-
-
-def test_the_coding_that_an_entry_lists_is_accepted(source: ScriptedSource) -> None:
-    source.put("/a", CODED, digest=f'{sha256(CODED)}" encoding="gzip')
-    source.server.on("/a", answer(body=CODED, Content_Encoding="gzip"))
-
-    assert source.pull().state is MirrorState.IN_SYNC
-    assert source.file("/a") == CODED
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,13 @@
 """The same bytes are copied, not fetched again, when they are here already; raw sockets."""
 
-import hashlib
 import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState
 from resourcesync.mirror_state.rows import LARGE
-from tests.support.servers.hostile_server import answer
-from tests.support.sources.scripted_source import ScriptedSource, sha256
+from tests.support.sources.scripted_source import ScriptedSource
 
 BODY = random.Random(9).randbytes(LARGE)
 OTHER = random.Random(10).randbytes(LARGE)
@@ -30,46 +27,6 @@ def asked(source: ScriptedSource) -> list[str]:
 def locals_told(source: ScriptedSource) -> list[object]:
     told = [fields for name, fields in source.events if name == "item"]
     return [fields["local"] for fields in told if "local" in fields]
-
-
-def test_bytes_that_are_here_under_another_name_are_copied(source: ScriptedSource) -> None:
-    source.put("/a.bin", BODY)
-    source.pull()
-    source.put("/b.bin", BODY)
-    source.publish(LATER)
-
-    report = source.pull()
-
-    assert asked(source) == []
-    assert (report.state, report.created, report.fetched.verified) == (MirrorState.IN_SYNC, 1, 1)
-    assert source.file("/b.bin") == source.file("/a.bin") == BODY
-    assert locals_told(source) == [True]
-    assert source.temporary() == []
-    (source.folder / "a.bin").write_bytes(b"edited here")
-    assert source.file("/b.bin") == BODY  # a copy, not another name of the same file
-
-
-def test_a_list_that_repeats_itself_is_fetched_once(source: ScriptedSource) -> None:
-    for number in range(30):
-        source.put(f"/{number:02}.bin", BODY)
-
-    report = source.pull()
-
-    assert len(asked(source)) == 1
-    assert (report.state, report.created) == (MirrorState.IN_SYNC, 30)
-    assert all(source.file(f"/{number:02}.bin") == BODY for number in range(30))
-    assert sum(map(bool, locals_told(source))) == 29
-
-
-def test_when_the_first_of_them_fails_the_others_are_still_had(source: ScriptedSource) -> None:
-    for name in "abc":
-        source.put(f"/{name}.bin", BODY)
-    source.server.on("/a.bin", answer("404 Not Found"))
-
-    report = source.pull()
-
-    assert (report.created, report.failed) == (2, 1)
-    assert source.file("/b.bin") == source.file("/c.bin") == BODY
 
 
 def test_a_copy_that_somebody_changed_is_not_spread(source: ScriptedSource) -> None:
@@ -131,25 +88,3 @@ def test_without_a_strong_digest_and_a_length_nothing_is_copied(
 
     assert "/b.bin" in asked(source)
     assert not any(locals_told(source))
-
-
-def test_small_resources_are_fetched_as_ever(source: ScriptedSource) -> None:
-    small = BODY[:-1]
-    source.put("/a.bin", small)
-    source.put("/b.bin", small)
-
-    assert source.pull().state is MirrorState.IN_SYNC
-    assert sorted(asked(source)) == ["/a.bin", "/b.bin"]
-
-
-def test_a_copy_with_several_digests_is_found_by_ours(source: ScriptedSource) -> None:
-    both = f"{sha256(BODY)} sha-512:{hashlib.sha512(BODY).hexdigest()}"
-    source.put("/a.bin", BODY, digest=both)
-    source.pull()
-    source.put("/b.bin", BODY)
-    source.publish(LATER)
-
-    source.pull()
-
-    assert asked(source) == []
-    assert source.file("/b.bin") == BODY

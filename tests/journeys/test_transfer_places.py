@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.lists.fetch_locations import MAX_MIRRORS
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
 from resourcesync.settings.network import Network
 from tests.support.servers.hostile_server import HostileServer, answer
-from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve, sha256
+from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve
 
 BODY, OTHER = b"the listed bytes", b"the newest bytes"
 X = "/x.txt"
@@ -84,18 +82,6 @@ def test_a_thousand_resources_with_a_dead_mirror_are_all_had(source: ScriptedSou
     assert (report.state, report.created, report.failed) == (MirrorState.IN_SYNC, 300, 0)
 
 
-def test_when_no_place_has_it_the_word_of_the_resource_itself_is_told(
-    source: ScriptedSource, far: HostileServer
-) -> None:
-    far.on("*", answer("403 Forbidden"))
-    source.put(X, BODY, links=duplicate(f"{far.origin}/a"), serving=False)
-
-    report = source.pull(reaching(far))
-
-    assert [f.code for f in report.failures] == ["missing"]
-    assert far.targets() == ["/a"]
-
-
 @pytest.mark.parametrize("digest", ["", "md5:9e107d9d372bb6826bd81d3542a419d6"])
 def test_a_mirror_elsewhere_is_not_asked_without_a_strong_digest(
     source: ScriptedSource, far: HostileServer, digest: str
@@ -106,17 +92,6 @@ def test_a_mirror_elsewhere_is_not_asked_without_a_strong_digest(
 
     assert far.targets() == []
     assert X in source.server.targets()
-
-
-def test_a_mirror_of_an_allowed_origin_is_asked_without_one(
-    source: ScriptedSource, far: HostileServer
-) -> None:
-    source.put(X, BODY, links=duplicate(far.on("/a", serve(BODY))), digest="")
-
-    source.pull(reaching(far), filters=Filters(allow_origins=(far.origin,)))
-
-    assert far.targets() == ["/a"]
-    assert source.file(X) == BODY
 
 
 @pytest.mark.parametrize(
@@ -149,25 +124,6 @@ def test_a_mirror_inside_our_own_network_is_not_connected(
     assert far.connections == 0
 
 
-def test_only_the_first_eight_mirrors_are_asked(source: ScriptedSource, far: HostileServer) -> None:
-    far.on("*", answer("404 Not Found"))
-    links = "".join(duplicate(f"{far.origin}/{n:02}", n + 1) for n in range(MAX_MIRRORS + 5))
-    source.put(X, BODY, links=links)
-
-    assert source.pull(reaching(far)).state is MirrorState.IN_SYNC
-    assert far.targets() == [f"/{n:02}" for n in range(MAX_MIRRORS)]
-
-
-def test_a_mirror_with_another_digest_is_no_mirror(
-    source: ScriptedSource, far: HostileServer
-) -> None:
-    wrong = duplicate(far.on("/a", serve(OTHER)), 1, f' hash="{sha256(OTHER)}"')
-    source.put(X, BODY, links=wrong)
-
-    assert source.pull(reaching(far)).state is MirrorState.IN_SYNC
-    assert far.targets() == []
-
-
 def test_secrets_never_go_to_a_mirror_nor_to_a_memento(
     source: ScriptedSource, far: HostileServer
 ) -> None:
@@ -183,21 +139,6 @@ def test_secrets_never_go_to_a_mirror_nor_to_a_memento(
     assert all(a.fields.get("x-api-key") == "s3cret" for a in source.server.asked)
     assert far.targets() == ["/a", "/m"]
     assert "s3cret" not in "".join(asked.text for asked in far.asked)
-
-
-def test_what_a_mirror_says_of_its_copy_is_not_told_to_the_resource_itself(
-    source: ScriptedSource, far: HostileServer
-) -> None:
-    far.on("/a", answer("200 OK", BODY, ETag='"1"'))
-    source.put(X, BODY, links=duplicate(f"{far.origin}/a"))
-    source.pull(reaching(far))
-    source.put(X, OTHER)
-    source.publish("2026-01-02T00:00:00Z")
-
-    source.pull(reaching(far))
-
-    assert all("if-none-match" not in a.fields for a in source.server.asked if a.target == X)
-    assert source.file(X) == OTHER
 
 
 @pytest.mark.parametrize("newer", [OTHER, OTHER * 2])
@@ -227,33 +168,3 @@ def test_a_memento_is_not_asked_when_it_is_not_needed_or_cannot_be_checked(
     source.pull(reaching(far))
 
     assert far.targets() == []
-
-
-@pytest.mark.parametrize("bad", [answer("404 Not Found"), answer("200 OK", OTHER)])
-def test_a_memento_that_does_not_help_leaves_the_mismatch_to_be_told(
-    source: ScriptedSource, far: HostileServer, bad: list[bytes]
-) -> None:
-    source.put(X, BODY, links=memento(far.on("/m", bad)))
-    source.server.on(X, serve(OTHER))
-
-    report = source.pull(reaching(far))
-
-    assert [f.code for f in report.failures] == ["hash-mismatch"]
-    assert source.file(X) is None
-
-
-def test_the_places_of_what_could_not_be_had_are_remembered_for_the_next_run(
-    source: ScriptedSource, far: HostileServer
-) -> None:
-    links = duplicate(f"{far.origin}/a") + memento(f"{far.origin}/m")
-    source.put(X, BODY, links=links)
-    source.server.on(X, serve(OTHER))
-    assert source.pull(reaching(far)).failed == 1
-    assert far.targets() == ["/a", "/m"]
-    far.on("/m", serve(BODY))
-
-    report = source.pull(reaching(far))
-
-    assert report.state is MirrorState.IN_SYNC
-    assert far.targets() == ["/a", "/m", "/a", "/m"]
-    assert source.file(X) == BODY

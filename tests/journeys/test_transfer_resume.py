@@ -22,7 +22,7 @@ from resourcesync.app.mirrors import opening
 from resourcesync.app.options import fetch_settings
 from resourcesync.destination.reports import MirrorState
 from resourcesync.settings.network import Network
-from tests.support.servers.hostile_server import CLOSE, Asked, Step, answer
+from tests.support.servers.hostile_server import CLOSE, Asked, Step
 from tests.support.sources.scripted_source import ScriptedSource, cut_at, serve
 
 BODY = random.Random(5).randbytes(3 * MIN_SAVED_BYTES)
@@ -86,37 +86,6 @@ def test_a_resource_that_had_its_time_is_continued_by_the_next_run(
     assert source.file("/big.bin") == BODY
 
 
-@pytest.mark.parametrize("at", [0, 1, MIN_SAVED_BYTES - 1])
-def test_a_small_part_is_not_worth_it(source: ScriptedSource, at: int) -> None:
-    source.put("/big.bin", BODY)
-    break_off(source, at)
-    assert source.temporary() == []
-
-    source.server.on("/big.bin", serve(BODY, TAG))
-    assert source.pull().state is MirrorState.IN_SYNC
-    assert source.ranges("/big.bin") == [None]
-
-
-def test_a_part_grows_from_run_to_run(source: ScriptedSource) -> None:
-    source.put("/big.bin", BODY)
-    break_off(source, MIN_SAVED_BYTES)
-
-    def a_bit_more(asked: Asked) -> list[Step]:
-        (whole,) = serve(BODY, TAG)(asked)
-        assert isinstance(whole, bytes)
-        return [whole[:MIN_SAVED_BYTES], 0.05, CLOSE]
-
-    source.server.on("/big.bin", a_bit_more)
-    assert source.pull().state is MirrorState.BEHIND
-    source.server.on("/big.bin", serve(BODY, TAG))
-
-    assert source.pull().state is MirrorState.IN_SYNC
-    (asked,) = source.ranges("/big.bin")
-    assert asked is not None
-    assert 1.9 * MIN_SAVED_BYTES < int(asked[6:-1]) < 2 * MIN_SAVED_BYTES
-    assert source.file("/big.bin") == BODY
-
-
 def test_a_resource_that_changed_between_two_runs_is_fetched_whole(
     source: ScriptedSource,
 ) -> None:
@@ -128,31 +97,6 @@ def test_a_resource_that_changed_between_two_runs_is_fetched_whole(
     assert source.pull().state is MirrorState.IN_SYNC
     assert source.ranges("/big.bin") == [None]  # the list tells of other bytes: the part is no use
     assert source.file("/big.bin") == OTHER
-
-
-def test_a_server_that_has_other_bytes_than_the_list_is_found_out(source: ScriptedSource) -> None:
-    source.put("/big.bin", BODY)
-    break_off(source)
-    source.server.on("/big.bin", serve(OTHER, TAG), serve(BODY, TAG))
-
-    report = source.pull()
-
-    assert source.ranges("/big.bin") == [f"bytes={HALF}-", None]
-    assert report.state is MirrorState.IN_SYNC
-    assert source.file("/big.bin") == BODY
-
-
-def test_a_part_that_rotted_on_the_disk_is_found_out(source: ScriptedSource) -> None:
-    source.put("/big.bin", BODY)
-    break_off(source)
-    tmp = source.folder / ".resourcesync/tmp"
-    part = next(path for path in tmp.iterdir() if not path.name.endswith(".part"))
-    part.write_bytes(bytes(part.stat().st_size))
-    source.server.on("/big.bin", serve(BODY, TAG))
-
-    assert source.pull().state is MirrorState.IN_SYNC
-    assert source.ranges("/big.bin") == [f"bytes={HALF}-", None]
-    assert source.file("/big.bin") == BODY
 
 
 def test_a_part_that_only_lacked_its_end_of_run_needs_no_request(source: ScriptedSource) -> None:
@@ -174,15 +118,6 @@ def test_without_a_strong_digest_no_part_outlives_its_run(
     source.put("/big.bin", BODY, digest=digest)
     break_off(source)
 
-    assert source.temporary() == []
-
-
-def test_what_an_answer_says_for_good_leaves_no_part(source: ScriptedSource) -> None:
-    source.put("/big.bin", BODY)
-    break_off(source)
-    source.server.on("/big.bin", answer("404 Not Found"))
-
-    assert source.pull().state is MirrorState.BEHIND
     assert source.temporary() == []
 
 

@@ -114,28 +114,6 @@ def test_no_later_word_of_the_source_that_it_is_deleted_takes_it_away(
         assert explain(looking, [uri], list, offline=False).verdict is ResourceVerdict.KEPT
 
 
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_what_is_listed_again_is_an_ordinary_copy_again(
-    emptied: World[PublishedSource], mode: Any
-) -> None:
-    world = emptied
-    before = world.clock.now()
-    restore(world)
-    for name in GONE:
-        world.source.put(name, f"content of {int(name[8:12])}")
-    world.source.publish()
-    assert world.pull(mode=mode).retained.restored == 0
-    assert world.in_sync()
-    for name in GONE:
-        world.source.remove(name)
-    world.source.publish()
-
-    assert world.pull(mode=mode).deleted == 3
-
-    assert world.in_sync()
-    assert world.clock.now() > before
-
-
 def test_a_file_of_a_killed_sweep_is_not_put_anywhere(emptied: World[PublishedSource]) -> None:
     place = emptied.folder / ".resourcesync/trash/0123456789abcdef-x.html"
     place.write_text("whose?")

@@ -12,7 +12,6 @@ from resourcesync.destination.reports import MirrorState
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.worlds.dated_server import DatedServer
-from tests.support.worlds.network import BASE
 from tests.support.worlds.site_maps import urlset
 from tests.support.worlds.world import World
 
@@ -71,27 +70,6 @@ def test_by_a_clock_that_is_days_off_no_mirror_is_in_sync(
     )
 
 
-def test_what_was_not_seen_by_a_wrong_clock_comes_when_it_is_set(world: World[DatedServer]) -> None:
-    late = timedelta(days=45)
-    with our_clock_is(world, late):
-        assert world.pull().state is MirrorState.BEHIND
-    world.source.put("a", "2")
-    world.source.published.publish()
-    with our_clock_is(world, late):
-        assert world.pull().state is MirrorState.BEHIND
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-def test_where_the_lists_of_today_agree_with_our_clock_it_is_right(
-    world: World[DatedServer],
-) -> None:
-    world.source.ahead = timedelta(days=45)
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert skews(world) == ["this machine's clock is 45 days behind the Source's"]
-    assert world.audit().in_sync
-
-
 def test_an_audit_by_a_wrong_clock_knows_of_no_sync(world: World[DatedServer]) -> None:
     world.pull()
     assert world.audit().in_sync
@@ -100,53 +78,6 @@ def test_an_audit_by_a_wrong_clock_knows_of_no_sync(world: World[DatedServer]) -
         assert not world.audit().in_sync
         assert skews(world) == ["this machine's clock is 45 days behind the Source's"]
         assert world.audit(offline=True).in_sync, "that asks nobody"
-
-
-def test_by_a_clock_that_is_ahead_nothing_leaves_the_trash_early(world: World[DatedServer]) -> None:
-    world.source.put("b", "1")
-    world.source.published.publish()
-    world.pull()
-    world.source.published.remove("b")
-    world.source.published.publish()
-    assert world.pull().deleted == 1
-    trash = world.folder / ".resourcesync/trash"
-    (waiting,) = trash.iterdir()
-    world.clock.advance(hours=24 * 40)
-    world.source.ahead = timedelta(days=-40)
-    world.pull()
-    assert waiting.exists()
-    world.source.ahead = timedelta()
-    world.pull()
-    assert not waiting.exists()
-
-
-def test_hours_are_reported_and_believed_and_minutes_are_nothing(world: World[DatedServer]) -> None:
-    world.source.ahead = timedelta(hours=5)
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert skews(world) == ["this machine's clock is 5 h behind the Source's"]
-    world.source.ahead = timedelta(minutes=50)
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert skews(world) == []
-
-
-def test_an_answer_of_a_cache_says_nothing_of_a_clock(world: World[DatedServer]) -> None:
-    world.source.age = "3888000"
-    with our_clock_is(world, timedelta(days=-45)):
-        assert world.pull().state is MirrorState.IN_SYNC
-        assert skews(world) == []
-
-
-def test_answers_that_do_not_agree_say_nothing_of_a_clock(world: World[DatedServer]) -> None:
-    with our_clock_is(world, timedelta(days=-45)):
-        world.source.dates[BASE + "resourcesync/resourcelist.xml"] = world.clock.now()
-        assert world.pull().state is MirrorState.IN_SYNC
-        assert skews(world) == []
-
-
-def test_a_server_that_is_before_its_own_files_has_no_clock(world: World[DatedServer]) -> None:
-    world.source.date = "Thu, 01 Jan 1970 00:00:10 GMT"
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert skews(world) == []
 
 
 def test_a_pull_by_a_wrong_clock_ends_with_3_and_says_what_to_do(

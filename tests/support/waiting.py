@@ -5,20 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from resourcesync.adapters.system import SystemClock
-
-
-class NoticedClock(SystemClock):
-    """The machine's clock, which tells that somebody has begun to wait by it."""
-
-    def __init__(self) -> None:
-        self.is_waited_for = threading.Event()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait, and tell it."""
-        self.is_waited_for.set()
-        super().sleep(seconds)
-
 
 @contextmanager
 def once(event: Callable[[], object], act: Callable[[], object]) -> Iterator[None]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import Stage, StoredCopies
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import Digest
 from resourcesync.ports import CopyInstallation, CopyMove
 from resourcesync.ports.stores import ObjectContent
 from tests.support.in_memory import ManualClock
@@ -116,17 +114,3 @@ def test_a_move_that_was_cut_short_goes_on_and_sets_nothing_aside(
     assert found == copies.signature("b.txt")
     assert shelf.contents() == {"b.txt": b"ours"}
     assert copies.newly_quarantined() == []
-
-
-@pytest.mark.parametrize(("body", "is_ours"), [(b"ours", True), (b"edited", False)])
-def test_what_was_moved_before_is_ours_if_its_bytes_are(
-    copies: StoredCopies, shelf: ShelfStore, body: bytes, is_ours: bool
-) -> None:
-    version = put(copies, "b.txt", b"ours")
-    shelf.spoil("b.txt", body)  # a store may give the same bytes another version at another key
-    digests = (Digest("sha-256", sha256(b"ours").hexdigest()),)
-
-    (found,) = copies.move([CopyMove(path="a.txt", to="b.txt", signature=version, digests=digests)])
-
-    assert found == (copies.signature("b.txt") if is_ours else version)
-    assert shelf.contents() == {"b.txt": body}

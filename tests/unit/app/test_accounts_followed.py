@@ -1,7 +1,6 @@
 """What another system tells, followed in a catalogue and published: nothing lost, nothing wrong."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -32,26 +31,6 @@ def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow
 # --- all, and then the changes ---
 
 
-def test_all_is_read_once_and_then_the_changes_after_it(follower: Follower) -> None:
-    for name in ("a", "b", "c"):
-        follower.system.put(name, name.encode())
-    assert counts(follower.publish()) == (3, 0, 0, 0)
-    assert follower.asked() == ["position", "resources"]
-
-    follower.system.put("a", b"second")
-    follower.system.remove("b")
-    follower.system.put("d", b"d")
-    assert counts(follower.publish()) == (1, 1, 1, 0)
-
-    assert follower.asked() == ["changes after 3, 0 s"]
-    assert follower.recorded() == follower.system.resources
-    assert [(item.kind.value, item.uri) for item in follower.listed("changelist")] == [
-        ("updated", "https://h/a"),
-        ("deleted", "https://h/b"),
-        ("created", "https://h/d"),
-    ]
-
-
 @settings(max_examples=6, deadline=None)
 @given(
     st.lists(
@@ -79,17 +58,6 @@ def test_whatever_happens_there_is_what_is_recorded_here(
         follower.publish(allow_empty=True)
 
         assert follower.recorded() == system.resources
-
-
-def test_a_clock_that_was_set_back_has_all_read_again(follower: Follower) -> None:
-    follower.system.put("a", b"a")
-    follower.publish()
-    follower.asked()
-    follower.clock.set(follower.clock.now() - timedelta(hours=3))
-
-    follower.publish()
-
-    assert follower.asked() == ["position", "resources"]
 
 
 def test_another_address_has_all_read_again(
@@ -176,23 +144,6 @@ def test_a_reading_that_is_cut_short_changes_nothing(follower: Follower, answers
     assert follower.recorded() == recorded
     assert {path: path.read_bytes() for path in follower.out.rglob("*.xml")} == documents
     assert counts(follower.publish())[1] == 40
-
-
-def test_changes_that_were_recorded_before_the_break_stay_and_are_not_asked_again(
-    follower: Follower,
-) -> None:
-    follower.system.put("a", b"a")
-    follower.publish()
-    for number in range(50):
-        follower.system.put(f"r{number:02}", b"x")
-    follower.asked()
-
-    with follower.system.failing(2), pytest.raises(SourceUnavailableError):
-        follower.publish()
-    assert len(follower.recorded()) == 41
-    assert counts(follower.publish()) == (10, 0, 0, 0)
-
-    assert follower.asked() == ["changes after 1, 0 s", "changes after 41, 0 s"]
 
 
 def test_rows_and_position_are_recorded_together_or_not_at_all(

@@ -1,8 +1,6 @@
 """Another system, followed on and on: times, intervals, its end, and what it is opened with."""
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -75,25 +73,6 @@ def test_changes_are_published_at_the_interval_that_was_asked_for(follower: Foll
     assert follower.asked() == [f"changes after {number}, 300 s" for number in (1, 2, 3)]
     running.close()  # type: ignore[attr-defined]
     assert follower.system.asked == ["closed"]
-
-
-def test_what_only_lets_the_caller_stop_writes_nothing(follower: Follower) -> None:
-    follower.system.put("a", b"a")
-    follower.publish()
-    path = follower.out / ".resourcesync/catalogue.db"
-    versions: list[object] = []
-
-    def lots(other: sqlite3.Connection) -> Iterator[ChangeBatch]:
-        for _ in range(51):  # what is read of each is read before the next one is asked for
-            versions.append(other.execute("PRAGMA data_version").fetchone())
-            yield ChangeBatch("after 1", ())
-
-    with closing(sqlite3.connect(path)) as other:
-        before = other.execute("PRAGMA data_version").fetchone()
-        follower.system.lots = lots(other)
-        follower.publish()
-
-    assert versions == [before] * 51
 
 
 # --- what it is opened with ---

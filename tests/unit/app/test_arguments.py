@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync import AuditRolling, Catalogue, Mirror, Network, validate
+from resourcesync import AuditRolling, Catalogue, Mirror
 from resourcesync.errors import ConfigurationError
 
 
@@ -26,11 +26,6 @@ def test_an_audit_is_only_by_a_method_that_there_is(tmp_path: Path, word: Any) -
         Mirror(None, tmp_path).audit(method=word)
 
 
-def test_documents_are_judged_only_by_a_text_that_there_is() -> None:
-    with pytest.raises(ConfigurationError, match=r"profile='rs-2' must be one of rs-1\.1"):
-        validate(b"<a/>", profile="rs-2")  # type: ignore[arg-type]  # as a caller may
-
-
 @pytest.mark.parametrize("after", [-1, "7", 1.5])
 def test_changes_are_read_after_a_number(tmp_path: Path, after: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"^after={after!r}: Expected `int`"):
@@ -43,17 +38,6 @@ def test_the_share_of_a_rolling_audit_is_some_part_of_all(share: float) -> None:
         AuditRolling(share=share)
 
 
-@pytest.mark.parametrize("share", [0.001, 0.5, 1, 1.0])
-def test_each_number_up_to_1_is_a_share(share: float) -> None:
-    assert AuditRolling(share=share, seconds=3).share == share
-
-
 def test_a_rolling_audit_has_no_time_less_than_nothing() -> None:
     with pytest.raises(ConfigurationError, match="seconds=-1 must not be less than 0"):
         AuditRolling(seconds=-1)
-
-
-@pytest.mark.parametrize("robots", ["Obey", "no", "", None])
-def test_only_known_words_say_what_to_do_with_robots_txt(robots: Any) -> None:
-    with pytest.raises(ConfigurationError, match="must be one of obey, ignore"):
-        Network(robots=robots)

@@ -1,6 +1,5 @@
 """A clock that cannot be right: publishing refuses it, and `--rebase` is the way out."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -8,12 +7,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Change
-from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.dumps.dump_publication import DumpRequest
 from resourcesync.source.plan import PublicationStep
@@ -112,20 +109,6 @@ def test_a_clock_that_runs_ahead_by_years_is_refused_before_anything_is_dated(
     assert publish(2).publication.updated == 1
 
 
-def test_a_source_that_was_silent_for_years_goes_on_when_that_is_meant(
-    tmp_path: Path, clock: ManualClock, publish: Publish
-) -> None:
-    publish(1)
-    clock.set(FUTURE)
-
-    publish(2, step=PublicationStep.REBASE)
-
-    assert [change.time is not None and change.time >= FUTURE for change in changes(tmp_path)] == [
-        True
-    ]
-    assert publish(3).publication.updated == 1
-
-
 @pytest.mark.parametrize("hours", [-23, -1, 1, 365 * 24])
 def test_a_clock_that_is_off_by_little_or_a_silence_of_a_year_is_nothing_to_stop_for(
     tmp_path: Path, clock: ManualClock, publish: Publish, hours: int
@@ -159,30 +142,6 @@ def test_what_was_packed_by_a_clock_that_ran_ahead_is_offered_no_more(
         text = (tmp_path / "resourcesync" / name).read_text()
         assert "2026-03" in text
         assert "2026-12" not in text
-
-
-def test_a_run_that_is_killed_on_the_way_out_is_ended_by_the_next(
-    tmp_path: Path, clock: ManualClock, publish: Publish, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish(1)
-    clock.set(START + 300 * DAY)
-    publish(2)
-    clock.set(START)
-
-    def killed(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr("resourcesync.app.publishing.trees.scan", killed)
-        with pytest.raises(KeyboardInterrupt):
-            publish(3, step=PublicationStep.REBASE)
-    publish(3)
-
-    assert changes(tmp_path) == []
-    assert moment(tmp_path) < START + DAY
-    with SourceCatalogue(tmp_path / CATALOGUE, clock) as catalogue:
-        plan = json.loads(catalogue.note("publication-plan") or "")
-    assert plan["at"] < (START + DAY).timestamp() * 1e6
 
 
 def test_a_mirror_follows_a_source_whose_clock_ran_ahead(tmp_path: Path) -> None:

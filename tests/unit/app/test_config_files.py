@@ -49,35 +49,6 @@ def parsed(path: Path, text: str) -> ConfigFile:
     return read(put(path / "some.toml", text))
 
 
-def found(system: Path) -> Path | None:
-    file = find(system=system)
-    return None if file is None else file.path
-
-
-def test_the_first_file_there_is_counts_and_the_others_do_not(here: Path, tmp_path: Path) -> None:
-    system = tmp_path / "etc" / NAME
-    user = tmp_path / "user" / "resourcesync" / NAME
-
-    assert found(system) is None
-    put(system)
-    assert found(system) == system
-    put(user)
-    assert found(system) == user
-    put(here / NAME)
-    assert found(system) == Path(NAME)
-    assert [place.path for place in config_locations(system=system)] == [Path(NAME), user, system]
-
-
-def test_a_file_that_is_named_is_the_only_one(here: Path, tmp_path: Path) -> None:
-    put(here / NAME, "here = 1")
-    named = put(tmp_path / "other.toml", "other = 1")
-
-    file = find(named)
-
-    assert file is not None
-    assert file.tables == {"other": 1}
-
-
 def test_a_file_that_is_named_must_be_there(here: Path) -> None:
     put(here / NAME)
 
@@ -139,26 +110,6 @@ def test_a_mistake_is_told_with_file_line_table_and_key(tmp_path: Path) -> None:
     assert error.message == "unknown key `evrey` in [mirror.arxiv-pdf]"
     assert error.evidence == (("file", f"{file.path}:7"),)
     assert error.hint == "did you mean `every`?"
-
-
-@pytest.mark.parametrize(
-    ("table", "key", "line"),
-    [
-        (("defaults",), "jobs", 3),
-        (("mirror", "arxiv-pdf"), "source", 6),
-        (("mirror", "arxiv-pdf"), "audit", 9),
-        (("mirror", "arxiv-pdf", "audit"), "every", 10),
-        (("mirror", "arxiv-pdf"), "dest", 5),
-        (("mirror",), "arxiv-pdf", 5),
-        (("nothing",), "at", 0),
-    ],
-)
-def test_the_line_is_that_of_the_key_or_of_its_table(
-    table: tuple[str, ...], key: str, line: int, tmp_path: Path
-) -> None:
-    file = parsed(tmp_path, TEXT)
-
-    assert file.location(table, key) == (f"{file.path}:{line}" if line else str(file.path))
 
 
 def test_a_table_that_is_none_is_told(tmp_path: Path) -> None:

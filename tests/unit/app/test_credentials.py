@@ -49,17 +49,6 @@ def test_a_credential_of_the_service_manager_is_found_by_its_name(tmp_path: Path
     assert "empty or missing" in refused(bearer({"credential": "arxiv"}), {})
 
 
-def test_a_command_is_run_once_and_without_a_shell(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    program = "import sys; open(sys.argv[1], 'a').write(sys.argv[2] + '!'); print(sys.argv[3])"
-    command = [sys.executable, "-c", program, str(log), "$HOME; `id`", SECRET]
-
-    found = read(bearer({"command": command}))
-
-    assert found.fields == (("Authorization", f"Bearer {SECRET}"),)
-    assert log.read_text() == "$HOME; `id`!"
-
-
 @pytest.mark.parametrize(
     ("program", "told"),
     [

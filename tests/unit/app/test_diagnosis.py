@@ -34,12 +34,3 @@ def test_what_is_wrong_with_a_source_is_said(
 
     assert (found.check, found.level) == (check, level)
     assert told in found.text
-
-
-def test_a_source_with_a_clock_and_a_certificate_has_no_problem() -> None:
-    verdicts = judge_answer(ORIGIN, replace(ANSWER, date=NOW - timedelta(seconds=60)), NOW)
-
-    assert [(verdict.check, verdict.level) for verdict in verdicts] == [
-        ("tls", "ok"),
-        ("clock", "ok"),
-    ]

@@ -22,25 +22,6 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def test_a_plug_in_is_found_by_its_group_and_name_and_imported_only_when_it_is_loaded(
-    site: Path,
-) -> None:
-    install(
-        site,
-        "acme_maps",
-        {plugins.MAPPERS: {"flat": "acme_maps:make"}},
-        "def make(base):\n    return base + '!'\n",
-    )
-    assert "flat" in plugins.names(plugins.MAPPERS)
-    found = [plugin for plugin in plugins.installed() if plugin.name == "flat"]
-    assert [(plugin.distribution, plugin.version, plugin.value) for plugin in found] == [
-        ("acme_maps", "1.2", "acme_maps:make")
-    ]
-    assert "acme_maps" not in sys.modules
-    assert plugins.load(plugins.MAPPERS, "flat")("x") == "x!"
-    assert "acme_maps" in sys.modules
-
-
 def test_a_name_that_nobody_brings_is_refused_with_those_that_are_there(site: Path) -> None:
     install(site, "acme_one", {plugins.MAPPERS: {"there": "acme_one:go"}}, "def go(): ...\n")
     with pytest.raises(ConfigurationError, match="no plug-in 'gone'") as caught:

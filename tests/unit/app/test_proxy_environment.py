@@ -47,14 +47,6 @@ def test_a_user_and_a_password_are_decoded_and_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["a, b.example ,10.0.0.0/8", "a b.example 10.0.0.0/8", "a,b.example,,10.0.0.0/8,"]
-)
-@pytest.mark.parametrize("name", ["no_proxy", "NO_PROXY"])
-def test_hosts_without_a_proxy_are_separated_by_commas_or_blanks(name: str, text: str) -> None:
-    assert read_proxies({name: text}).bypass == ("a", "b.example", "10.0.0.0/8")
-
-
-@pytest.mark.parametrize(
     "value",
     [
         "ftp://s3cret:1",

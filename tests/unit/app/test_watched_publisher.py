@@ -83,27 +83,6 @@ def kept(tmp_path: Path) -> Kept:
     return Kept(tmp_path)
 
 
-def test_a_run_comes_first_and_then_one_for_each_hint(kept: Kept) -> None:
-    kept.keep(kept.write("b.txt"), kept.write("c.txt"))
-
-    assert kept.runs[0].publication.first
-    assert kept.created == [0, 1, 1]
-
-
-def test_what_no_hint_told_of_is_found_by_the_second_look_and_by_the_rescan(kept: Kept) -> None:
-    def unseen() -> None:
-        kept.clock.advance(seconds=60)
-        (kept.tree / "b.txt").write_text("b")  # before the look
-
-    script = kept.keep(kept.write("x.txt"), None, None, unseen)
-
-    pause = WatchIntervals().least
-    assert script.waits[0] == WatchIntervals().quiet - pause  # something was written
-    assert script.waits[1] == WatchIntervals().quiet - pause
-    assert script.waits[2] == WatchIntervals().rescan - pause  # nothing was
-    assert kept.created == [0, 1, 0, 0, 1]
-
-
 def test_lists_that_grow_old_are_closed_although_nothing_happens(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     kept = Kept(tmp_path)

@@ -17,7 +17,7 @@ from resourcesync.documents.writer import write
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -88,21 +88,9 @@ def read(
     return reading.history()
 
 
-def moments(history: ChangeHistory) -> tuple[datetime, datetime]:
-    history.sorter.close()
-    return from_microseconds(history.checkpoint), from_microseconds(history.list_clock_checkpoint)
-
-
 def new(history: ChangeHistory) -> list[str]:
     with history.sorter as spool:
         return [row.uri.removeprefix(BASE) for row in spool]
-
-
-def test_a_change_without_a_time_is_new_unless_a_later_one_is_older_than_t() -> None:
-    times = (None, NOON - HOUR, None, NOON + HOUR, None)
-
-    assert new(read(*times)) == ["2", "3", "4"]
-    assert new(read(None, None)) == ["0", "1"]
 
 
 def test_behind_a_processed_prefix_every_change_is_new_whatever_its_time() -> None:
@@ -112,52 +100,13 @@ def test_behind_a_processed_prefix_every_change_is_new_whatever_its_time() -> No
     assert new(read(*times, processed=4)) == []
 
 
-def test_in_a_list_that_begins_where_the_last_one_ended_every_change_is_new() -> None:
-    """A Source that set its clock back lists changes with times before T."""
-    times = (NOON - HOUR, NOON + HOUR, NOON - 5 * HOUR)
-
-    assert new(read(*times, follows=True)) == ["0", "1", "2"]
-    assert new(read(*times)) == ["1"]
-
-
-def test_of_a_list_that_does_not_begin_as_before_nothing_is_applied() -> None:
-    history = read(NOON + HOUR, NOON + 2 * HOUR, processed=1, intact=False)
-
-    assert not history.lists[0].is_intact
-    assert history.reported == to_microseconds(NOON + 2 * HOUR)
-    assert new(history) == []
-
-
 def test_of_a_list_that_was_not_read_before_what_is_of_that_moment_or_later_is_new() -> None:
     moment = timedelta(microseconds=1)
 
     assert new(read(NOON - moment, NOON, NOON + moment)) == ["1", "2"]
 
 
-def test_an_old_lastmod_does_not_show_that_a_change_is_known() -> None:
-    long_ago = NOON - 8 * HOUR
-
-    assert new(read(long_ago, lastmods=True)) == ["0"], "its only time is that of the resource"
-    assert new(read(long_ago)) == []
-
-
-def test_after_a_new_change_without_a_time_no_list_keeps_back_the_last_word_on_a_resource() -> None:
-    """Else an older one would have it: what stands in such a list counts, all of it."""
-    times = (NOON - 2 * HOUR, None, NOON - HOUR)
-
-    assert new(read(*times)) == []
-    assert new(read(*times, undated=True)) == ["0", "1", "2"]
-
-
 def test_nothing_is_new_without_a_time_in_a_list_that_ended_before_t() -> None:
     """An old copy of its index may still call it open."""
     assert new(read(None, None, ended=NOON - HOUR)) == []
     assert new(read(None, None, ended=NOON)) == ["0", "1"]
-
-
-def test_the_clock_of_the_lists_is_not_told_by_times_of_resources() -> None:
-    begun, later = NOON - 9 * HOUR, NOON + HOUR / 2
-
-    assert moments(read(later, lastmods=True)) == (later, begun)
-    assert moments(read(later)) == (later, later)
-    assert moments(read(NOON, ended=later, lastmods=True)) == (later, later)

@@ -81,31 +81,6 @@ def test_any_list_comes_back_in_order_and_ties_in_the_order_added(count: int) ->
         assert len(spool) == count
 
 
-def test_more_runs_than_are_merged_at_a_time_need_two_files_and_no_more() -> None:
-    disk = Disk()
-    pairs = shuffled(4 * 64 * 64 + 4)
-    with spool_on(disk) as spool:
-        fill(spool, pairs)
-        spool.close_input()
-
-        assert len(disk.files) == 3
-        assert len(disk.still_open) == 1
-        assert list(spool) == sorted(pairs, key=itemgetter(0))
-    assert disk.most_open == 2
-
-
-@pytest.mark.parametrize("count", [3, 50, 2_000])
-def test_a_spool_is_read_as_often_as_wanted_even_at_the_same_time(count: int) -> None:
-    expected = sorted(shuffled(count), key=itemgetter(0))
-    with spool_on(Disk()) as spool:
-        fill(spool, shuffled(count))
-
-        side_by_side = list(zip(spool, spool, strict=True))
-
-        assert side_by_side == [(pair, pair) for pair in expected]
-        assert list(spool) == expected
-
-
 def test_large_entries_go_to_the_file_before_they_are_many() -> None:
     disk = Disk()
     with spool_on(disk, 1_000_000) as spool:
@@ -114,30 +89,6 @@ def test_large_entries_go_to_the_file_before_they_are_many() -> None:
 
         assert len(disk.files) == 1
         assert [pair[1] for pair in spool] == list(range(39, -1, -1))
-
-
-def test_the_files_are_gone_when_the_spool_is_closed() -> None:
-    disk = Disk()
-    spool = spool_on(disk)
-    fill(spool, shuffled(100))
-    assert len(disk.still_open) == 1
-
-    spool.close()
-    spool.close()
-
-    assert disk.still_open == []
-    assert len(spool) == 0
-
-
-def test_the_files_are_gone_when_the_work_fails() -> None:
-    disk = Disk()
-
-    with pytest.raises(KeyError), spool_on(disk) as spool:  # noqa: PT012 - the block is the work
-        fill(spool, shuffled(100))
-        raise KeyError
-
-    assert len(disk.files) == 1
-    assert disk.still_open == []
 
 
 def test_a_spool_takes_nothing_after_its_end_and_gives_nothing_when_closed() -> None:
@@ -202,22 +153,6 @@ def test_a_disk_that_gives_no_file_ends_the_spool() -> None:
         spool.add(("a", 1))
     with pytest.raises(SorterClosedError):
         iter(spool)
-
-
-def test_a_file_whose_last_bytes_do_not_fit_is_closed_without_a_word() -> None:
-    class Stubborn(BytesIO):
-        def close(self) -> None:
-            super().close()
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    spool = ExternalSorter[Pair](
-        key=itemgetter(0), dump=dump, load=load, spill=Stubborn, run_length=1
-    )
-    spool.add(("a", 1))
-
-    spool.close()
-
-    assert len(spool) == 0
 
 
 @pytest.mark.parametrize("missing", [1, 5, 20, 30, 5_000])

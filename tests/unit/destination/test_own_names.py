@@ -30,20 +30,6 @@ OWN = [
     ".\uff32esourcesync",
     "\u115f.\u3164r\ufe0fesourcesync",
 ]
-OTHERS = [
-    "resourcesync",
-    ".resourcesync2",
-    ".resourcesync-old",
-    ".well-known",
-    "x.resourcesync",
-    " .resourcesync",
-    "..resourcesync",
-    "RESOUR~",
-    "RESOUR~1.txt",
-    "readme~1",
-    ".r\u00e9sourcesync",
-    "\u00fcber.txt",
-]
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -61,14 +47,6 @@ def test_no_path_has_a_name_of_the_own_folder_and_each_leads_back(
     assert has_own_name(name)
     assert not is_copy_path(f"{folder}{name}")
     assert not is_copy_path(f"{folder}{name}/state.db")
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_other_names_are_left_as_they_are(name: str) -> None:
-    mapping = NameMapping(base=BASE, profile=FileSystemProfile.POSIX)
-
-    assert mapping.path(f"{BASE}a/{quote(name)}/{quote(name)}") == f"a/{name}/{name}"
-    assert is_copy_path(f"a/{name}")
 
 
 @pytest.mark.parametrize("name", ["RESOUR~1", "\uff0eresourcesync", "\u200c.resourcesync"])

@@ -5,21 +5,10 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.links import (
-    PatchLink,
-    decode_patch,
-    encode_patch,
     is_version_before,
     usable_patch_of,
 )
-from resourcesync.destination.planner import (
-    Absence,
-    DecisionPolicy,
-    Fetch,
-    ListedEntry,
-    decide,
-    listed_from_task,
-)
-from resourcesync.destination.tasks import pending_delete, pending_fetch
+from resourcesync.destination.tasks import pending_delete
 from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
@@ -30,7 +19,6 @@ STRONG = (Digest("sha-256", "a" * 64),)
 REL = "http://www.openarchives.org/rs/terms/patch"
 TYPES = {"application/x": None, "application/small": 10}
 COPY = Copy("u", "u", 3, SHA, SHA, 10, "", "", "sig", "verified", 0)
-PATCH = ("application/x", "http://h/p", "", 9, False)
 
 
 def link(**more: Any) -> Link:
@@ -41,15 +29,6 @@ def link(**more: Any) -> Link:
 def entry(*links: Link, **more: Any) -> Resource:
     values = {"uri": "http://h/r", "length": 100, "digests": STRONG, "links": links, **more}
     return Resource(**values)
-
-
-def test_a_patch_with_a_length_is_exact_and_one_without_must_be_smaller_than_the_resource() -> None:
-    exact = usable_patch_of(entry(link(length=99, digests=STRONG)), TYPES)
-    assert exact is not None
-    assert PatchLink._make(exact) == ("application/x", "http://h/p", SHA, 99, True)
-    bounded = usable_patch_of(entry(link()), TYPES)
-    assert bounded is not None
-    assert PatchLink._make(bounded) == ("application/x", "http://h/p", "", 99, False)
 
 
 def test_the_first_patch_that_can_be_used_is_taken() -> None:
@@ -97,19 +76,3 @@ def test_a_copy_is_the_version_before_only_when_it_was_proven(
     assert is_version_before(copy, None) is is_before
     waiting = pending_delete(COPY, reason="", now=0, at=0, generation=1)
     assert not is_version_before(copy, waiting)
-
-
-def test_a_patch_is_remembered_with_what_waits() -> None:
-    row = ListedEntry("u", "u", "u", SHA, 10, None, "updated", ("http://m/1",), "http://m/t", PATCH)
-    task = pending_fetch(row, known=None, now=0, at=0, generation=1, failed=False)
-    assert listed_from_task(task) == row
-    assert listed_from_task(task._replace(elsewhere="")).patch is None
-    assert decode_patch(*encode_patch(PATCH)) == PATCH
-    assert decode_patch("http://mirror/patch ") is None
-
-
-def test_a_comparison_with_a_whole_list_never_leads_to_a_patch() -> None:
-    row = ListedEntry("u", "u", "u", SHA, 10, None, "updated", patch=PATCH)
-    found = decide(COPY, row, None, DecisionPolicy(absence=Absence.UNPROVEN))
-    assert isinstance(found, Fetch)
-    assert found.listed.patch is None

@@ -46,8 +46,3 @@ def test_a_copy_has_one_address(tail: str) -> None:
     uri = uri_of_published(tail, BASE)
 
     assert uri is None or published_tail(uri, BASE) == tail
-
-
-@pytest.mark.parametrize("tail", ["!6", "!6/https", "!6/https/x", "!7/aa/b", "!21x"])
-def test_other_addresses_are_of_nothing(tail: str) -> None:
-    assert uri_of_published(tail, BASE) is None

@@ -1,14 +1,7 @@
 """Refused entries: each counts once, and is taken back in whichever form it was refused."""
 
-import pytest
-
-from resourcesync.destination.lists.selection import MAX_REFUSED, Refusals, ResourceSelection
-from resourcesync.destination.mapping.escapes import FileSystemProfile
-from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.scope import Scope
+from resourcesync.destination.lists.selection import MAX_REFUSED, Refusals
 from resourcesync.model.capabilities import RefusedEntry
-from resourcesync.model.resources import Change, Resource
-from resourcesync.model.vocabulary import ChangeKind
 
 BASE = "http://source.example/"
 THERE = "http://elsewhere.example/"
@@ -60,25 +53,3 @@ def test_entries_without_a_name_count_each() -> None:
         found.add_entry(RefusedEntry(line=7, code="no-loc", reason="it has no loc"))
 
     assert found.count == 3
-
-
-@pytest.mark.parametrize("kind", [ChangeKind.UPDATED, ChangeKind.DELETED])
-@pytest.mark.parametrize("name", ["a.html", "a%20b.html", "a b.html"])
-@pytest.mark.parametrize("home", [BASE, THERE])
-def test_an_entry_that_could_not_be_read_is_refused_no_more_after_a_change_that_can(
-    home: str, name: str, kind: ChangeKind
-) -> None:
-    scope, mapping = (
-        Scope(origins=frozenset({BASE[:-1]})),
-        NameMapping(base=BASE, profile=FileSystemProfile.POSIX),
-    )
-    found = refusals(home + name)
-    selection = ResourceSelection(
-        scope, mapping, found, homes=[(THERE, BASE)] if home == THERE else []
-    )
-    selection.refuse(RefusedEntry(line=7, code="bad-change", reason="no change", uri=home + name))
-    assert found.count == 1
-
-    selection.change_row(Change(kind=kind, resource=Resource(uri=home + name)))
-
-    assert (found.count, found.withdrawn) == (0, {home + name})

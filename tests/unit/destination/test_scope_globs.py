@@ -22,56 +22,6 @@ def fits(glob: str, rest: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("glob", "inside", "outside"),
-    [
-        # a last segment anywhere
-        ("*.pdf", ["/a.pdf", "/d/a.pdf", "/.pdf", "/a.pdf?x=1"], ["/a.PDF", "/a.pdf/", "/a.pdfx"]),
-        ("index.html", ["/index.html", "/a/b/index.html"], ["/xindex.html", "/index.html/a"]),
-        ("*", ["/", "/a", "/a/b", "/a/"], []),
-        ("a*b*c", ["/abc", "/axbxc", "/x/abcbc", "/abbcc"], ["/ab/c", "/acb", "/abcd", "/xabc"]),
-        ("*a*", ["/a", "/xa", "/ax", "/b/xax"], ["/b", "/a/b"]),
-        # anchored
-        ("/docs/*.html", ["/docs/a.html", "/docs/.html"], ["/docs/a/b.html", "/x/docs/a.html"]),
-        ("/docs", ["/docs", "/docs?x"], ["/docs/", "/docs/a", "/x/docs"]),
-        ("/*", ["/", "/a"], ["/a/", "/a/b"]),
-        ("/*/x", ["/a/x", "//x"], ["/x", "/a/b/x"]),
-        # anywhere, on the boundary of a segment
-        ("docs/*.html", ["/docs/a.html", "/x/y/docs/a.html"], ["/xdocs/a.html", "/docs/x/a.html"]),
-        ("a/b", ["/a/b", "/a/a/b", "/b/a/b"], ["/a/b/", "/a/bb", "/aa/b", "/a/x/b"]),
-        # folders
-        ("/private/", ["/private/", "/private/a", "/private/a/b"], ["/private", "/x/private/a"]),
-        ("drafts/", ["/drafts/a", "/x/drafts/y/z"], ["/drafts", "/mydrafts/a", "/x/drafts"]),
-        ("/", ["/", "/a", "/a/b"], []),
-        # across segments
-        ("/a/**", ["/a/", "/a/b", "/a/b/c"], ["/a", "/ab/c", "/x/a/b"]),
-        ("/a/**/c", ["/a/c", "/a/b/c", "/a/b/b/c"], ["/a/b/cc", "/ac", "/a/c/d"]),
-        ("**/c", ["/c", "/a/c", "/a/b/c"], ["/cc", "/c/"]),
-        ("**", ["/", "/a", "/a/b/"], []),
-        ("/**/a/**/a/*b", ["/a/a/b", "/x/a/y/a/xb", "/a/a/a/b"], ["/a/b", "/a/x/b", "/a/a/b/c"]),
-        ("/**/ab/**/c", ["/abx/ab/c", "/ab/abx/c"], ["/abx/c", "/ab/cx"]),
-        ("/**/x/y/**/z", ["/x/x/y/z", "/x/y/z/z", "/x/y/a/z"], ["/x/a/y/z", "/x/y"]),
-        # queries
-        ("*?lang=en", ["/?lang=en", "/a/b?lang=en"], ["/a", "/a?lang=en&x", "/a?lang=e"]),
-        ("?*x=1*", ["/a?x=1", "/b/c?y&x=1&z", "/?x=1/2"], ["/x=1", "/a?x=2"]),
-        ("/a/**?", ["/a/b?", "/a/?"], ["/a/b", "/a/b?x"]),
-        ("/a?b?c/*d", ["/a?b?c/d", "/a?b?c/x/d"], ["/a?b", "/a?b?c/"]),
-        ("*.html?**", ["/a.html?", "/a.html?b/c"], ["/a.html"]),
-        # what means something in a regular expression means itself
-        ("/a.b+(c)$", ["/a.b+(c)$"], ["/axb+(c)$", "/a.bb(c)", "/a.b+c$"]),
-        ("a^b|c", ["/a%5Eb%7Cc"], ["/a", "/c"]),
-        # any spelling of one URI
-        ("/%7euser/%41*", ["/~user/Ab", "/%7Euser/%41b"], ["/~user/ab"]),
-        ("/a b/%c3%a9", ["/a%20b/%C3%A9", "/a%20b/%c3%A9"], ["/a+b/%C3%A9"]),
-        ("/B\u00fccher/*", ["/B%C3%BCcher/x", "/B%c3%bccher/"], ["/Bucher/x"]),
-        ("100%.txt", ["/100%25.txt"], ["/100.txt"]),
-    ],
-)
-def test_a_glob_selects_what_it_says(glob: str, inside: list[str], outside: list[str]) -> None:
-    assert [rest for rest in inside if not fits(glob, rest)] == []
-    assert [rest for rest in outside if fits(glob, rest)] == []
-
-
-@pytest.mark.parametrize(
     "glob",
     [
         *("", "x" * 2_049, "[abc].txt", "*.{a,b}", "a\\*", "!*.pdf", "/docs/**.html", "a**b"),

@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.listed_rows import MAX_RIVALS, unite, unite_all
+from resourcesync.destination.listed_rows import unite, unite_all
 from resourcesync.destination.planner import FILTERED, ListedEntry, Match, match_copy
 from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.mirror_state.rows import Copy
@@ -58,28 +57,3 @@ def test_what_an_entry_of_the_newest_date_lists_is_never_taken_for_wrong(
         if united.undated and digests:
             assert match_copy(copy, united) is Match.UNKNOWN
             assert verify_bytes(united, entry.length or 3, digests)[1] is None
-
-
-@pytest.mark.parametrize(
-    ("entries", "expected"),
-    [
-        ((row(lastmod=1, hash=OTHER), row(lastmod=2, length=4)), row(lastmod=2, length=4)),
-        ((row(lastmod=1, length=4), row(hash=SHA)), row(lastmod=1, length=4)),
-        ((row(hash=MD5), row(hash=SHA, length=3)), row(hash=f"{MD5} {SHA}", length=3)),
-        ((row(hash=SHA), row(hash=f"{SHA} {ODD}")), row(hash=f"{ODD} {SHA}")),
-        ((row(hash=SHA), row(change=FILTERED, loc="")), row(hash=SHA)),
-        ((row(lastmod=1), row(change=FILTERED, lastmod=1)), row(lastmod=1)),
-    ],
-)
-def test_entries_that_do_not_disagree_are_one(
-    entries: tuple[ListedEntry, ...], expected: ListedEntry
-) -> None:
-    assert unite(entries) == unite(entries[::-1]) == expected
-
-
-def test_entries_that_disagree_are_candidates_and_too_many_are_none() -> None:
-    few = unite([row(hash=SHA, lastmod=1), row(hash=OTHER, length=3, lastmod=1), row(lastmod=1)])
-    many = unite(row(hash=f"sha-256:{number:064}") for number in range(MAX_RIVALS + 1))
-
-    assert few == row(lastmod=1, undated=True, rivals=((SHA, None), (OTHER, 3)))
-    assert many == row(undated=True)

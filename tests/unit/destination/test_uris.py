@@ -3,7 +3,7 @@
 import pytest
 
 from resourcesync.destination.mapping.escapes import EscapedMapping, FileSystemProfile
-from resourcesync.discovery.uris import normalise, origin
+from resourcesync.discovery.uris import normalise
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import BASE
 
@@ -101,47 +101,3 @@ def test_a_hostile_uri_is_refused_with_its_reason(uri: str, code: str) -> None:
 def test_a_refusal_of_letters_beyond_ascii_says_how_to_write_them() -> None:
     with pytest.raises(OutOfScopeError, match=r"%XX.*xn--"):
         normalise("http://b\u00fccher.example/")
-
-
-@pytest.mark.parametrize(
-    ("uri", "normal"),
-    [
-        ("HTTP://EXAMPLE.org:80/", "http://example.org/"),
-        ("https://example.org.:443/a", "https://example.org/a"),
-        ("https://example.org", "https://example.org/"),
-        ("https://example.org?q", "https://example.org/?q"),
-        ("https://example.org#f", "https://example.org/"),
-        ("https://ex%61mple.org/%7euser/%41", "https://example.org/~user/A"),
-        ("https://example.org/%c3%a9%2f?%c3%41", "https://example.org/%C3%A9%2F?%C3A"),
-        ("https://example.org//a//?b=/../c&a", "https://example.org//a//?b=/../c&a"),
-        ("https://example.org/a?", "https://example.org/a?"),
-        ("https://example.org/a.b/.c?.#.", "https://example.org/a.b/.c?."),
-        ("http://[2001:DB8::1]:8080/", "http://[2001:db8::1]:8080/"),
-        ("https://1.2.3.4:80/", "https://1.2.3.4:80/"),
-        ("https://xn--bcher-kva.example/", "https://xn--bcher-kva.example/"),
-        (f"http://{'a.' * 126}b/x", f"http://{'a.' * 126}b/x"),
-        ("https://under_score.example-/", "https://under_score.example-/"),
-    ],
-)
-def test_equivalent_spellings_have_one_normal_form(uri: str, normal: str) -> None:
-    assert normalise(uri) == normal
-    assert normalise(normal) == normal
-
-
-@pytest.mark.parametrize(
-    ("uri", "expected"),
-    [
-        ("HTTPS://Museum.Example:443/a/b?c", "https://museum.example"),
-        ("http://museum.example:8080", "http://museum.example:8080"),
-        ("http://[::1]:8080/x", "http://[::1]:8080"),
-        ("http://a/x", "http://a"),
-    ],
-)
-def test_an_origin_is_scheme_host_and_port(uri: str, expected: str) -> None:
-    assert origin(uri) == expected
-
-
-@pytest.mark.parametrize("piece", ["a%0ab", "a%0D", "?a%00"])
-def test_an_escaped_line_break_is_refused_as_that_and_not_as_badly_escaped(piece: str) -> None:
-    with pytest.raises(OutOfScopeError, match="an escaped line break or zero byte"):
-        normalise(f"{BASE}{piece}")

@@ -1,7 +1,5 @@
 """Any document of a Source leads to the lists of its set, in every version of the format."""
 
-import gzip
-
 import pytest
 
 from resourcesync.errors import NotAListError, ResourceSyncError
@@ -42,48 +40,6 @@ def test_any_document_leads_to_the_lists_of_its_set(kind: str) -> None:
     assert found.resource_list == f"{HOST}/resourcelist.xml"
     assert found.change_list == f"{HOST}/changelist.xml"
     assert found.entry == f"{HOST}/any.xml"
-
-
-@pytest.mark.parametrize("kind", ["resourcelist", "changelist", "resourcedump", "changedump"])
-def test_an_index_leads_there_too(kind: str) -> None:
-    said: Said = {
-        "/any.xml": listing(kind, ("/p.xml", ""), links=UP, index=True),
-        "/caps.xml": CAPS,
-    }
-
-    assert Host(said).find("/any.xml").capability_list == f"{HOST}/caps.xml"
-
-
-@pytest.mark.parametrize("links", [[("index", "/whole.xml")], [*UP, ("index", "/whole.xml")]])
-def test_a_part_stands_for_its_index(links: list[tuple[str, str]]) -> None:
-    whole = listing("resourcelist", ("/part.xml", ""), links=UP, index=True)
-    alone = listing("capabilitylist", ("/changelist.xml", "changelist"))
-    said: Said = {
-        "/part.xml": listing("resourcelist", links=links),
-        "/whole.xml": whole,
-        "/caps.xml": alone,
-    }
-
-    found = Host(said).find("/part.xml")
-
-    assert found.resource_list == f"{HOST}/whole.xml"
-    assert found.change_list == f"{HOST}/changelist.xml"
-
-
-@pytest.mark.parametrize(
-    ("kind", "what"),
-    [
-        ("resourcelist", "resource_list"),
-        ("changelist", "change_list"),
-        ("resourcedump", "resource_dump"),
-        ("changedump", "change_dump"),
-    ],
-)
-def test_a_list_without_a_set_is_used_alone(kind: str, what: str) -> None:
-    found = Host({"/any.xml": listing(kind)}).find("/any.xml")
-
-    assert getattr(found, what) == f"{HOST}/any.xml"
-    assert found.set_uri == f"{HOST}/any.xml"
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if "-" in kind])
@@ -149,15 +105,6 @@ def test_indexes_that_hold_each_other_end() -> None:
     assert len(host.asked) <= 110
 
 
-def test_packed_documents_are_told_by_their_bytes() -> None:
-    said: Said = {
-        WELL_KNOWN: gzip.compress(listing("description", ("/caps.xml", ""))),
-        "/caps.xml": CAPS,
-    }
-
-    assert Host(said).find().resource_list == f"{HOST}/resourcelist.xml"
-
-
 def test_what_is_known_by_another_address_counts_from_there() -> None:
     moved = Answer(
         body=listing("description", ("caps.xml", "")).replace(
@@ -171,14 +118,6 @@ def test_what_is_known_by_another_address_counts_from_there() -> None:
 
 
 # --- documents of older versions ---
-
-
-def test_an_index_of_capability_lists_is_a_description() -> None:
-    index = listing("capabilitylist", ("/caps.xml", ""), index=True)
-
-    assert Host({WELL_KNOWN: index, "/caps.xml": CAPS}).find().change_list == (
-        f"{HOST}/changelist.xml"
-    )
 
 
 # --- descriptions that are not quite as they should be ---

@@ -11,7 +11,6 @@ from resourcesync.discovery.links import (
     MAX_PAGE,
     head_of,
     is_html,
-    is_markup,
     linked_sets,
     named_sitemaps,
 )
@@ -81,12 +80,6 @@ def test_what_others_may_write_does_not(page: str) -> None:
     assert linked_sets(page, BASE) == ()
 
 
-def test_entities_in_an_address_are_resolved() -> None:
-    page = '<link rel=resourcesync href="/c?a=1&amp;b=2&#38;c=3">'
-
-    assert linked_sets(page, BASE) == ("https://h.example/c?a=1&b=2&c=3",)
-
-
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_hostile_page_is_read_in_bounded_time(piece: str) -> None:
     page = (piece * MAX_PAGE)[:MAX_PAGE]
@@ -127,25 +120,6 @@ def test_a_page_of_any_length_is_read_as_far_as_its_head() -> None:
 
     assert len(head_of(stream)) == MAX_PAGE
     assert linked_sets(head_of(stream), BASE) == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "html", "markup"),
-    [
-        ("<!doctype HTML>", True, True),
-        ("\n<!-- x --><?php ?><html lang=en>", True, True),
-        ("<head>", True, True),
-        ("<htmls>", False, True),
-        ("<urlset", False, True),
-        ("<!-- <html>", False, True),
-        ("{}", False, False),
-        ("hello <html>", False, False),
-        ("\x1f\ufffd", False, True),
-        ("", False, True),
-    ],
-)
-def test_pages_are_told_from_documents(text: str, html: bool, markup: bool) -> None:
-    assert (is_html(text), is_markup(text)) == (html, markup)
 
 
 @given(st.binary(max_size=300))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError
 from tests.support.worlds.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
 
 TWO: Said = {
@@ -19,26 +19,6 @@ TWO: Said = {
 
 def offered(*uris: str) -> tuple[OfferedSet, ...]:
     return tuple(OfferedSet(uri=uri) for uri in uris)
-
-
-@pytest.mark.parametrize(
-    ("paths", "names"),
-    [
-        (["/rs/maps/c.xml", "/rs/texts/c.xml"], ("maps", "texts")),
-        (["/rs/maps.xml", "/rs/texts.xml.gz"], ("maps", "texts")),
-        (["/c.xml", "/maps/c.xml"], ("c", "maps-c")),
-        (["/a%2Fb/%C3%A9t%C3%A9/c.xml", "/x/c.xml"], ("t", "x")),
-        (["/c?set=1", "/c?set=2"], ("set-1", "set-2")),
-        (["/", "/?"], ("set-1", "set-2")),
-        (["/CON/c.xml", "/nul.x/c.xml"], ("set-CON", "set-nul.x")),
-        (["/maps/c.xml", "/MAPS/c.xml"], ("set-1", "set-2")),
-        (["/../.resourcesync/c.xml"], ("resourcesync",)),
-    ],
-)
-def test_sets_are_called_by_their_folders_else_their_files(
-    paths: list[str], names: tuple[str, ...]
-) -> None:
-    assert names_of(offered(*(HOST + path for path in paths))) == names
 
 
 @given(st.lists(st.text(max_size=80), max_size=8, unique=True))
@@ -59,12 +39,6 @@ def test_every_set_can_be_chosen_in_every_way(index: int, way: str) -> None:
 
     # A name wins over a number: the set called 2 is the second one here by chance.
     assert chosen == sets[index]
-
-
-@pytest.mark.parametrize("word", ["0", "3", "-1", "²", "9" * 5_000, "c", "", " ", "*"])
-def test_what_is_no_set_chooses_none(word: str) -> None:
-    with pytest.raises(ConfigurationError):
-        choose(offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml"), SetChoice(requested=word), HOST)
 
 
 def test_the_set_followed_so_far_stays_as_long_as_it_is_offered() -> None:
@@ -99,16 +73,6 @@ def test_a_thousand_sets_are_not_all_told() -> None:
 # --- from documents ---
 
 
-def test_the_chosen_set_is_followed_and_the_other_not_even_asked() -> None:
-    host = Host(TWO)
-
-    found = host.find("", SetChoice(requested="texts"))
-
-    assert found.resource_list == f"{HOST}/texts/resourcelist.xml"
-    assert found.description == f"{HOST}{WELL_KNOWN}"
-    assert host.asked == [WELL_KNOWN, "/texts/c.xml"]
-
-
 def test_the_sets_of_several_descriptions_are_told_together() -> None:
     said: Said = {
         WELL_KNOWN: listing("description", ("/1.xml", ""), ("/2.xml", ""), index=True),
@@ -121,19 +85,6 @@ def test_the_sets_of_several_descriptions_are_told_together() -> None:
         f"{HOST}/texts/c.xml",
         f"{HOST}/2.xml",
     ]
-
-
-def test_a_description_that_is_away_hides_no_set() -> None:
-    said: Said = {
-        WELL_KNOWN: listing("description", ("/1.xml", ""), ("/2.xml", ""), index=True),
-        "/1.xml": listing("description", ("/maps/c.xml", "")),
-        "/maps/c.xml": capability_list("/maps"),
-    }
-
-    with pytest.raises(ResourceSyncError) as caught:
-        Host(said).find()
-
-    assert not isinstance(caught.value, ConfigurationError)
 
 
 @pytest.mark.parametrize(
@@ -152,15 +103,6 @@ def test_an_address_inside_a_set_offers_that_set(path: str, uri: str) -> None:
     }
 
     assert [offered_set.uri for offered_set in Host(said).sets(path)] == [HOST + uri]
-
-
-def test_a_wish_that_the_address_contradicts_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match="no set 'texts'"):
-        Host(TWO).find("/maps/c.xml", SetChoice(requested="texts"))
-    assert Host(TWO).find("/maps/c.xml", SetChoice(requested="maps")).capability_list is not None
-    followed = SetChoice(requested="texts", pinned=f"{HOST}/maps/c.xml")
-    with pytest.raises(ConfigurationError, match="no set 'texts'"):
-        Host(TWO).find("/maps/c.xml", followed)
 
 
 def test_a_page_of_several_sets_offers_them() -> None:

@@ -19,32 +19,6 @@ def found(field: str) -> list[tuple[str, str, str]]:
     return [(link.rel, link.href, link.media_type) for link in find_signposts(field, HERE)]
 
 
-def test_the_relations_of_signposting_are_found_with_their_types() -> None:
-    field = (
-        '<https://doi.example/10.1/x>; rel="cite-as", '
-        '<1/meta.json>;rel=describedby;type="Application/LD+JSON", '
-        '<https://cc.example/by>; rel="license next", '
-        '<https://repo.example/style.css>; rel="stylesheet preload", '
-        "</files/a,b;c.pdf>; rel=ITEM; type=application/pdf"
-    )
-
-    assert found(field) == [
-        ("cite-as", "https://doi.example/10.1/x", ""),
-        ("describedby", "https://repo.example/items/1/meta.json", "application/ld+json"),
-        ("item", "https://repo.example/files/a,b;c.pdf", "application/pdf"),
-        ("license", "https://cc.example/by", ""),
-    ]
-
-
-def test_one_link_may_have_several_relations_and_each_is_found_once() -> None:
-    field = '<https://h.example/>; rel="item license", <https://h.example/>; rel=item; type=a/b'
-
-    assert found(field) == [
-        ("item", "https://h.example/", ""),
-        ("license", "https://h.example/", ""),
-    ]
-
-
 @pytest.mark.parametrize(
     "field",
     [

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.tree import REMAINING_TYPES, DocumentSurvey
+from resourcesync.discovery.tree import DocumentSurvey
 from resourcesync.documents.reader import TextRow
 from resourcesync.model.digests import format_digests, parse_digests, usable
 from resourcesync.model.resources import Resource
@@ -73,18 +73,6 @@ def test_surveys_add_up(left: list[Resource], right: list[Resource]) -> None:
     survey.add(other)
 
     assert survey == whole
-
-
-def test_invented_media_types_do_not_fill_the_memory() -> None:
-    found = DocumentSurvey()
-
-    for number in range(10_000):
-        found.add_row(row(media_type=f"x/{number}", hash_text=f"alg{number}:00"))
-
-    assert len(found.media_types) == 201
-    assert not found.algorithms
-    assert found.unprovable == 10_000
-    assert found.media_types[REMAINING_TYPES] == 9_800
 
 
 @given(st.text("md5:sha-26 \tA0f", max_size=80) | HASHES)

@@ -8,12 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from resourcesync.model.capabilities import CapabilityEntry, Part
 from resourcesync.model.digests import Digest
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import (
     RS_NS,
-    SITEMAP_NS,
     Capability,
     ChangeKind,
     Dialect,
@@ -47,78 +45,6 @@ def changes(told: Told) -> list[tuple[str, str, datetime | None]]:
 # --- 0.5 and 0.6 -------------------------------------------------------------------------------
 
 
-def test_the_modified_of_a_list_of_0_6_is_its_at() -> None:
-    told = old(f'{UP}{INDEX}<rs:md capability="resourcelist" modified="2013-01-03"/>', url())
-
-    header = told.header
-    assert (header.at, header.modified, header.from_) == (DAYS[2], None, None)
-    assert header.link(Relation.UP) == "http://a/capabilitylist.xml"
-    assert header.link(Relation.INDEX) == "http://a/index.xml"
-    assert told.dialect is Dialect.V0_6
-    assert told.codes == ["time-modified", "relation-old"]
-
-
-def test_a_change_list_of_0_6_is_open_and_keeps_when_it_was_modified() -> None:
-    told = old(
-        f'{UP}<rs:md capability="changelist" modified="2013-01-03"/>',
-        change("http://a/1", 1),
-        change("http://a/2", 2),
-    )
-
-    header = told.header
-    assert (header.modified, header.from_, header.until, header.at) == (DAYS[2], None, None, None)
-    assert header.is_open
-    assert changes(told) == [
-        ("http://a/1", "updated", DAYS[0]),
-        ("http://a/2", "updated", DAYS[1]),
-    ]
-    assert told.dialect is Dialect.V0_6
-
-
-def test_a_capability_list_of_0_6_may_be_part_of_an_index() -> None:
-    told = old(
-        f'{INDEX}<rs:md capability="capabilitylist" modified="2013-01-02"/>',
-        url("http://a/1", '<rs:md capability="resourcelist"/>'),
-    )
-
-    assert told.header.modified == DAYS[1]
-    assert told.header.link(Relation.UP) is None
-    assert told.header.link(Relation.INDEX) == "http://a/index.xml"
-    assert told.entries == [
-        CapabilityEntry(uri="http://a/1", capability=Capability.RESOURCE_LIST, label="resourcelist")
-    ]
-    assert told.dialect is Dialect.V0_6
-
-
-def test_a_nested_manifest_of_0_5_is_an_index_of_manifests_in_the_package() -> None:
-    told = old(
-        f'{UP}<rs:md capability="resourcedump-manifest" modified="2013-01-03"/>',
-        "<sitemap><loc>/manifests/part3.xml</loc><lastmod>2013-01-03</lastmod>"
-        '<rs:md path="/manifests/part3.xml"/></sitemap>',
-        root="sitemapindex",
-    )
-
-    assert told.dialect is Dialect.V0_5
-    assert told.entries == [
-        Part(
-            uri="https://source.example/manifests/part3.xml",
-            lastmod=DAYS[2],
-            path="/manifests/part3.xml",
-        )
-    ]
-
-
-def test_an_archive_of_0_6_lists_what_it_archives() -> None:
-    told = old(
-        f'{UP}<rs:md capability="changelist-archive" modified="2013-01-03"/>',
-        url("http://a/1", "<lastmod>2013-01-02</lastmod>"),
-    )
-
-    assert told.header.modified == DAYS[2]
-    assert told.entries == [Part(uri="http://a/1", lastmod=DAYS[1])]
-    assert told.dialect is Dialect.V0_6
-
-
 # --- 0.9 and 0.9.1 -----------------------------------------------------------------------------
 
 
@@ -130,38 +56,6 @@ def test_the_from_of_a_snapshot_of_0_9_is_its_at(capability: str, root: str) -> 
     assert (told.header.at, told.header.from_) == (DAYS[2], None)
     assert told.dialect is Dialect.V0_9
     assert told.codes == ["time-from"]
-
-
-def test_the_interval_of_a_change_list_of_0_9_stays() -> None:
-    told = old(
-        f'{UP}{INDEX}<rs:md capability="changelist" from="2013-01-01" until="2013-01-03"/>',
-        change("http://a/1", 2, "deleted"),
-    )
-
-    assert (told.header.from_, told.header.until) == (DAYS[0], DAYS[2])
-    assert told.header.link(Relation.INDEX) == "http://a/index.xml"
-    assert changes(told) == [("http://a/1", "deleted", DAYS[1])]
-    assert told.dialect is Dialect.V0_9
-
-
-def test_the_description_of_0_9_is_a_source_description() -> None:
-    told = old(
-        '<rs:md capability="resourcesync"/>',
-        url("http://a/1", '<rs:md capability="capabilitylist"/>'),
-    )
-
-    assert told.header.capability is Capability.DESCRIPTION
-    assert told.dialect is Dialect.V0_9
-    assert [type(entry) for entry in told.entries] == [CapabilityEntry]
-
-
-def test_a_chain_of_via_shows_0_9_1() -> None:
-    via = '<rs:ln rel="via" href="http://a/"/>'
-    entry = url("http://a/1", "<lastmod>2013</lastmod>", '<rs:md change="updated"/>', via, via)
-
-    told = old('<rs:md capability="changelist" from="2013"/>', entry)
-
-    assert told.dialect is Dialect.V0_9_1
 
 
 # --- 1.0 and 1.1 -------------------------------------------------------------------------------
@@ -262,33 +156,6 @@ def test_a_changeset_of_p1_is_a_change_list() -> None:
     ]
 
 
-def test_an_inventory_of_p1_tells_size_and_fixity_with_elements() -> None:
-    told = tell(
-        draft(
-            url(
-                "http://a/1",
-                "<lastmod>2013-01-01</lastmod>",
-                '<rs:fixity type="md5">Q2hlY2sgSW50ZWdyaXR5IQ==</rs:fixity>',
-                "<rs:size>15672</rs:size><rs:tag>frogs</rs:tag>",
-            )
-        )
-    )
-
-    assert told.entries == [
-        Resource(
-            uri="http://a/1",
-            lastmod=DAYS[0],
-            length=15672,
-            digests=(Digest("md5", b"Check Integrity!".hex()),),
-            foreign=(f'<tag xmlns="{RS_NS}">frogs</tag>',),
-        )
-    ]
-    assert told.header.capability is None
-    assert told.header.modified == DAYS[4]
-    assert told.dialect is Dialect.P1
-    assert told.codes == ["draft"]
-
-
 @pytest.mark.parametrize(
     "namespace",
     ["http://resourcesync.org/ns/", "http://resourcesync.org/schemas/resync/0.9"],
@@ -318,18 +185,6 @@ def test_the_first_draft_is_known_by_its_namespace(namespace: str) -> None:
             ),
         )
     ]
-
-
-def test_a_plain_sitemap_that_says_when_pages_expire_is_a_plain_sitemap() -> None:
-    told = tell(document(url("http://a/1", "<expires>2013-01-02</expires>"), md=""))
-
-    assert told.entries == [
-        Resource(
-            uri="http://a/1",
-            foreign=(f'<expires xmlns="{SITEMAP_NS}">2013-01-02</expires>',),
-        )
-    ]
-    assert told.dialect is Dialect.SITEMAP
 
 
 @pytest.mark.parametrize(

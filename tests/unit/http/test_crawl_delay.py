@@ -1,7 +1,5 @@
 """A Source whose robots.txt asks for days between two requests."""
 
-import pytest
-
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
@@ -60,8 +58,3 @@ def test_what_it_asks_for_is_a_warning_with_the_rate_that_keeps_to_it() -> None:
     )
     assert warning["hint"] == "to wait as long as it asks, limit the rate: --rate 0.041666/h"
     assert 1 / parse_rate("0.041666/h") >= 86_400
-
-
-@pytest.mark.parametrize("delay", ["30", "0", "-1", "nan", "inf"])
-def test_a_delay_that_is_kept_or_makes_no_sense_is_no_warning(delay: str) -> None:
-    assert fetched(f"User-agent: *\nCrawl-delay: {delay}\n".encode()) == []

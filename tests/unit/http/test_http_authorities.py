@@ -73,19 +73,6 @@ def test_a_huge_file_of_authorities_is_a_mistake(tmp_path: Path) -> None:
         quick_fetcher(ca_file=str(path))
 
 
-def test_only_an_unknown_authority_is_answered_with_the_hint_to_name_it(
-    authority: trustme.CA, ca_file: str
-) -> None:
-    with HostileServer(tls=tls(trustme.CA())) as unknown:
-        fetcher = quick_fetcher(unknown.origin, ca_file=ca_file)
-        refused = failure(fetch_one(fetcher, unknown.origin + "/x")).error
-        assert "-o ca_file=FILE" in refused.hint
-    with HostileServer(tls=tls(authority, "example.org")) as misnamed:
-        fetcher = quick_fetcher(misnamed.origin, ca_file=ca_file)
-        refused = failure(fetch_one(fetcher, misnamed.origin + "/x")).error
-        assert not refused.hint
-
-
 def test_a_certificate_that_expired_is_called_so(authority: trustme.CA, ca_file: str) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     past = datetime.now(UTC) - timedelta(days=1)

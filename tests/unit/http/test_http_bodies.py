@@ -1,7 +1,6 @@
 """Bodies: limits, gzip, and sinks that fail; raw sockets on loopback (N14, N17, N18)."""
 
 import gzip
-import zlib
 from collections.abc import Iterator
 
 import pytest
@@ -64,29 +63,6 @@ def test_a_body_over_its_limit_is_refused(server: HostileServer, script: Answer)
     assert len(kept(outcome)) <= 10
 
 
-def test_each_purpose_has_a_limit_of_its_own(server: HostileServer) -> None:
-    uri = server.on("/x", answer(body=b"a" * ((1 << 20) + 1)))
-    fetcher = quick_fetcher(server.origin)
-
-    as_discovery = failure(fetch_one(fetcher, request(uri, Purpose.DISCOVERY)))
-    as_document = response(fetch_one(fetcher, request(uri, Purpose.DOCUMENT)))
-
-    assert as_discovery.error.code == "too-big"
-    assert as_document.received == (1 << 20) + 1
-
-
-def test_a_document_in_gzip_is_decoded(server: HostileServer) -> None:
-    body = b"<urlset/>" * 50_000
-    members = gzip.compress(body[:1000]) + gzip.compress(body[1000:])
-    uri = server.on("/x", answer(body=members, Content_Encoding="gzip"))
-
-    outcome = response(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
-
-    assert kept(outcome) == body
-    assert outcome.received == len(body)
-    assert server.asked[0].fields["accept-encoding"] == "gzip"
-
-
 def test_a_document_in_gzip_without_its_end_is_fetched_again(server: HostileServer) -> None:
     body = gzip.compress(b"<urlset/>" * 1000)
     uri = server.on(
@@ -118,26 +94,6 @@ def test_a_document_in_another_coding_is_refused(server: HostileServer, coding: 
     outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, Purpose.DOCUMENT)))
 
     assert outcome.error.code == "encoding"
-
-
-@pytest.mark.parametrize("wbits", [zlib.MAX_WBITS, -zlib.MAX_WBITS])
-def test_deflate_is_decoded_in_both_forms_that_servers_send(
-    server: HostileServer, wbits: int
-) -> None:
-    packer = zlib.compressobj(wbits=wbits)
-    body = packer.compress(b"abc" * 999) + packer.flush()
-    uri = server.on("/x", answer(body=body, Content_Encoding="deflate"))
-
-    assert kept(response(fetch_one(quick_fetcher(server.origin), uri))) == b"abc" * 999
-
-
-def test_a_coding_is_left_in_place_for_a_caller_that_removes_it(server: HostileServer) -> None:
-    coded = gzip.compress(b"abc")
-    uri = server.on("/x", answer(body=coded, Content_Encoding="gzip"))
-
-    outcome = fetch_one(quick_fetcher(server.origin), request(uri, as_sent=True, limit=3))
-
-    assert kept(response(outcome)) == coded, "it may be a little longer than its content"
 
 
 def test_a_decoded_body_has_a_limit_by_its_size_on_the_way(server: HostileServer) -> None:

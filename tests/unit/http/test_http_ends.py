@@ -11,7 +11,6 @@ import pytest
 import trustme
 
 from resourcesync.ports import FetchRequest, Purpose, validators_of
-from resourcesync.ports.fetcher import Proof
 from tests.support.servers.fetching import (
     failure,
     fetch_one,
@@ -77,15 +76,6 @@ def test_readings_that_are_never_equal_are_a_failure_that_may_pass(server: Hosti
     assert len(server.asked) == 4, "two readings, and the retries"
 
 
-def test_a_second_reading_with_a_marked_end_needs_no_third(server: HostileServer) -> None:
-    uri = server.on("/x", unmarked(CUT), answer(body=BODY, **DATED))
-
-    outcome = response(fetch_one(quick_fetcher(server.origin, retries=0), uri))
-
-    assert (kept(outcome), len(server.asked)) == (BODY, 2)
-    assert validators_of(outcome.headers).etag == '"v1"'
-
-
 @pytest.mark.parametrize(
     "fields",
     [
@@ -100,16 +90,6 @@ def test_the_digest_of_an_answer_tells_whether_it_is_whole(
     uri = server.on("/x", unmarked(CUT, **fields), unmarked(BODY, **fields))
 
     assert (fetched(server, uri), len(server.asked)) == (BODY, 2)
-
-
-@pytest.mark.parametrize("proof", [Proof.END, Proof.BYTES])
-def test_what_the_caller_proves_is_read_once(server: HostileServer, proof: Proof) -> None:
-    uri = server.on("/x", unmarked(BODY))
-
-    outcome = response(fetch_one(quick_fetcher(server.origin), request(uri, proof=proof)))
-
-    assert (kept(outcome), len(server.asked)) == (BODY, 1)
-    assert validators_of(outcome.headers) == ("", "")
 
 
 @pytest.mark.parametrize(("end", "times"), [(CLEAN_CLOSE, 1), (CLOSE, 2)])

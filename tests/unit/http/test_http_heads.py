@@ -25,9 +25,8 @@ from resourcesync.adapters.http.robots import (
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
-    SourceRefusedError,
 )
-from resourcesync.model.content_codings import CodingError, new_decoder
+from resourcesync.model.content_codings import new_decoder
 from resourcesync.ports import Purpose
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -206,19 +205,6 @@ def test_a_gzip_bomb_is_given_out_in_small_steps() -> None:
     assert sum(sizes) == 16 << 20
 
 
-@pytest.mark.parametrize(
-    "body", [b"plain text", gzip.compress(b"x", mtime=0) + b"rest", b"\x1f\x8b\x09" + b"x" * 20]
-)
-def test_what_is_no_gzip_is_an_error(body: bytes) -> None:
-    with pytest.raises(CodingError):
-        list(new_decoder(("gzip",)).feed(body))
-
-
-RULES = (
-    b"User-agent: *\nDisallow: /\n\nUser-agent: resourcesync\nDisallow: /private\nCrawl-delay: 2\n"
-)
-
-
 @pytest.mark.parametrize("size", [65_536, 65_537, 65_538, 131_074])
 def test_raw_deflate_is_whole_whatever_fits_into_its_last_step(size: int) -> None:
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -227,40 +213,6 @@ def test_raw_deflate_is_whole_whatever_fits_into_its_last_step(size: int) -> Non
 
     assert b"".join(decoder.feed(body)) == bytes(size)
     assert decoder.complete
-
-
-def test_the_rules_for_our_own_name_count() -> None:
-    rules = parse_rules(RULES)
-
-    refused = rules.refusal("http://h/private/x", Purpose.RESOURCE)
-
-    assert isinstance(refused, SourceRefusedError)
-    assert refused.code == "robots"
-    assert rules.refusal("http://h/open", Purpose.RESOURCE) is None
-    assert rules.delay == 2.0
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"\xff\xfe\0\0", b"\0" * 1000, b"<html>no</html>", b"Disallow: /", b"\xef\xbb\xbf",
-     b"User-agent: *\r\rDisallow:\n", b"User-agent: *\nCrawl-delay: nan",
-     b"User-agent: *\nCrawl-delay: -1", b"Sitemap: x\n" * 40_000],
-)  # fmt: skip
-def test_rules_that_say_nothing_forbid_nothing(body: bytes) -> None:
-    rules = parse_rules(body)
-
-    assert rules.refusal("http://h/x", Purpose.DISCOVERY) is None
-    assert rules.delay == 0.0
-
-
-@pytest.mark.parametrize(
-    ("asked", "kept"),
-    [("86400", 30.0), ("1e308", 30.0), ("1e999", 0.0), ("inf", 0.0), ("30", 30.0), ("0.5", 0.5)],
-)
-def test_a_delay_that_is_asked_for_is_kept_up_to_half_a_minute(asked: str, kept: float) -> None:
-    rules = parse_rules(f"User-agent: *\nCrawl-delay: {asked}\n".encode())
-
-    assert rules.delay == kept
 
 
 def test_only_the_first_500_kib_of_the_rules_are_read() -> None:

@@ -62,18 +62,6 @@ def evidence(error: SourceError) -> dict[str, str]:
 # --- what is sent to whom ---------------------------------------------------------------------
 
 
-def test_http_is_forwarded_by_the_proxy_and_the_name_is_resolved_there(
-    server: HostileServer,
-) -> None:
-    server.on("/x?y=1", answer(body=b"by proxy"))
-    places = {"no-such-host.invalid": (server.host, server.port)}
-    with Proxy(places=places) as proxy:
-        outcome = fetch_one(quick_fetcher(proxy=proxy.url), "http://no-such-host.invalid/x?y=1")
-
-    assert kept(response(outcome)) == b"by proxy"
-    assert proxy.targets() == ["GET http://no-such-host.invalid/x?y=1"]
-
-
 def test_https_goes_through_a_tunnel_in_which_the_proxy_sees_no_secret(
     authority: trustme.CA, ca_file: str
 ) -> None:
@@ -136,17 +124,6 @@ def test_a_secret_of_an_origin_is_not_sent_to_another_one_by_the_same_proxy() ->
     assert kept(response(outcome)) == b"y"
     sent = {asked.target: asked.fields.get("authorization") for asked in proxy.asked}
     assert sent == {own.origin + "/x": "Bearer own-s3cret", other.origin + "/y": None}
-
-
-def test_the_environment_names_no_proxy(
-    server: HostileServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.on("/x", answer(body=b"x"))
-    dead = f"http://127.0.0.1:{unused_port()}"
-    for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.setenv(name, dead)
-
-    assert kept(response(fetch_one(quick_fetcher(server.origin), server.origin + "/x"))) == b"x"
 
 
 def test_the_environment_keeps_no_host_from_the_proxy(

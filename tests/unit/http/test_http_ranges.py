@@ -12,9 +12,8 @@ from resourcesync.adapters.http.response_head import (
     MIN_RESUMED_BYTES,
     is_remainder,
     parse_head,
-    validator_of,
 )
-from resourcesync.ports import FetchRequest, PartialBody, Purpose
+from resourcesync.ports import FetchRequest, PartialBody
 from resourcesync.ports.fetcher import Proof
 from tests.support.servers.fetching import (
     KeepingSink,
@@ -22,7 +21,6 @@ from tests.support.servers.fetching import (
     fetch_one,
     kept,
     quick_fetcher,
-    request,
     response,
 )
 from tests.support.servers.hostile_server import CLOSE, RESET, Asked, HostileServer, Step, answer
@@ -140,16 +138,6 @@ def test_without_a_strong_validator_a_body_begins_anew(
     assert asked_ranges(server) == [(None, None)] * 2
 
 
-def test_a_small_body_and_a_document_begin_anew(server: HostileServer) -> None:
-    small = server.on("/small", cut(MIN_RESUMED_BYTES - 1, **TAG), answer(body=BODY, **TAG))
-    document = server.on("/list", cut(HALF, **TAG), answer(body=BODY, **TAG))
-    fetcher = quick_fetcher(server.origin)
-
-    assert kept(response(fetch_one(fetcher, small))) == BODY
-    assert kept(response(fetch_one(fetcher, request(document, Purpose.DOCUMENT)))) == BODY
-    assert asked_ranges(server) == [(None, None)] * 4
-
-
 def test_a_resource_that_changed_meanwhile_is_taken_whole(server: HostileServer) -> None:
     uri = server.on("/x", cut(HALF, **TAG), answer(body=OTHER, ETag='"v2"'))
 
@@ -259,37 +247,10 @@ def test_a_rest_that_stops_before_its_own_end_is_no_rest(server: HostileServer) 
     assert kept(response(fetch_one(quick_fetcher(server.origin), uri))) == BODY
 
 
-def test_ranges_that_failed_once_are_not_asked_for_again(server: HostileServer) -> None:
-    uri = server.on(
-        "/x",
-        cut(HALF, **TAG),
-        answer("416 Range Not Satisfiable"),
-        cut(HALF, **TAG),
-        answer(body=BODY, **TAG),
-    )
-
-    outcome = response(fetch_one(quick_fetcher(server.origin, retries=4), uri))
-
-    assert kept(outcome) == BODY
-    assert [a for a, _ in asked_ranges(server)] == [None, f"bytes={HALF}-", None, None]
-
-
 def test_a_206_that_nobody_asked_for_is_still_refused(server: HostileServer) -> None:
     outcome = fetch_one(quick_fetcher(server.origin), server.on("/x", rest(0, **TAG)))
 
     assert failure(outcome).error.code == "bad-response"
-
-
-def test_the_limit_holds_for_all_parts_together(server: HostileServer) -> None:
-    uri = server.on("/x", cut(HALF, **TAG), rest_as_asked)
-
-    outcome = fetch_one(quick_fetcher(server.origin), request(uri, limit=N - 1))
-    announced = failure(outcome).error.code
-    endless: list[Step] = [b'HTTP/1.1 200 OK\r\nETag: "v1"\r\n\r\n' + BODY[:HALF], 0.02, RESET]
-    uri = server.on("/y", endless, rest_as_asked)
-    outcome = fetch_one(quick_fetcher(server.origin), request(uri, limit=N - 1))
-
-    assert (announced, failure(outcome).error.code) == ("too-big", "too-big")
 
 
 def part_request(uri: str, at: int, told: Callable[[str], None] | None = None) -> FetchRequest:
@@ -304,20 +265,6 @@ def part_request(uri: str, at: int, told: Callable[[str], None] | None = None) -
     )
 
 
-@pytest.mark.parametrize("at", [1, HALF, N - 1])
-def test_a_part_of_an_earlier_run_is_continued_from_the_first_request_on(
-    server: HostileServer, at: int
-) -> None:
-    told: list[str] = []
-    uri = server.on("/x", rest_as_asked)
-
-    outcome = response(fetch_one(quick_fetcher(server.origin), part_request(uri, at, told.append)))
-
-    assert kept(outcome) == BODY
-    assert asked_ranges(server) == [(f"bytes={at}-", '"v1"')]
-    assert told == []
-
-
 def test_a_part_of_something_else_is_forgotten_and_the_sink_told(server: HostileServer) -> None:
     told: list[str] = []
     uri = server.on("/x", answer(body=OTHER, ETag='"v2"'))
@@ -328,20 +275,6 @@ def test_a_part_of_something_else_is_forgotten_and_the_sink_told(server: Hostile
 
     assert kept(outcome) == OTHER
     assert told == ['"v2"']
-
-
-def test_a_part_outlives_answers_that_bring_nothing(server: HostileServer) -> None:
-    uri = server.on(
-        "/x",
-        answer("503 Service Unavailable"),
-        answer("302 Found", Location="/y"),
-    )
-    server.on("/y", rest_as_asked)
-
-    outcome = response(fetch_one(quick_fetcher(server.origin), part_request(uri, HALF)))
-
-    assert kept(outcome) == BODY
-    assert [a for a, _ in asked_ranges(server)] == [f"bytes={HALF}-"] * 3
 
 
 def test_no_secret_goes_along_when_a_range_is_redirected_to_another_origin(
@@ -373,9 +306,3 @@ def test_nothing_but_the_exact_rest_is_ever_joined(said: str, at: int) -> None:
         first, _, total = safe.strip().partition("/")
         start, _, last = first.partition("-")
         assert (int(start), int(last), int(total)) == (at, at + 6, at + 7)
-
-
-def test_only_what_can_be_sent_is_a_validator() -> None:
-    assert validator_of({"etag": '"a b"'}) == ""
-    assert validator_of({"etag": '"ü"'}) == ""
-    assert validator_of({"etag": '"ab"'}) == '"ab"'

@@ -65,16 +65,6 @@ def test_five_redirects_are_followed_and_no_more(server: HostileServer, hops: in
         assert failure(outcome).error.code == "redirect"
 
 
-def test_a_try_after_a_redirect_starts_at_the_first_address(server: HostileServer) -> None:
-    server.on("/a", answer("302 Found", Location="/b"))
-    server.on("/b", answer("503 Later"), answer(body=b"x"))
-
-    outcome = response(fetch_one(quick_fetcher(server.origin), server.origin + "/a"))
-
-    assert server.targets() == ["/a", "/b", "/a", "/b"]
-    assert outcome.tries == 2
-
-
 @pytest.mark.parametrize(
     "location", ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "data:,x"]
 )

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from resourcesync import __version__
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     BadResponseError,
@@ -47,16 +46,6 @@ def endless(first: bytes, block: bytes, pause: float = 0.0) -> Answer:
     return steps
 
 
-def test_a_whole_answer_reaches_the_sink(server: HostileServer) -> None:
-    uri = server.on("/x", answer(body=b"abc" * 100_000, ETag='"1"'))
-
-    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
-
-    assert kept(outcome) == b"abc" * 100_000
-    assert (outcome.status, outcome.uri, outcome.received, outcome.tries) == (200, uri, 300_000, 1)
-    assert outcome.headers["etag"] == '"1"'
-
-
 def test_head_tells_the_fields_and_leaves_the_sink_empty(server: HostileServer) -> None:
     fetcher = quick_fetcher(server.origin)
     uri = server.on("/x", [OK + b"Content-Length: 5000000000\r\n\r\n", CLOSE])
@@ -81,19 +70,6 @@ def test_head_is_refused_as_get_is(
     outcome = failure(fetch_one(quick_fetcher(server.origin), request(uri, is_head=True)))
 
     assert isinstance(outcome.error, kind)
-
-
-def test_what_is_sent_is_honest_and_as_written(server: HostileServer) -> None:
-    uri = server.on("/a/../b//c?q=%2F", answer())
-
-    fetch_one(quick_fetcher(server.origin, contact="ops@example.org"), uri)
-
-    (asked,) = server.asked
-    assert asked.target == "/a/../b//c?q=%2F"
-    assert asked.fields["user-agent"] == f"resourcesync/{__version__} (+ops@example.org)"
-    assert asked.fields["from"] == "ops@example.org"
-    assert asked.fields["accept-encoding"] == "identity"
-    assert "cookie" not in asked.fields
 
 
 def test_cookies_are_not_kept(server: HostileServer) -> None:
@@ -154,28 +130,6 @@ def test_what_a_server_says_cannot_steer_a_terminal(server: HostileServer) -> No
     error = failure(fetch_one(quick_fetcher(server.origin), uri)).error
 
     assert all(text.isprintable() and len(text) < 200 for _, text in error.evidence)
-
-
-@pytest.mark.parametrize(
-    "status",
-    ["500 Internal Server Error", "502 Bad Gateway", "503 Service Unavailable", "504 Late",
-     "408 Request Timeout", "429 Too Many Requests", "599 What"],
-)  # fmt: skip
-def test_a_status_that_may_pass_is_tried_again(server: HostileServer, status: str) -> None:
-    uri = server.on("/x", answer(status, b"sorry"), answer(status), answer(body=b"abc"))
-
-    outcome = response(fetch_one(quick_fetcher(server.origin), uri))
-
-    assert (kept(outcome), outcome.tries) == (b"abc", 3)
-
-
-def test_a_status_that_does_not_pass_ends_after_all_tries(server: HostileServer) -> None:
-    uri = server.on("/x", answer("500 Broken"))
-
-    outcome = failure(fetch_one(quick_fetcher(server.origin, retries=2), uri))
-
-    assert isinstance(outcome.error, SourceUnavailableError)
-    assert (outcome.error.status, outcome.tries, len(server.asked)) == (500, 3, 3)
 
 
 @pytest.mark.parametrize(
@@ -332,20 +286,6 @@ def test_a_bodys_deadline_grows_with_its_size(
     assert (kept(outcome), outcome.tries) == (b"a" * 2000, 1)
 
 
-def test_a_resource_that_had_its_time_is_given_no_more_in_this_run_and_others_are(
-    server: HostileServer,
-) -> None:
-    slow = server.on("/slow", endless(OK + b"Content-Length: 1000\r\n\r\n", b"a" * 20, 0.05))
-    quick = server.on("/quick", answer(body=b"quick"))
-    fetcher = quick_fetcher(server.origin, minimum_rate=1, deadline=0.4, retries=5)
-
-    by_uri = {found.request.uri: found for found in fetcher.fetch([request(slow), request(quick)])}
-
-    late = failure(by_uri[slow])
-    assert (late.error.code, late.tries) == ("too-slow", 1)
-    assert kept(response(by_uri[quick])) == b"quick"
-
-
 def test_the_time_the_caller_takes_is_not_the_servers(server: HostileServer) -> None:
     slow = server.on("/slow", [0.3, *answer(body=b"slow")])
     quick = server.on("/quick", answer(body=b"quick"))
@@ -373,15 +313,6 @@ def test_a_condition_is_sent_and_304_is_an_answer(server: HostileServer) -> None
     assert sent["cache-control"] == "no-cache"
 
 
-def test_the_conditions_of_one_request_are_not_sent_with_the_next(server: HostileServer) -> None:
-    uri = server.on("/x", answer())
-    fetcher = quick_fetcher(server.origin, jobs=1)
-
-    list(fetcher.fetch([request(uri, etag='"1"'), request(uri)]))
-
-    assert [("if-none-match" in asked.fields) for asked in server.asked] == [True, False]
-
-
 def test_bytes_after_a_body_do_not_poison_the_next_answer(server: HostileServer) -> None:
     poison = answer(body=b"good")[0]
     assert isinstance(poison, bytes)
@@ -393,13 +324,3 @@ def test_bytes_after_a_body_do_not_poison_the_next_answer(server: HostileServer)
 
     assert [kept(response(outcome)) for outcome in outcomes] == [b"good", b"sound"]
     assert server.connections == 2
-
-
-def test_the_body_of_an_error_is_not_read_to_its_end(server: HostileServer) -> None:
-    uri = server.on("/x", endless(b"HTTP/1.1 404 Not Found\r\n\r\n", b"a" * 65536))
-    fetcher = quick_fetcher(server.origin)
-
-    outcome = failure(fetch_one(fetcher, uri))
-
-    assert isinstance(outcome.error, ResourceMissingError)
-    assert fetcher.stats.received < 1 << 20

@@ -23,7 +23,7 @@ from tests.support.servers.fetching import (
     request,
     response,
 )
-from tests.support.servers.hostile_server import HostileServer, Step, answer
+from tests.support.servers.hostile_server import HostileServer, answer
 
 
 @pytest.fixture
@@ -36,34 +36,6 @@ def server() -> Iterator[HostileServer]:
 def other() -> Iterator[HostileServer]:
     with HostileServer("127.0.0.2") as running:
         yield running
-
-
-def test_robots_are_asked_once_and_obeyed(server: HostileServer) -> None:
-    server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /private/\n"))
-    server.on("*", answer(body=b"x"))
-    fetcher = quick_fetcher(server.origin, robots="obey")
-    uris = [f"{server.origin}/{('private', 'open')[n % 2]}/{n}" for n in range(40)]
-
-    outcomes = fetch_all(fetcher, uris)
-
-    refused = [failure(outcome).error for outcome in outcomes if hasattr(outcome, "error")]
-    assert len(refused) == 20
-    assert {(type(error), error.code) for error in refused} == {(SourceRefusedError, "robots")}
-    assert [asked.target for asked in server.asked].count("/robots.txt") == 1
-    assert not any(target.startswith("/private") for target in server.targets())
-
-
-def test_robots_are_not_asked_about_what_the_operator_named(server: HostileServer) -> None:
-    server.on("/robots.txt", answer(body=b"User-agent: *\nDisallow: /\n"))
-    server.on("*", answer(body=b"x"))
-    fetcher = quick_fetcher(server.origin, robots="obey")
-
-    named = fetch_one(fetcher, request(f"{server.origin}/oai", Purpose.DOCUMENT, is_explicit=True))
-    other = fetch_one(fetcher, request(f"{server.origin}/file"))
-
-    assert response(named).status == 200
-    assert failure(other).error.code == "robots"
-    assert [asked.target for asked in server.asked] == ["/oai", "/robots.txt"]
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "403 Forbidden", "401 No", "400 Bad"])
@@ -147,27 +119,6 @@ def _again(server: HostileServer, notebook: _Notebook, target: str) -> FetchResp
         return fetch_one(fetcher, server.origin + target)
 
 
-@pytest.mark.parametrize(
-    ("robots", "remembered"),
-    [
-        (answer(body=b"User-agent: *\nDisallow: /private/\n"), b"User-agent: *"),
-        (answer("404 Not Found"), b""),
-    ],
-)
-def test_what_robots_said_is_not_asked_again_by_the_next_fetcher(
-    server: HostileServer, robots: list[Step], remembered: bytes
-) -> None:
-    server.on("/robots.txt", robots)
-    server.on("*", answer(body=b"x"))
-    notebook = _Notebook()
-
-    for _ in range(3):
-        assert kept(response(_again(server, notebook, "/open"))) == b"x"
-
-    assert [asked.target for asked in server.asked] == ["/robots.txt", "/open", "/open", "/open"]
-    assert notebook.read[server.origin].startswith(remembered)
-
-
 def test_a_ban_that_is_remembered_is_asked_for_again_before_it_is_obeyed(
     server: HostileServer,
 ) -> None:
@@ -180,13 +131,3 @@ def test_a_ban_that_is_remembered_is_asked_for_again_before_it_is_obeyed(
 
     server.on("/robots.txt", answer(body=b""))
     assert kept(response(_again(server, notebook, "/x"))) == b"x"
-
-
-def test_robots_that_cannot_be_had_are_not_remembered(server: HostileServer) -> None:
-    server.on("/robots.txt", answer("503 Unavailable"))
-    server.on("*", answer(body=b"x"))
-    notebook = _Notebook()
-
-    _again(server, notebook, "/x")
-
-    assert notebook.read == {}

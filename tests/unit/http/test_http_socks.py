@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.errors import SourceError, SourceRefusedError, SourceUnavailableError
 from resourcesync.ports import FetchFailure, FetchResponse
-from tests.support.servers.fetching import failure, fetch_one, kept, quick_fetcher
+from tests.support.servers.fetching import failure, fetch_one, quick_fetcher
 
 
 def socks(reply: int, seen: list[bytes]) -> Iterator[str]:
@@ -42,15 +42,6 @@ def by_socks(reply: int, seen: list[bytes]) -> FetchResponse | FetchFailure:
         for proxy in socks(reply, seen)
     ]
     return outcome
-
-
-def test_a_socks_proxy_resolves_the_name() -> None:
-    seen: list[bytes] = []
-
-    outcome = by_socks(0, seen)
-
-    assert kept(outcome) == b"x"
-    assert b"museum.example" in seen[0]
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,15 @@
 """Bodies without an end: taken as they come, at any rate, tried once, and nothing is told twice."""
 
-import threading
 import time
 from collections.abc import Generator, Iterator
 
 import pytest
 
-from resourcesync.adapters.http.fetcher import StreamRun
-from resourcesync.adapters.http.transfer_run import FetchOutcome
 from resourcesync.errors import (
-    ResourceMissingError,
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.ports import FetchRequest, FetchResponse, Streamer
+from resourcesync.ports import FetchResponse, Streamer
 from tests.support.servers.event_server import EventServer
 from tests.support.servers.fetching import quick_fetcher
 
@@ -75,54 +71,6 @@ def test_what_breaks_off_is_an_error_after_what_came_and_is_not_tried_again(
     assert came.count(b"data: a") >= 3
     assert len(server.asked) == 1
     assert until(fetcher.stream(server.url, ()), b"hello")  # the fetcher can still be used
-
-
-@pytest.mark.parametrize(
-    ("status", "error"), [(503, SourceUnavailableError), (404, ResourceMissingError)]
-)
-def test_another_answer_is_an_error_and_is_asked_for_once(
-    server: EventServer, status: int, error: type[Exception]
-) -> None:
-    server.manners.statuses = [status] * 5
-    fetcher = quick_fetcher(server.url.removesuffix("/stream"))
-    with pytest.raises(error):
-        next(fetcher.stream(server.url, ()))
-    assert len(server.asked) == 1
-
-
-def test_a_server_that_says_nothing_at_all_is_given_up(
-    server: EventServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hold = threading.Event()
-    monkeypatch.setattr(server, "answer", lambda _: hold.wait(5))
-    fetcher = quick_fetcher(server.url.removesuffix("/stream"), timeout=0.4)
-    began = time.monotonic()
-    with pytest.raises(SourceUnavailableError) as slow:
-        next(fetcher.stream(server.url, ()))
-    hold.set()
-
-    assert slow.value.code == "too-slow"
-    assert time.monotonic() - began < 3
-
-
-def test_time_that_the_caller_takes_is_not_counted_against_the_server(
-    server: EventServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.manners.prelude = b"x" * 100
-    fetcher = quick_fetcher(server.url.removesuffix("/stream"), timeout=0.4)
-    turns = StreamRun.turns
-
-    def dawdling(
-        run: StreamRun, request: FetchRequest
-    ) -> Generator[FetchOutcome | None, None, None]:
-        real = turns(run, request)
-        assert next(real) is None  # nothing has come yet
-        time.sleep(0.8)
-        yield from real
-
-    monkeypatch.setattr(StreamRun, "turns", dawdling)
-
-    assert until(fetcher.stream(server.url, ()), b"x" * 100)
 
 
 def test_secrets_go_to_their_own_origin_and_policy_holds_for_addresses(

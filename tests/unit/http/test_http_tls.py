@@ -13,7 +13,6 @@ import trustme
 
 from resourcesync.adapters.http.transfer import parse_certificate_time
 from resourcesync.errors import (
-    ResourceMissingError,
     SourceRefusedError,
     SourceUnavailableError,
 )
@@ -27,7 +26,7 @@ from tests.support.servers.fetching import (
     request,
     response,
 )
-from tests.support.servers.hostile_server import CLOSE, HostileServer, answer
+from tests.support.servers.hostile_server import HostileServer, answer
 
 
 @pytest.fixture
@@ -161,14 +160,6 @@ def test_a_tls_handshake_that_does_not_come_is_given_up() -> None:
 
     assert isinstance(outcome.error, SourceUnavailableError)
     assert outcome.error.code == "timeout"
-
-
-def test_a_missing_resource_is_told_apart_from_a_missing_host(server: HostileServer) -> None:
-    outcome = failure(fetch_one(quick_fetcher(server.origin), server.on("/x", [b"", CLOSE])))
-    missing = failure(fetch_one(quick_fetcher(server.origin), server.origin + "/none"))
-
-    assert outcome.error.code == "reset"
-    assert isinstance(missing.error, ResourceMissingError)
 
 
 def hang_up_on_the_first(listener: socket.socket) -> None:

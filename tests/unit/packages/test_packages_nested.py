@@ -35,14 +35,6 @@ def updated(name: str, minute: int) -> str:
     return entry.replace("<rs:md", f"<lastmod>{time}</lastmod><rs:md")
 
 
-@pytest.mark.parametrize("mode", ["", "w", "w:gz", "w:xz"])
-def test_all_that_the_parts_list_is_there(mode: str) -> None:
-    found = unpack(nested(PARTS, FILES, mode=mode))
-
-    assert found.given == GIVEN
-    assert (found.faults, found.unlisted) == ([], [])
-
-
 def test_a_part_may_be_in_parts_itself() -> None:
     inner = {"/inner.xml": index_of(["/manifests/part2.xml"])}
     first = index_of(["/manifests/part1.xml", "/inner.xml"])
@@ -76,15 +68,6 @@ def test_an_entry_that_cannot_be_used_stays_one_that_names_its_resource() -> Non
 
     assert [entry.uri for entry in refused] == ["http://h/bad", "http://h/bad"]
     assert len(entries) == len(FILES) + 1
-
-
-def test_what_a_part_lists_is_in_the_manifest_as_bytes_too() -> None:
-    reader = opened(nested(PARTS, FILES))
-
-    text = b"".join(reader.whole_manifest())
-
-    assert text.count(b"<url>") == len(FILES)
-    assert b"<sitemap>" in b"".join(reader.manifest_chunks())
 
 
 USELESS = {

@@ -1,18 +1,13 @@
 """Packages of runs: many resources as columns give what the same resources give one by one."""
 
-import io
 import random
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import pytest
 
 from resourcesync.documents.packages.planning import PackageSize, plan_packages
 from resourcesync.documents.packages.zip_writer import write_package
-from resourcesync.documents.reader import read_stream
-from resourcesync.documents.writer import body, write
-from resourcesync.errors import DigestMismatchError
-from resourcesync.model.digests import parse_digests
+from resourcesync.documents.writer import body
 from resourcesync.model.resources import Resource, ResourceRun, joined_runs
 from tests.support.documents.packages import RESOURCES, opened, resource
 
@@ -93,47 +88,3 @@ def test_a_manifest_of_a_run_has_a_path_for_each_entry(paths: Sequence[str]) -> 
 
     with pytest.raises(ValueError, match="path"):
         body(placed, RESOURCES)
-
-
-def test_a_run_in_a_manifest_is_read_with_its_paths() -> None:
-    entries = [resource(f"http://h/{number}", b"%d" % number, "") for number in range(300)]
-    [package] = plan_packages(RESOURCES, [run_of(entries)])
-    data = b"".join(write(RESOURCES, package))
-
-    batches = list(read_stream(io.BytesIO(data), uri="").batches())
-
-    found = list(chain.from_iterable(batches))
-    assert any(isinstance(batch, ResourceRun) for batch in batches)
-    assert found == list(package)
-    assert list(package[1:3]) == found[1:3]
-
-
-def test_a_changed_byte_of_a_member_in_a_run_is_found() -> None:
-    bodies = [b"one " * 40, b"two"]
-    [package] = plan_packages(RESOURCES, [run_of(resources(bodies))])
-    given = iter([bodies[0], b"tow"])
-
-    with pytest.raises(DigestMismatchError):
-        list(write_package(RESOURCES, package, lambda _: (next(given),)))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "sha-256:" + "a" * 64,
-        "sha-256:" + "A" * 64,
-        "sha-256:" + "a" * 64 + " md5:" + "b" * 32,
-        "sha-256:" + "a" * 30 + " " + "a" * 33,
-        "sha256:" + "a" * 64,
-        "md5:" + "0" * 32,
-        "",
-    ],
-)
-def test_digests_of_a_run_are_parsed_as_those_of_one(text: str) -> None:
-    usual = "sha-256:" + "0" * 64
-    run = ResourceRun(
-        uris=["http://h/1", "http://h/2"], lastmods=[None, None], lengths=[1, 1],
-        hashes=[usual, text], media_types=["", ""],
-    )  # fmt: skip
-
-    assert [entry.digests for entry in run] == [parse_digests(usual), parse_digests(text)]

@@ -1,9 +1,7 @@
 """tar packages, plain and compressed: the same manners as for ZIP."""
 
 import gzip
-import io
 import lzma
-import tarfile
 
 import pytest
 
@@ -23,33 +21,6 @@ TEXT = manifest(listed("/a", ONE), listed("/d/b", TWO))
 MODES = ["w:", "w:gz", "w:xz"]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("names", [("manifest.xml", "a", "d/b"), ("d/b", "a", "manifest.xml")])
-@pytest.mark.parametrize("prefix", ["", "./", "/"])
-def test_a_tar_is_read_in_the_order_of_its_manifest(
-    mode: str, names: tuple[str, ...], prefix: str
-) -> None:
-    data = {"manifest.xml": TEXT, "a": ONE, "d/b": TWO, "extra": b"x"}
-    found = unpack(tarball(*((prefix + name, data[name]) for name in (*names, "extra")), mode=mode))
-
-    assert found.given == [("http://h/a", ONE), ("http://h/d/b", TWO)]
-    assert (found.faults, found.unlisted) == ([], ["extra"])
-
-
-@pytest.mark.parametrize("mode", ["w:", "w:gz"])
-@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_long_and_odd_names_are_read_in_every_form(mode: str, form: int) -> None:
-    name = "d" * 90 + "/" + "n" * 95 if form == tarfile.USTAR_FORMAT else "d" * 200 + "/ü" * 50
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode=mode, format=form) as tar:  # type: ignore[call-overload]  # any mode
-        for text, data in (("manifest.xml", manifest(listed("/" + name, ONE))), (name, ONE)):
-            info = tarfile.TarInfo(text)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-
-    assert [data for _, data in unpack(stream.getvalue()).given] == [ONE]
-
-
 def test_members_in_the_opposite_order_are_given_as_far_as_the_limit_allows() -> None:
     names = [f"{i}" for i in range(10)]
     text = manifest(*(listed("/" + name, TWO) for name in names))
@@ -60,42 +31,6 @@ def test_members_in_the_opposite_order_are_given_as_far_as_the_limit_allows() ->
     assert 2 <= len(found.given) <= 5
     assert {code for _, code in found.faults} == {"tar-order"}
     assert len(found.given) + len(found.faults) == 10
-
-
-@pytest.mark.parametrize(
-    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
-)
-def test_a_link_or_a_device_is_refused_and_the_rest_is_read(kind: bytes) -> None:
-    stream = io.BytesIO()
-    text = manifest(listed("/bad", loc="http://h/bad"), listed("/a", ONE))
-    with tarfile.open(fileobj=stream, mode="w:gz") as tar:
-        bad = tarfile.TarInfo("bad")
-        bad.type, bad.linkname = kind, "/etc/passwd"
-        tar.addfile(bad)
-        for name, data in (("manifest.xml", text), ("a", ONE)):
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    found = unpack(stream.getvalue())
-
-    assert found.faults == [("http://h/bad", "tar-link")]
-    assert found.given == [("http://h/a", ONE)]
-
-
-@pytest.mark.parametrize(
-    ("names", "code"),
-    [
-        (["a"], "manifest-missing"),
-        (["d/manifest.xml"], "manifest-missing"),
-        (["manifest.xml", "MANIFEST.XML"], "manifest-duplicate"),
-        (["manifest.xml", "./manifest.xml"], "manifest-duplicate"),
-        (["manifest.xml", "a", "A"], "tar-duplicate"),
-        (["manifest.xml", "a", "a/b"], "tar-duplicate"),
-    ],
-)
-@pytest.mark.parametrize("mode", MODES)
-def test_names_are_as_strict_as_in_a_zip(mode: str, names: list[str], code: str) -> None:
-    assert refusal(tarball(*((name, TEXT) for name in names), mode=mode)) == code
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -217,12 +152,3 @@ def test_too_many_members_are_refused() -> None:
     many = tarball(*((f"{i}", b"") for i in range(50)))
 
     assert refusal(many, PackageLimits(members=49)) == "tar-limit"
-
-
-def test_the_manifest_of_a_compressed_tar_can_be_read_beside_its_members() -> None:
-    names = [f"{i:04}" for i in range(3000)]
-    text = manifest(*(listed("/" + name, TWO) for name in names))
-    data = tarball(*((name, TWO) for name in names), ("manifest.xml", text))
-
-    assert len(text) > 3 * 65_536
-    assert len(unpack(data, PackageLimits(rewinds=3)).given) == len(names)

@@ -79,14 +79,6 @@ def test_an_operation_changes_its_place_and_no_other_byte(
     assert one(DOCUMENT, operation) == DOCUMENT.replace(old, new)
 
 
-def test_operations_are_done_one_after_the_other() -> None:
-    patch = (
-        b'<p:patch xmlns:p="urn:ietf:rfc:7351"><!-- two --><p:add sel="doc/empty"><in/></p:add>'
-        b'<p:replace sel="doc/empty/in"><out/></p:replace></p:patch>'
-    )
-    assert patched(DOCUMENT, patch) == DOCUMENT.replace(b"<empty/>", b"<empty><out/></empty>")
-
-
 def test_names_are_compared_with_their_namespaces_and_content_keeps_them() -> None:
     document = b'<r xmlns="urn:a" xmlns:b="urn:b"><x/><b:x b:k="1"/></r>'
     patch = (

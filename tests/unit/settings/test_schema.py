@@ -5,9 +5,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 import pytest
-from msgspec import UNSET
 
-from resourcesync.app.publisher import publisher_settings
 from resourcesync.app.settings import MirrorOptions, mirror_settings
 from resourcesync.cli.options import field_option
 from resourcesync.errors import ConfigurationError
@@ -22,8 +20,7 @@ from resourcesync.settings.mirror import (
 )
 from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.publication import PublicationSettings, SystemSettings
-from resourcesync.settings.schema import Field, fields_of, from_file, from_variable, make
-from resourcesync.settings.tables import overlay
+from resourcesync.settings.schema import Field, fields_of, from_file, from_variable
 from resourcesync.settings.values import Limit
 
 SCHEMAS: tuple[type[msgspec.Struct], ...] = (
@@ -128,29 +125,6 @@ def test_a_whole_number_in_a_variable_is_written_in_digits(text: str) -> None:
         from_variable(fields_of(Network)["jobs"], text)
 
 
-def test_an_empty_text_removes_a_filter_and_no_value_leaves_it() -> None:
-    assert make(PullSettings, {"include": ("",)}).include == ()
-    assert make(PullSettings, {"max_size": ""}).max_size is None
-    assert make(PullSettings, {}).include is UNSET
-
-
-def test_a_later_layer_overrides_and_hides_what_excludes_it() -> None:
-    defaults = {"every": 60.0, "proxy": "http://a:1", "proxy_auth": "door", "jobs": 3}
-
-    assert overlay(defaults, {"cron": "5 2 * * *"}) == {
-        "cron": "5 2 * * *",
-        "proxy": "http://a:1",
-        "proxy_auth": "door",
-        "jobs": 3,
-    }
-    assert overlay(defaults, {"proxy": "http://b:1"}, {"jobs": 4}) == {
-        "every": 60.0,
-        "proxy": "http://b:1",
-        "jobs": 4,
-    }
-    assert overlay({"all_sets": True}, {"set": ("a",)}) == {"set": ("a",)}
-
-
 def test_the_library_takes_what_the_command_line_takes() -> None:
     texts = mirror_settings(
         {"max_size": "5M", "trash": "30d", "max_delete": "10%", "since": "-7d", "max_bytes": "2G"}
@@ -210,17 +184,3 @@ def test_a_keyword_means_what_it_means_on_the_command_line(
     options: MirrorOptions, name: str, value: object
 ) -> None:
     assert getattr(mirror_settings(options).pull, name) == value
-
-
-def test_an_unknown_keyword_is_refused_as_python_does() -> None:
-    with pytest.raises(TypeError, match="trash_days"):
-        mirror_settings({"trash_days": 3})  # type: ignore[typeddict-unknown-key]  # the mistake
-    with pytest.raises(TypeError, match="algorithms"):
-        publisher_settings({"algorithms": ()}, "Publisher")  # type: ignore[typeddict-unknown-key]  # as above
-
-
-def test_settings_of_requests_show_no_secret() -> None:
-    network = Network(headers=(("X-Key", "s3cret"),), proxy_auth=("me", "s3cret"), jobs=3)
-
-    assert "s3cret" not in repr(network)
-    assert "jobs=3" in repr(network)

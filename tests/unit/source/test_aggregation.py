@@ -7,14 +7,12 @@ from hypothesis import strategies as st
 from resourcesync.mirror_state.rows import EntryLink
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.links import Link
-from resourcesync.model.timestamps import from_microseconds
 from resourcesync.source.links import UpstreamEntry, republished_links
 
 OURS = (Digest("sha-256", "a" * 64),)
 SAME, OTHER = "sha-256:" + "a" * 64, "sha-256:" + "b" * 64
 HERE = {"http://up/meta": "http://mine/meta"}
 ORIGIN = EntryLink("via", "http://origin/x", "text/html", SAME, 3, 1_000_000)
-HOP = EntryLink("via", "http://hop/x", "", "", None, None)
 
 
 def told(*links: EntryLink, all_hops: bool = False, digest: str = SAME) -> tuple[Link, ...]:
@@ -24,21 +22,6 @@ def told(*links: EntryLink, all_hops: bool = False, digest: str = SAME) -> tuple
 
 def plain(rel: str, href: str) -> EntryLink:
     return EntryLink(rel, href, "text/xml", OTHER, 9, 1)
-
-
-def test_the_original_is_the_first_hop_and_else_the_upstream_itself() -> None:
-    own = Link(
-        rel="via",
-        href="http://up/x",
-        digests=OURS,
-        length=3,
-        modified=from_microseconds(2_000_000),
-    )
-    assert told() == (own,)
-    (first,) = told(ORIGIN, HOP)
-    assert (first.href, first.digests, first.media_type) == ("http://origin/x", OURS, "text/html")
-    every = [link.href for link in told(ORIGIN, HOP, all_hops=True)]
-    assert every == ["http://origin/x", "http://hop/x", "http://up/x"]
 
 
 @pytest.mark.parametrize(

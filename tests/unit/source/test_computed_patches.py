@@ -6,7 +6,6 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.app import plugins
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patches import PatchComputer, PatchFormat, PatchMaker
 from resourcesync.source.versions.version_recording import PatchGenerator
@@ -57,11 +56,6 @@ def between(computing: PatchGenerator, media_type: str = "text/plain") -> tuple[
         return found[0], patch.read()
 
 
-def test_a_patch_that_leads_to_the_new_version_is_told_of() -> None:
-    assert between(patches(swap)) == (KIND, b"old>new")
-    assert between(patches(swap), "Text/Plain; charset=utf-8") == (KIND, b"old>new")
-
-
 def refuse() -> Callable[..., None]:
     raise ConfigurationError("it cannot be imported")
 
@@ -89,10 +83,6 @@ def test_what_fails_or_is_wrong_or_large_is_no_patch(computing: PatchGenerator) 
     assert between(computing) is None
 
 
-def test_a_format_is_asked_only_about_the_types_that_it_is_for() -> None:
-    assert between(patches(swap), "image/png") is None
-
-
 def test_the_next_format_is_asked_when_the_first_has_no_patch() -> None:
     def maker(compute: PatchComputer) -> PatchMaker:
         return PatchMaker(media_type=KIND, load=lambda: compute, supports=bool)
@@ -101,19 +91,3 @@ def test_the_next_format_is_asked_when_the_first_has_no_patch() -> None:
     computing = PatchGenerator(lambda: makers, {KIND: PatchFormat(load=lambda: apply_swap)})
 
     assert between(computing) == (KIND, b"old>new")
-
-
-@pytest.mark.parametrize(
-    ("media_type", "makers"),
-    [
-        ("application/json", ["application/json-patch+json"]),
-        ("application/ld+json", ["application/json-patch+json"]),
-        ("text/xml", []),
-        ("text/plain", []),
-        ("", []),
-    ],
-)
-def test_ours_are_for_json(media_type: str, makers: list[str]) -> None:
-    found = [maker.media_type for maker in plugins.patch_makers() if maker.supports(media_type)]
-
-    assert found == makers

@@ -64,30 +64,6 @@ def offered(source: DumpedSource) -> set[Capability | None]:
     return {entry.capability for entry in entries if isinstance(entry, CapabilityEntry)}
 
 
-def test_a_resource_dump_that_is_superseded_is_in_the_archive_with_its_packages(
-    source: DumpedSource,
-) -> None:
-    for version in range(1, 4):
-        source.dump(archive=99 * HOUR)
-        source.put("3.txt", f"version {version}")
-        source.publish()
-    source.dump(archive=99 * HOUR)
-    source.publish()
-    source.clock.advance(hours=30)  # what belongs to nothing is removed
-    source.dump(archive=99 * HOUR)
-
-    former = parts(source, RESOURCES)
-
-    assert [part.at is not None for part in former] == [True] * 3
-    for version, part in enumerate(former):
-        name = part.uri.removeprefix(BASE)
-        assert contents(source, name)["3.txt"] == f"version {version}".encode()
-        assert len(contents(source, name)) == 6
-    assert contents(source, naming.RESOURCE_DUMP)["3.txt"] == b"version 3"
-    assert told(source, naming.RESOURCE_DUMP)[0].link(Relation.ARCHIVES) == BASE + RESOURCES
-    assert Capability.RESOURCE_DUMP_ARCHIVE in offered(source)
-
-
 def test_changes_that_are_listed_no_more_are_in_a_closed_dump_of_the_archive(
     source: DumpedSource,
 ) -> None:

@@ -17,7 +17,6 @@ from resourcesync.model.capabilities import Package
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source import naming
-from resourcesync.source.dumps.dump_publisher import DumpOutcome
 from tests.support.worlds.dumping import DumpedSource
 from tests.support.worlds.network import BASE
 
@@ -65,14 +64,6 @@ def changes(source: DumpedSource) -> list[tuple[ChangeKind, str, bytes]]:
 # --- Resource Dumps ------------------------------------------------------------------------------
 
 
-def test_a_dump_holds_every_resource_once(source: DumpedSource) -> None:
-    done = source.dump()
-
-    assert contents(source) == source.originals.contents()
-    assert len(done.packages) == 3
-    assert [document.name for document in done.written] == [naming.RESOURCE_DUMP]
-
-
 def test_a_dump_of_what_did_not_change_writes_nothing(source: DumpedSource) -> None:
     source.dump()
     before = source.documents.writes
@@ -83,24 +74,6 @@ def test_a_dump_of_what_did_not_change_writes_nothing(source: DumpedSource) -> N
     assert source.documents.writes == before
 
 
-def test_only_the_range_that_changed_is_packed_again(source: DumpedSource) -> None:
-    source.dump()
-    first = {package.uri for package in packages(source)}
-    source.put("5.txt", "altered")
-    source.publish()
-
-    done = source.dump()
-
-    assert contents(source) == source.originals.contents()
-    assert len(done.packages) == 1
-    assert len({package.uri for package in packages(source)} & first) == 2
-    document = read_stream(BytesIO(source.bytes_of(naming.RESOURCE_DUMP)), uri="dump")
-    ats = [package.at for package in packages(source)]
-    assert document.header.at == min(moment for moment in ats if moment is not None)
-    assert document.header.completed == max(moment for moment in ats if moment is not None)
-    assert len(set(ats)) == 2
-
-
 def test_a_package_that_was_harmed_is_made_anew(source: DumpedSource) -> None:
     source.dump()
     name = packages(source)[1].uri.removeprefix(BASE)
@@ -108,18 +81,6 @@ def test_a_package_that_was_harmed_is_made_anew(source: DumpedSource) -> None:
 
     source.dump()
 
-    assert contents(source) == source.originals.contents()
-
-
-def test_packages_that_are_too_old_are_made_anew(source: DumpedSource) -> None:
-    source.dump()
-    old = {package.uri for package in packages(source)}
-    source.put("5.txt", "altered")
-    source.publish()
-
-    source.dump(oldest=source.now())
-
-    assert old.isdisjoint(package.uri for package in packages(source))
     assert contents(source) == source.originals.contents()
 
 
@@ -162,17 +123,6 @@ def test_what_nobody_is_led_to_is_removed_a_day_later(source: DumpedSource) -> N
 
 
 # --- while files change --------------------------------------------------------------------------
-
-
-def test_a_file_that_changed_since_it_was_listed_goes_in_as_it_is_now(
-    source: DumpedSource,
-) -> None:
-    source.put("3.txt", "written after the scan")
-    source.remove("4.txt")
-
-    source.dump()
-
-    assert contents(source) == source.originals.contents()
 
 
 @pytest.mark.parametrize("name", ["8.txt", "9.txt"])
@@ -240,39 +190,6 @@ def test_a_dump_may_come_before_the_lists_that_lead_to_it() -> None:
 # --- Change Dumps --------------------------------------------------------------------------------
 
 
-def test_a_change_dump_tells_what_happened_in_order(source: DumpedSource) -> None:
-    source.put("new.txt", "new")
-    source.publish()
-    source.put("1.txt", "altered")
-    source.remove("2.txt")
-    source.publish()
-
-    source.dump(resources=False, changes=True)
-
-    assert changes(source) == [
-        (ChangeKind.CREATED, "new.txt", b"new"),
-        (ChangeKind.UPDATED, "1.txt", b"altered"),
-        (ChangeKind.DELETED, "2.txt", b""),
-    ]
-
-
-def test_intervals_of_a_change_dump_meet_and_only_new_packages_are_made(
-    source: DumpedSource,
-) -> None:
-    for turn in range(3):
-        for number in range(5):
-            source.put(f"{number}.txt", f"turn {turn}")
-        source.publish()
-        source.dump(resources=False, changes=True)
-    spans = [(package.from_, package.until) for package in packages(source, naming.CHANGE_DUMP)]
-
-    assert len(spans) == 6
-    assert [until for _, until in spans[:-1]] == [since for since, _ in spans[1:]]
-    assert all(since is not None and until is not None and since < until for since, until in spans)
-    assert len(changes(source)) == 15
-    assert source.dump(resources=False, changes=True) == DumpOutcome()
-
-
 def test_a_version_that_is_gone_is_left_out_and_the_later_one_stands(
     source: DumpedSource,
 ) -> None:
@@ -283,15 +200,3 @@ def test_a_version_that_is_gone_is_left_out_and_the_later_one_stands(
     source.dump(resources=False, changes=True)
 
     assert changes(source) == [(ChangeKind.UPDATED, "1.txt", b"second")]
-
-
-def test_old_packages_of_changes_are_listed_no_more(source: DumpedSource) -> None:
-    for turn in range(3):
-        source.put("1.txt", f"turn {turn}")
-        source.publish()
-        source.dump(resources=False, changes=True)
-        source.clock.advance(hours=48)
-
-    source.dump(resources=False, changes=True, oldest=source.now() - 72 * 3_600_000_000)
-
-    assert [change[2] for change in changes(source)] == [b"turn 2"]

@@ -1,6 +1,6 @@
 """Names of documents, and how many entries go into one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -12,17 +12,6 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits, Paginator
-
-
-@pytest.mark.parametrize("base", ["https://h.example/data", "https://h.example/data/"])
-def test_documents_are_below_the_base_and_the_description_at_the_well_known_place(
-    base: str,
-) -> None:
-    names = SourceNaming(base_uri=base)
-
-    assert names.uri(naming.RESOURCE_LIST) == "https://h.example/data/resourcesync/resourcelist.xml"
-    assert names.uri(naming.CHANGE_LIST) == "https://h.example/data/resourcesync/changelist.xml"
-    assert names.uri(naming.DESCRIPTION) == "https://h.example/data/.well-known/resourcesync"
 
 
 @pytest.mark.parametrize(
@@ -65,16 +54,6 @@ def test_limits_beyond_the_specification_are_refused(entries: int, size: int) ->
         PageLimits(max_entries=entries, max_bytes=size)
 
 
-@pytest.mark.parametrize(("entries", "expected"), [(50_000, [50_000]), (50_001, [50_000, 1])])
-def test_a_page_holds_fifty_thousand_and_not_one_more(entries: int, expected: list[int]) -> None:
-    pages = Paginator([b"x"] * entries, joined, PageLimits())
-    found = []
-    while pages:
-        found.append(sum(len(part.entries) for part in pages.page(0)))
-
-    assert found == expected
-
-
 FRAGMENTS = st.lists(st.integers(1, 30).map(lambda size: b"x" * size), max_size=40)
 
 
@@ -99,30 +78,3 @@ def test_pages_hold_everything_once_in_order_and_each_as_much_as_it_may(
     for page, following in pairwise(found):
         more = [*page, following[0]]
         assert len(more) > entries or overhead + len(joined(more)) > size
-
-
-def test_a_page_that_is_begun_already_takes_only_what_is_left() -> None:
-    pages = Paginator([b"1", b"2", b"3", b"4"], joined, PageLimits(max_entries=3, max_bytes=100))
-
-    first = joined([part.text for part in pages.page(98, entries=1)])
-    nothing = list(pages.page(100, entries=2))
-    second = joined([part.text for part in pages.page(0)])
-
-    assert (first, nothing, second) == (b"12", [], b"34")
-    assert not pages
-
-
-def test_pages_read_no_further_than_one_block_ahead() -> None:
-    taken = []
-
-    def fragments() -> Iterator[bytes]:
-        for number in range(10):
-            taken.append(number)
-            yield b"x"
-
-    pages = Paginator(fragments(), joined, PageLimits(max_entries=3), block=3)
-
-    list(pages.page(0))
-
-    assert len(taken) == 6
-    assert pages

@@ -2,17 +2,15 @@
 
 import pytest
 
-from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import Policy, PublicationStep
-from resourcesync.source.publisher import Publication
 from tests.support.sources.publishing import (
     DOCUMENTS,
     Reader,
     Source,
     content_of,
-    files_of,
     header_of,
     offered,
     parts_of,
@@ -85,40 +83,6 @@ def test_what_is_lost_of_the_archive_is_written_again_or_no_longer_listed() -> N
     assert content_of(source.documents, lost) == before
     assert parts_of(source, lists) == former[1:]
     Reader(source.documents).view()
-
-
-def test_an_archive_holds_lists_of_every_version_that_was_written() -> None:
-    source = Source(policy=Policy(archive=90 * DAY))
-    source.put("a")
-    source.publish()
-    source.publish(step=PublicationStep.REBASE)
-    source.policy = Policy(archive=90 * DAY, dialect=Dialect.V1_0)
-    source.publish(step=PublicationStep.REBASE)
-    source.publish(step=PublicationStep.REBASE)
-
-    found = parts_of(source, naming.ARCHIVES[Capability.RESOURCE_LIST_ARCHIVE])
-
-    assert len(found) == 2  # the one that was rewritten in place at once could not be kept
-    Reader(source.documents).view()
-
-
-def test_an_archive_that_is_given_up_is_offered_and_linked_no_more() -> None:
-    source = Source(policy=Policy(rebase=HOUR, archive=DAY))
-    source.put("a")
-    source.publish()
-    source.clock.advance(hours=2)
-    source.publish()
-    assert Capability.RESOURCE_LIST_ARCHIVE in offered(source)
-
-    source.policy = Policy()
-    source.publish()
-
-    assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
-    assert header_of(source, naming.RESOURCE_LIST).link(Relation.ARCHIVES) is None
-    assert source.publish() == Publication()
-    source.clock.advance(hours=25)
-    source.publish()
-    assert files_of(source) == ["capabilitylist.xml", "changelist.xml", "resourcelist.xml"]
 
 
 def test_a_resource_list_that_was_lost_before_it_was_kept_is_not_in_the_archive() -> None:

@@ -13,16 +13,14 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import StateError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.publisher import ListPublisher, Publication
+from resourcesync.source.publisher import Publication
 from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import (
-    BASE,
     SMALL,
     DyingDocuments,
     Killed,
     Reader,
     Source,
-    content_of,
     header_of,
     names_of,
     split_source,
@@ -82,24 +80,6 @@ def test_documents_that_were_copied_with_other_times_are_recognised_by_their_byt
     assert source.publish() == Publication()
 
 
-def test_another_base_writes_every_document_anew() -> None:
-    source = split_source()
-
-    publication = ListPublisher(
-        source.catalogue,
-        source.documents,
-        base_uri=BASE,
-        documents_uri="https://lists.example/",
-        clock=source.clock,
-        limits=SMALL,
-    ).publish()
-
-    assert len(publication.written) == 10
-    for written in publication.written:
-        content = content_of(source.documents, written.name)
-        assert b"https://h.example/data/resourcesync/" not in content
-
-
 def test_a_catalogue_that_was_started_anew_never_reuses_a_name() -> None:
     source = split_source()
     before = source.contents()
@@ -114,26 +94,6 @@ def test_a_catalogue_that_was_started_anew_never_reuses_a_name() -> None:
     after = fresh.contents()
     assert all(after[name] == before[name] for name in before if naming.is_replaceable(name))
     assert view(fresh) == fresh.truth()
-
-
-def test_what_is_no_longer_listed_is_removed_after_a_day_and_not_before() -> None:
-    source = split_source()
-    source.documents.write("resourcesync/notes.xml", [b"mine"])
-    old = [name for name in source.documents.names() if "resourcelist-" in name]
-    source.documents.delete(naming.RESOURCE_LIST)
-    source.put("z")
-    source.publish()
-    assert set(old) <= set(source.documents.names())
-
-    source.clock.advance(hours=23)
-    source.publish()
-    assert set(old) <= set(source.documents.names())
-
-    source.clock.advance(hours=1)
-    source.publish()
-    assert not set(old) & set(source.documents.names())
-    assert "resourcesync/notes.xml" in source.documents.names()
-    assert view(source) == source.truth()
 
 
 # --- killed -------------------------------------------------------------------------------------

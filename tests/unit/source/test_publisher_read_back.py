@@ -6,48 +6,17 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.adapters.in_memory import MemoryDocuments
-from resourcesync.documents import reader
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
-from resourcesync.source.publisher import Publication
-from tests.support.sources.publishing import Reader, Source, content_of, files_of, view
+from tests.support.sources.publishing import Reader, Source, content_of, view
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
 
 
 # --- the plain twin -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("count", "parts"), [(0, 0), (3, 0), (4, 2)])
-def test_the_plain_twin_lists_every_resource_and_says_nothing_of_resourcesync(
-    count: int, parts: int
-) -> None:
-    source = Source(limits=PageLimits(max_entries=3), policy=Policy(sitemap=True))
-    source.put(*"abcd"[:count])
-
-    publication = source.publish()
-
-    names = [item.name for item in publication.written if "sitemap" in item.name]
-    assert len(names) == parts + 1
-    found = []
-    for name in names:
-        content = content_of(source.documents, name)
-        assert b"rs:" not in content
-        assert b"openarchives" not in content
-        with source.documents.open(name) as stream:  # type: ignore[union-attr]
-            found += [
-                getattr(item, "uri", "") for item in reader.read_stream(stream, uri="x").entries()
-            ]
-    assert [uri for uri in found if "resourcesync" not in uri] == sorted(source.truth())
-    assert source.publish() == Publication()
-    source.policy = Policy()
-    source.publish()
-    source.clock.advance(hours=25)
-    source.publish()
-    assert not [name for name in files_of(source) if "sitemap" in name]
 
 
 # --- reading back -------------------------------------------------------------------------------

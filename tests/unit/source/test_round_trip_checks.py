@@ -50,8 +50,3 @@ ODD = st.one_of(
 @settings(max_examples=150)
 def test_who_only_glances_finds_no_fault_less(resource: Resource) -> None:
     assert bool(find_fault([resource])) is bool(find_round_trip_fault([resource]))
-
-
-def test_the_usual_and_nothing_at_all_have_no_fault() -> None:
-    assert find_fault([USUAL, USUAL]) == ""
-    assert find_fault([]) == ""

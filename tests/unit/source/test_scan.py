@@ -1,14 +1,12 @@
 """Bringing the catalogue in step with the originals."""
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 
 import pytest
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.resources import Resource
-from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.originals import Omission, Original
 from resourcesync.source.scan import LeftFile, ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals
@@ -51,59 +49,6 @@ class Fresh(MemoryOriginals):
     def measure(self, original: Original) -> tuple[Resource, str]:
         resource, fingerprint = super().measure(original)
         return resource, "" if self.is_fresh else fingerprint
-
-
-def test_a_first_scan_reads_everything_and_logs_nothing() -> None:
-    source = Source()
-    source.put("a", "b", "c")
-
-    report = source.scan()
-
-    assert report == ScanReport(files=3, bytes=6, hashed=3, created=3)
-    with source.catalogue.snapshot() as snapshot:
-        assert snapshot.count() == 3
-        assert snapshot.last_change() == 0
-        assert snapshot.at == source.clock.now()
-
-
-def test_an_unchanged_original_is_not_read_again() -> None:
-    source = Source()
-    source.put("a", "b")
-    source.scan()
-
-    report = source.scan()
-
-    assert report == ScanReport(files=2, bytes=4)
-    assert source.originals.measured == 2
-
-
-def test_changes_are_found_recorded_and_counted() -> None:
-    source = Source()
-    source.put("same", "touched", "updated", "deleted")
-    source.scan()
-    source.clock.advance(hours=1)
-    source.put("touched")
-    source.put("updated", content="anew")
-    source.put("created")
-    source.remove("deleted")
-
-    report = source.scan()
-
-    assert report == ScanReport(
-        files=4, bytes=33, hashed=3, created=1, updated=1, deleted=1, touched=1
-    )
-    with source.catalogue.snapshot() as snapshot:
-        assert [
-            (change.uri.removeprefix(BASE), change.kind) for _, change in snapshot.changes()
-        ] == [
-            ("created", ChangeKind.CREATED),
-            ("deleted", ChangeKind.DELETED),
-            ("updated", ChangeKind.UPDATED),
-        ]
-        lastmods = {item.uri.removeprefix(BASE): item.lastmod for item in snapshot.resources()}
-    assert lastmods["touched"] == source.clock.now()
-    assert lastmods["same"] == source.clock.now() - timedelta(hours=1)
-    assert source.scan() == ScanReport(files=4, bytes=33)
 
 
 def test_originals_that_cannot_be_trusted_unread_are_read_each_time_and_move_nothing() -> None:

@@ -1,6 +1,5 @@
 """The catalogue's file: locked, private, and honest about damage."""
 
-import json
 import os
 import resource as limits
 import signal
@@ -15,25 +14,12 @@ import pytest
 from resourcesync.catalogue.database import PublishLock, SourceCatalogue
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from tests.support.in_memory import ManualClock
-from tests.support.sources.recording import NOW, TICK, changes, record_first, resource
+from tests.support.sources.recording import NOW, changes, record_first, resource
 from tests.support.storage.sqlite_connections import prepared
 
 
 def open_file(path: Path) -> SourceCatalogue:
     return SourceCatalogue(path, ManualClock(NOW))
-
-
-def test_what_was_recorded_is_there_after_closing(tmp_path: Path) -> None:
-    path = tmp_path / "s/catalogue.db"
-    with open_file(path) as catalogue:
-        record_first(catalogue, resource("a"))
-        record_first(catalogue, resource("b"))
-        catalogue.write_notes({"k": "v"})
-
-    with open_file(path) as catalogue:
-        assert [uri for uri, _ in catalogue.fingerprints()] == ["https://h/a", "https://h/b"]
-        assert changes(catalogue)[0][1].time == NOW + TICK
-        assert catalogue.note("k") == "v"
 
 
 def test_numbers_of_changes_are_never_used_again(tmp_path: Path) -> None:
@@ -95,21 +81,6 @@ def test_another_run_is_told_who_holds_the_catalogue(tmp_path: Path) -> None:
 
     with open_file(path):
         pass  # a lock does not outlive the process that held it
-
-
-def test_the_same_process_cannot_hold_it_twice(tmp_path: Path) -> None:
-    path = tmp_path / "catalogue.db"
-    with open_file(path):
-        with pytest.raises(LockedError, match=f"process {os.getpid()}"):
-            open_file(path)
-        holder = json.loads((tmp_path / "publish.lock").read_text())
-
-    assert holder == {
-        "pid": os.getpid(),
-        "host": os.uname().nodename,
-        "since": "2026-03-01T12:00:00.250000Z",
-    }
-    assert (tmp_path / "publish.lock").read_text() == ""
 
 
 def test_a_lock_whose_holder_said_nothing_is_still_a_lock(tmp_path: Path) -> None:

@@ -6,21 +6,17 @@ from contextlib import closing
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from resourcesync import sqlite_file
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import LockedError, StateError
-from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import Posted
-from tests.support.in_memory import ManualClock
 from tests.support.sources.recording import FULL_SAMPLE, NOW, resource
 
 HOUR = timedelta(hours=1)
@@ -111,17 +107,6 @@ def test_a_post_that_fails_records_nothing(catalogue: SourceCatalogue) -> None:
     assert log(catalogue) == []
 
 
-def test_a_clock_that_steps_back_gives_later_times_all_the_same(
-    catalogue: SourceCatalogue,
-) -> None:
-    catalogue.fill([], NOW)
-    catalogue.post([change("created", "a")], NOW + HOUR)
-
-    catalogue.post([change("updated", "a", 2)], NOW - HOUR)
-
-    assert log(catalogue) == [("created", "a"), ("updated", "a")]
-
-
 ACCOUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3))
 
 
@@ -161,26 +146,6 @@ def test_what_is_not_told_stays_when_it_is_not_all(catalogue: SourceCatalogue) -
     assert names(catalogue) == ["a", "b", "rich"]
 
 
-@pytest.mark.parametrize(
-    "told",
-    [{"media_type": "text/html"}, {"links": (Link(rel="describedby", href="https://h/about"),)}],
-    ids=["type", "links"],
-)
-def test_another_type_or_other_links_of_the_same_bytes_are_a_change_and_an_edit(
-    told: dict[str, Any], catalogue: SourceCatalogue, path: Path
-) -> None:
-    item = Resource(uri="https://h/a", length=1, digests=resource("a").digests)
-    catalogue.fill([item], NOW)
-
-    other = replace(item, **told)
-    done = catalogue.fill([other], NOW + HOUR)
-
-    assert done == Posted(updated=1)
-    assert [kind for kind, *_ in log(catalogue)] == ["updated"]
-    with SourceCatalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
-        assert list(snapshot.edits()) == [(item.uri, other)]
-
-
 @pytest.mark.parametrize("name", ["length", "lastmod"])
 def test_without_a_hash_another_length_or_time_is_a_change(
     catalogue: SourceCatalogue, name: str
@@ -190,17 +155,6 @@ def test_without_a_hash_another_length_or_time_is_a_change(
     catalogue.fill([resource], NOW)
 
     assert catalogue.fill([other], NOW + HOUR) == Posted(updated=1)
-
-
-def test_programs_post_while_the_catalogue_is_published(
-    catalogue: SourceCatalogue, path: Path
-) -> None:
-    catalogue.fill([resource("a")], NOW)
-    with SourceCatalogue(path, ManualClock(NOW)) as published, published.snapshot() as snapshot:
-        catalogue.post([change("created", "b")], NOW + HOUR)
-
-        assert snapshot.count() == 1
-        assert snapshot.last_change() == 0
 
 
 def test_a_program_that_waits_too_long_for_another_is_told(
@@ -222,37 +176,6 @@ def sql(catalogue: SourceCatalogue, path: Path) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(path, isolation_level=None)
     yield connection
     connection.close()
-
-
-def test_one_row_in_the_view_is_both_rows(
-    catalogue: SourceCatalogue, sql: sqlite3.Connection
-) -> None:
-    post = "INSERT INTO post (change, uri, length, hash) VALUES (?, ?, ?, ?)"
-    sql.execute(post, ("created", "https://h/a", 1, "md5:x"))
-    sql.execute(post, ("created", "https://h/a", 2, "md5:y"))
-    sql.execute(post, ("created", "https://h/b", 1, ""))
-    sql.execute(post, ("deleted", "https://h/b", None, None))
-    sql.execute(post, ("deleted", "https://h/never", None, None))
-
-    assert log(catalogue) == [
-        ("created", "a"),
-        ("updated", "a"),
-        ("created", "b"),
-        ("deleted", "b"),
-    ]
-    (held,) = catalogue.resources()
-    assert (held.uri, held.length, str(held.digests[0])) == ("https://h/a", 2, "md5:y")
-
-
-def test_a_post_by_sql_is_later_than_every_change_before_it(
-    catalogue: SourceCatalogue, sql: sqlite3.Connection
-) -> None:
-    catalogue.fill([], NOW + timedelta(days=36_500))
-
-    sql.execute("INSERT INTO post (change, uri) VALUES ('created', 'https://h/a')")
-    catalogue.post([change("updated", "a")], NOW)
-
-    assert log(catalogue) == [("created", "a"), ("updated", "a")]
 
 
 @pytest.mark.parametrize(
@@ -280,19 +203,6 @@ def test_a_row_that_cannot_be_published_is_refused_by_the_database(
     assert names(catalogue) == []
 
 
-def test_a_change_that_is_not_later_is_refused_by_the_database(
-    catalogue: SourceCatalogue, sql: sqlite3.Connection
-) -> None:
-    catalogue.fill([], NOW)
-    catalogue.post([change("created", "a")], NOW + HOUR)
-
-    with pytest.raises(sqlite3.IntegrityError, match="later"):
-        sql.execute(
-            "INSERT INTO change SELECT 9, change, datetime_us, 'https://h/b', 1, 1, '', '', ''"
-            " FROM change"
-        )
-
-
 def test_changes_in_the_wrong_order_are_not_published(
     catalogue: SourceCatalogue, sql: sqlite3.Connection
 ) -> None:
@@ -313,26 +223,3 @@ def test_numbers_may_have_gaps(catalogue: SourceCatalogue, sql: sqlite3.Connecti
 
     assert log(catalogue) == [("created", "a"), ("created", "c")]
     assert [number for number, _ in catalogue.changes(after=1)] == [3]
-
-
-def test_what_other_programs_write_without_a_change_is_in_the_next_list(
-    catalogue: SourceCatalogue, sql: sqlite3.Connection, path: Path
-) -> None:
-    catalogue.fill([resource("a"), resource("b"), resource("c")], NOW)
-    sql.execute("UPDATE OR IGNORE resource SET length = 77 WHERE uri = 'https://h/a'")
-    sql.execute("UPDATE resource SET uri = 'https://h/d' WHERE uri = 'https://h/b'")
-    sql.execute("DELETE FROM resource WHERE uri = 'https://h/c'")
-
-    with SourceCatalogue(path, ManualClock(NOW)) as published:
-        with published.snapshot() as snapshot:
-            edits = dict(snapshot.edits())
-            last = snapshot.last_edit()
-        sql.execute("DELETE FROM resource WHERE uri = 'https://h/a'")
-        published.forget_edits(last)
-        with published.snapshot() as snapshot:
-            later = dict(snapshot.edits())
-
-    assert {uri[-1]: resource is not None for uri, resource in edits.items()} == {
-        "a": True, "b": False, "c": False, "d": True,
-    }  # fmt: skip
-    assert later == {"https://h/a": None}

@@ -23,16 +23,6 @@ def content(store: DocumentStore, name: str = NAME) -> bytes | None:
         return stream.read()
 
 
-def test_the_world_may_read_documents_whatever_the_umask(tmp_path: Path) -> None:
-    before = os.umask(0o077)
-    try:
-        FolderDocuments(tmp_path).write(NAME, [b"x"])
-    finally:
-        os.umask(before)
-
-    assert (tmp_path / NAME).stat().st_mode & 0o777 == 0o644
-
-
 def test_only_documents_of_its_folders_are_written(tmp_path: Path) -> None:
     store = FolderDocuments(tmp_path)
 

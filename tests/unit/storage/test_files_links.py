@@ -1,7 +1,6 @@
 """Links in a tree, and serving it: nothing outside is ever read."""
 
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -104,54 +103,3 @@ def test_a_file_replaced_by_a_pipe_does_not_hang(tmp_path: Path) -> None:
 
 
 # --- serving -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "https://museum.example/data/.env",
-        "https://museum.example/data/../secret",
-        "https://museum.example/data/%2e%2e/secret",
-        "https://museum.example/data/d/..%2f..%2fsecret",
-        "https://museum.example/data//etc/passwd",
-        "https://museum.example/data/%61",
-        "https://museum.example/data/",
-        "https://museum.example/data/a?x",
-        "https://museum.example/a",
-        "https://other.example/data/a",
-        "http://museum.example/data/a",
-        "",
-    ],
-)
-def test_only_the_uri_that_is_published_opens_a_file(tmp_path: Path, uri: str) -> None:
-    put(tmp_path, "a", ".env", "d/x")
-
-    found = originals(tmp_path)
-
-    assert found.locate(uri) is None
-    assert found.open(uri) is None
-
-
-def test_files_can_be_opened_while_another_thread_scans(tmp_path: Path) -> None:
-    names = [f"d{number}/f{number}" for number in range(40)]
-    for name in names:
-        put(tmp_path, name, content=name.encode())
-    put(tmp_path, *(f"d{number}/f{other}" for number in range(40) for other in range(40, 44)))
-    found = originals(tmp_path)
-    done = threading.Event()
-
-    def scan() -> None:
-        while not done.is_set():
-            list(found.scan())
-
-    scanner = threading.Thread(target=scan)
-    scanner.start()
-    try:
-        for name in names * 5:
-            stream = found.open(BASE + name)
-            assert stream is not None
-            with stream:
-                assert stream.read() == name.encode()
-    finally:
-        done.set()
-        scanner.join()

@@ -246,13 +246,3 @@ def test_a_file_just_written_is_not_trusted_by_the_real_clock(tmp_path: Path) ->
     (original,) = found.scan()
 
     assert original.fingerprint == ""
-
-
-@pytest.mark.parametrize("modified", [-86_400, 0])
-def test_a_date_before_1970_is_published_as_1970(tmp_path: Path, modified: int) -> None:
-    put(tmp_path, "a")
-    os.utime(tmp_path / "a", (modified, modified))
-
-    (original,) = originals(tmp_path).scan()
-
-    assert original.lastmod == datetime(1970, 1, 1, tzinfo=UTC)

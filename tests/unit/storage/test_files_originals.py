@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.files import FileSelection, folders, tree
-from resourcesync.adapters.files.names import to_name, to_names, to_segment
+from resourcesync.adapters.files import FileSelection, folders
+from resourcesync.adapters.files.names import to_name, to_segment
 from tests.support.sources.trees import originals, published, put, reasons
 
 NAMES = st.binary(min_size=1, max_size=40).filter(
@@ -35,24 +35,6 @@ def test_a_segment_names_a_file_only_in_its_one_spelling(segment: str) -> None:
     name = to_name(segment) if segment.isascii() else None
 
     assert name is None or to_segment(name) == segment
-
-
-@pytest.mark.parametrize(
-    "path", ["", ".", "..", "a/../b", "a//b", "%2e%2e", "a%2Fb", "%61", "a%00", "a%2", "a%c3", "/a"]
-)
-def test_a_path_that_is_no_published_spelling_names_nothing(path: str) -> None:
-    assert to_names(path) is None
-
-
-def test_uris_rise_by_code_points_although_folders_sort_with_their_slash(tmp_path: Path) -> None:
-    put(tmp_path, "a/z", "a.b", "a-b", "a0", "a b", "ab/c", "é/1", "a%", "a/b/c", "b")
-
-    found = published(originals(tmp_path))
-
-    assert found == sorted(found)
-    assert found == [
-        "%C3%A9/1", "a%20b", "a%25", "a-b", "a.b", "a/b/c", "a/z", "a0", "ab/c", "b",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -153,17 +135,6 @@ def test_a_tree_so_deep_that_its_uris_are_too_long_is_cut_there_and_said_so(abys
     ]
 
 
-def test_a_scan_that_is_given_up_holds_no_descriptor(tmp_path: Path) -> None:
-    put(tmp_path, "a/b/c", "a/b/d")
-    held = len(os.listdir("/proc/self/fd"))
-    scan = originals(tmp_path).scan()
-    next(scan)
-
-    scan.close()  # type: ignore[attr-defined]  # it is a generator
-
-    assert len(os.listdir("/proc/self/fd")) == held
-
-
 # --- what is published -------------------------------------------------------------------------
 
 
@@ -197,24 +168,6 @@ def test_sockets_and_pipes_are_omitted(tmp_path: Path) -> None:
         assert reasons(found) == dict.fromkeys(
             ("pipe", "socket"), "not a regular file: a socket, a pipe or a device"
         )
-
-
-@pytest.mark.parametrize("name", ["a\nb", "a\rb", "\n/x"])
-def test_a_name_with_a_line_break_is_left_out_and_said(tmp_path: Path, name: str) -> None:
-    put(tmp_path, "a%0Ab", name)
-    found = originals(tmp_path)
-
-    assert published(found) == ["a%250Ab"]
-    assert [(omission.name, omission.reason) for omission in found.omissions()] == [
-        (name.removesuffix("/x"), "its file name contains a line break, which Destinations refuse")
-    ]
-
-
-def test_the_omissions_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree, "MAX_OMISSIONS", 3)
-    put(tmp_path, *(f".{number}" for number in range(9)))
-
-    assert len(reasons(originals(tmp_path))) == 3
 
 
 def test_a_folder_on_another_file_system_is_entered_only_when_asked(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from resourcesync.mirror_state.rows import (
     LoggedChange,
     RunRow,
     StateTransaction,
-    parse_position,
 )
 
 DAY = 86_400_000_000
@@ -61,23 +60,6 @@ def test_a_life_is_told_in_order_with_the_digests_before(state: SqliteMirrorStat
     assert state.change_bounds() == (0, 4)
     assert [row.seq for row in state.changes_of("a")] == [4, 3, 2, 1]
     assert told(state, after=3) == [("deleted", "a")]
-
-
-def test_an_installation_that_fails_is_no_change(state: SqliteMirrorState) -> None:
-    put(state, copy("old", "1"), None)
-    state.commit(
-        StateTransaction(
-            suspect=[
-                as_unknown(copy("old", "1")),
-                as_unknown(copy("new", "1")._replace(signature="")),
-            ]
-        )
-    )
-    state.commit(StateTransaction(suspect=[copy("old", "1")], removed=["new"]))
-    state.commit(StateTransaction(suspect=[as_unknown(copy("old", "1"))]))
-    state.commit(StateTransaction(installed=[copy("old", "2")]))
-
-    assert told(state) == [("created", "old"), ("updated", "old")]
 
 
 @pytest.mark.parametrize(("now", "previous"), [("1", ""), ("2", f"sha-256:{'1' * 64}")])
@@ -130,30 +112,6 @@ def test_a_first_reading_has_what_is_being_replaced(tmp_path: Path) -> None:
         assert reader.position == (2, 5, "")
 
 
-def test_a_first_reading_goes_on_where_it_was_stopped_and_then_with_the_changes(
-    tmp_path: Path,
-) -> None:
-    with SqliteMirrorState(tmp_path / "s") as state:
-        for uri in "abc":
-            put(state, copy(uri, "1"), None)
-        reader = ChangeLogReader(state=state)
-        first = next(reader.read_new())
-        stopped = parse_position(str(reader.position))
-        put(state, copy("a", "2", 6), copy("a", "1"))
-        state.commit(StateTransaction(suspect=[as_unknown(copy("b", "1"))]))
-        state.commit(StateTransaction(removed=["b"], now=7))
-
-        rest = ChangeLogReader(state=state, position=stopped)
-
-        assert first.uri == "a"
-        assert [(row.kind, row.uri) for row in rest.read_new()] == [
-            ("created", "c"),
-            ("updated", "a"),
-            ("deleted", "b"),
-        ]
-        assert rest.position == (5, 7, "")
-
-
 def test_a_position_whose_change_was_deleted_proves_nothing(
     state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,31 +124,6 @@ def test_a_position_whose_change_was_deleted_proves_nothing(
 
     with pytest.raises(DiscontinuityError):
         list(reader.read_new())
-
-
-def test_a_reader_of_a_quiet_mirror_is_told_of_no_loss(state: SqliteMirrorState) -> None:
-    put(state, copy("a", "1", 5), None)
-    put(state, copy("b", "1", 6), None)
-    reader = ChangeLogReader(state=state)
-    assert len(list(reader.read_new())) == 2
-    late = 7 + 2 * change_log.MAX_AGE_MICROSECONDS
-
-    put(state, copy("c", "1", late), None)
-    state.add_run(RunRow(run="r", started=0, ended=late, mode="", outcome="ok", counts="{}"))
-
-    assert state.change_bounds() == (1, 3)
-    assert [change.uri for change in reader.read_new()] == ["c"]
-
-
-def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:
-    put(state, copy("a", "1"), None)
-    state.commit(
-        StateTransaction(
-            installed=[copy("a", "1")._replace(digests=f"md5:{'0' * 32} sha-256:{'1' * 64}")]
-        )
-    )
-
-    assert told(state) == [("created", "a"), ("touched", "a")]
 
 
 @settings(max_examples=60, deadline=None)
@@ -232,17 +165,6 @@ def test_whoever_follows_the_log_has_what_the_mirror_has(
         state.close()
 
 
-def test_only_a_bounded_number_is_kept(
-    state: SqliteMirrorState, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(change_log, "MAX_CHANGES", 10)
-    for number in range(25):
-        put(state, copy(f"{number:02}", "1"), None)
-
-    assert state.change_bounds() == (15, 25)
-    assert [row.seq for row in state.changes(0)] == list(range(16, 26))
-
-
 def test_changes_are_forgotten_after_ninety_days_but_numbers_go_on(
     state: SqliteMirrorState,
 ) -> None:
@@ -252,3 +174,14 @@ def test_changes_are_forgotten_after_ninety_days_but_numbers_go_on(
     put(state, copy("c", "1", 200 * DAY), None)
 
     assert [(row.seq, row.uri) for row in state.changes(0)] == [(2, "b"), (3, "c")]
+
+
+def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:
+    put(state, copy("a", "1"), None)
+    state.commit(
+        StateTransaction(
+            installed=[copy("a", "1")._replace(digests=f"md5:{'0' * 32} sha-256:{'1' * 64}")]
+        )
+    )
+
+    assert told(state) == [("created", "a"), ("touched", "a")]

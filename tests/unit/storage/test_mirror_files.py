@@ -19,7 +19,6 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     DiskFullError,
     StorageError,
-    storage_error,
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
@@ -64,32 +63,6 @@ def notes(mirror: MirrorFolder) -> list[str]:
 
 def temporary(mirror: MirrorFolder) -> list[str]:
     return os.listdir(mirror.root / ".resourcesync" / "tmp")
-
-
-def test_an_installed_copy_is_whole_and_nothing_temporary_is_left(mirror: MirrorFolder) -> None:
-    signature = put(mirror, "a/b/c.txt", b"content")
-
-    assert (mirror.root / "a/b/c.txt").read_bytes() == b"content"
-    assert (mirror.root / "a/b/c.txt").stat().st_mode & 0o777 == 0o644
-    assert copies_of(mirror).signature("a/b/c.txt") == signature
-    assert temporary(mirror) == []
-
-
-def test_a_copy_gets_the_time_that_the_source_lists(mirror: MirrorFolder) -> None:
-    copies = copies_of(mirror)
-    staged = copies.stage(["md5", "sha-256"])
-    staged.write(b"x")
-    length, digests = staged.seal()
-    when = datetime(2020, 2, 3, 4, 5, 6, tzinfo=UTC)
-
-    copies.install([CopyInstallation(staged=staged, path="x", lastmod=to_microseconds(when))])
-
-    assert length == 1
-    assert [d.value for d in digests] == [
-        hashlib.md5(b"x").hexdigest(),
-        hashlib.sha256(b"x").hexdigest(),
-    ]
-    assert (mirror.root / "x").stat().st_mtime == when.timestamp()
 
 
 @pytest.mark.parametrize("year", [1, 9999])
@@ -215,28 +188,6 @@ def test_looking_never_follows_a_link(mirror: MirrorFolder, tmp_path: Path) -> N
     for path in ("dir/x", "x", "nothing", "nothing/at/all"):
         assert copies.signature(path) is None
         assert copies.digest(path, ["sha-256"]) is None
-
-
-def test_all_files_are_listed_but_not_our_own(mirror: MirrorFolder) -> None:
-    put(mirror, "a/b", b"")
-    put(mirror, "c", b"")
-    (mirror.root / "a" / ".resourcesync").mkdir()
-    (mirror.root / "a" / ".resourcesync" / "x").write_bytes(b"")
-
-    assert sorted(copies_of(mirror).paths()) == ["a/.resourcesync/x", "a/b", "c"]
-
-
-def test_no_room_is_told_apart_from_other_failures() -> None:
-    full = storage_error(OSError(errno.ENOSPC, "full"), "writing a", kept="b")
-    other = storage_error(OSError(errno.EACCES, "Permission denied"), "writing a", kept="b")
-
-    assert isinstance(full, DiskFullError)
-    assert not isinstance(other, DiskFullError)
-    assert (full.message, other.message) == (
-        "no space left while writing a",
-        "failed while writing a: Permission denied",
-    )
-    assert (full.code, other.code) == ("disk", "storage")
 
 
 def test_an_error_of_the_disk_names_the_folder_of_the_mirror(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The mirror's own folder: who holds it, whether it is still ours, and what was planted in it."""
 
 import errno
-import fcntl
 import json
 import os
 import socket
@@ -22,7 +21,6 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.mirror_state.database import SqliteMirrorState
-from tests.support.in_memory import ManualClock
 
 
 @pytest.fixture
@@ -52,20 +50,6 @@ def test_a_second_run_learns_who_holds_the_mirror(mirror: MirrorFolder) -> None:
     assert f"pid {os.getpid()} on {socket.gethostname()}" in dict(caught.value.evidence)["who"]
     holder = json.loads((mirror.root / ".resourcesync/lock").read_text())
     assert holder["pid"] == os.getpid()
-
-
-def test_a_reader_that_looks_at_the_lock_stops_no_run(tmp_path: Path) -> None:
-    with MirrorFolder(tmp_path / "mirror", SystemClock()):
-        pass
-    looking = (tmp_path / "mirror" / ".resourcesync" / "lock").open("rb")
-    fcntl.flock(looking, fcntl.LOCK_SH)
-
-    class EndsLooking(ManualClock):
-        def sleep(self, seconds: float) -> None:
-            looking.close()
-
-    with MirrorFolder(tmp_path / "mirror", EndsLooking()) as mirror:
-        assert mirror.copies is not None
 
 
 def test_a_folder_whose_disk_is_not_mounted_is_noticed(tmp_path: Path) -> None:
@@ -123,23 +107,6 @@ def test_another_program_s_database_in_the_place_of_the_memory_is_untouched(
         MirrorFolder(tmp_path / "mirror", SystemClock())
 
     assert (own / "state.db").read_bytes() == before
-
-
-def test_a_state_that_was_only_read_meanwhile_is_not_read_as_a_whole(tmp_path: Path) -> None:
-    class NeverWhole(SqliteMirrorState):
-        def check(self) -> None:
-            raise AssertionError("the whole state was read")
-
-    root = tmp_path / "mirror"
-    with MirrorFolder(root, SystemClock()):
-        pass
-    state = root / ".resourcesync/state.db"
-    with SqliteMirrorState(state, read_only=True) as reader:
-        assert reader.count() == 0
-    assert (state.parent / "state.db-wal").exists(), "a reader leaves no log: nothing is proven"
-
-    with MirrorFolder(root, SystemClock(), NeverWhole):
-        pass
 
 
 @pytest.mark.parametrize("nth", [1, 2])

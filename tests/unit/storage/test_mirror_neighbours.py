@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
-from resourcesync.mirror_state.schema import STATE_FORMAT, conflicting_paths, find_path_conflicts
-from resourcesync.sqlite_file import SqliteFile
+from resourcesync.mirror_state.schema import conflicting_paths
 
 BASE = "http://source.example/"
 PATHS = st.lists(st.sampled_from(["a", "b", "a.b", "a0", "a!9"]), min_size=1, max_size=3).map(
@@ -60,22 +59,3 @@ def test_what_is_looked_up_is_what_reading_all_finds(
 
     assert meets(found, paths) == meets(conflicting_paths(everything, paths, str), paths)
     assert set(found) <= set(everything)
-
-
-def test_conflicts_are_looked_up_by_indexes(tmp_path: Path) -> None:
-    path = tmp_path / "s"
-    moved = Copy(f"{BASE}a", "a!9", 3, "sha-256:x", "", None, "", "", "s", "weak", 5)
-    with SqliteMirrorState(path) as state:
-        state.commit(StateTransaction(installed=[moved]))
-        assert list(state.path_conflicts(BASE, ["a!9"], None)) == [(f"{BASE}a", "a!9")]
-
-    asked: list[str] = []
-    with SqliteFile(path, STATE_FORMAT, read_only=True) as file:
-        db = file.connection
-        db.set_trace_callback(asked.append)
-        list(find_path_conflicts(file, BASE, ["a!9", "b/c"]))
-        db.set_trace_callback(None)
-        plans = [str(row[3]) for name in asked for row in db.execute(f"EXPLAIN QUERY PLAN {name}")]
-    assert any("copy_path" in plan for plan in plans)
-    assert any("pending_path" in plan for plan in plans)
-    assert not [plan for plan in plans if plan.startswith(("SCAN copy", "SCAN pending"))]

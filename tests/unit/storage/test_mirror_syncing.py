@@ -96,17 +96,6 @@ def test_every_file_is_durable_before_the_first_gets_its_name(
     }
 
 
-def test_a_small_group_needs_no_thread(
-    copies: FileTreeCopies, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    group = batch(copies, 20)
-    disk = Disk(monkeypatch, 0.001)
-
-    copies.install(group)
-
-    assert disk.threads == {threading.get_ident()}
-
-
 def test_what_cannot_be_made_durable_by_any_thread_is_not_put_in_place(
     copies: FileTreeCopies, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,51 +84,6 @@ def test_every_commit_of_every_file_survives_a_power_cut(
     del file
 
 
-def test_a_file_keeps_its_notes_and_the_number_of_its_schema(path: Path) -> None:
-    with SqliteFile(path, KIND) as file:
-        file.write_notes({"a": "1", "b": "2"})
-        file.write_notes({"b": "3"})
-    with SqliteFile(path, KIND, read_only=True) as file:
-        assert pragma(file.connection, "user_version") == 1
-        assert [file.note(key) for key in "abc"] == ["1", "3", None]
-
-
-def test_a_schema_that_cannot_be_made_leaves_an_empty_file(path: Path) -> None:
-    with pytest.raises(StorageError):
-        SqliteFile(path, replace(KIND, schema=NOTE_TABLE + NOTE_TABLE))
-
-    with SqliteFile(path, KIND) as file:
-        assert file.note("a") is None
-
-
-@pytest.mark.parametrize(
-    ("statement", "said"),
-    [
-        ("PRAGMA user_version = 1", "another version"),
-        ("PRAGMA user_version = 9", "another version"),
-        ("PRAGMA application_id = 78", "not a test of this package"),
-        ("PRAGMA user_version = 0", "not a test of this package"),
-    ],
-)
-def test_a_file_of_another_kind_or_version_is_refused_and_untouched(
-    path: Path, statement: str, said: str
-) -> None:
-    kind = replace(KIND, number=2)
-    SqliteFile(path, kind).close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute(statement)
-    before = path.read_bytes()
-
-    for read_only in (False, True):
-        with pytest.raises(StateError, match=said) as caught:
-            SqliteFile(path, kind, read_only=read_only)
-        assert dict(caught.value.evidence)["kept"] == "nothing was changed"
-        assert str(path) in caught.value.hint or "move it away" in caught.value.hint
-
-    assert path.read_bytes() == before
-
-
 def test_only_the_owner_reads_a_private_file(path: Path) -> None:
     with SqliteFile(path, KIND) as file:
         file.write_notes({"secret": "x"})

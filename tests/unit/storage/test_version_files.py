@@ -71,18 +71,6 @@ def test_bytes_that_are_others_are_not_kept(
     assert files(tmp_path) == {}
 
 
-def test_a_file_that_is_written_in_place_later_does_not_change_what_was_kept(
-    store: FolderVersions, tmp_path: Path
-) -> None:
-    original = tmp_path / "original"
-    original.write_bytes(BODY)
-    with original.open("rb") as stream:
-        assert store.store(stream, NAME, len(BODY))
-    original.write_bytes(b"in place!")
-
-    assert read(store) == BODY
-
-
 def test_where_blocks_can_be_shared_the_bytes_are_proved_and_not_copied(
     store: FolderVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,13 +156,3 @@ def test_what_nothing_needs_is_swept_after_its_time(store: FolderVersions, tmp_p
 def test_a_name_that_is_no_sha_256_leads_nowhere(store: FolderVersions, name: str) -> None:
     with pytest.raises(StorageError):
         store.open(name)
-
-
-def test_what_is_removed_before_it_was_named_leaves_nothing(
-    store: FolderVersions, tmp_path: Path
-) -> None:
-    keep(store, BODY)
-    store.remove([(NAME, len(BODY))])
-    store.flush()
-
-    assert files(tmp_path) == {}

@@ -11,8 +11,6 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.catalogue.versions import ResourceVersion, VersionIndex, VersionPatch
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 from tests.support.in_memory import ManualClock
 
@@ -150,24 +148,6 @@ def test_what_is_added_in_a_recording_that_fails_was_never_there(tmp_path: Path)
 
         assert index.newest(A) is None
         assert not index.is_needed(sha(5))
-
-
-def test_a_patch_is_told_of_the_change_and_not_of_the_resource(tmp_path: Path) -> None:
-    patch = Link(rel="http://www.openarchives.org/rs/terms/patch", href="https://h/p")
-    memento = Link(rel="memento", href="https://h/m")
-    clock = ManualClock()
-    plain = Resource(uri=A, digests=(Digest("md5", "00"),))
-    with opened(tmp_path) as catalogue:
-        with catalogue.record(clock.now()) as recording:
-            recording.created(plain, "")
-        with catalogue.record(clock.now()) as recording:
-            recording.updated(Resource(uri=A, links=(patch, memento)), "")
-        with catalogue.snapshot() as snapshot:
-            [(_, change)] = snapshot.changes()
-            [resource] = snapshot.resources()
-
-    assert change.resource.links == (patch, memento)
-    assert resource.links == (memento,)
 
 
 def test_a_version_of_a_moment_is_the_last_one_before_it_or_else_the_first(tmp_path: Path) -> None:
