@@ -4,14 +4,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import unquote
 
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFilter, RereadSchedule
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
 from resourcesync.app.publishing import document_stores
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Original, Originals, OriginalsOptions, WrappedOriginals
@@ -19,9 +19,6 @@ from resourcesync.settings.publication import CATALOGUE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.links import LinkedOriginals, parse_rule
 from resourcesync.source.publication_options import version_options_of
-
-if TYPE_CHECKING:
-    from resourcesync.ports.originals import OriginalsFactory
 
 _METHODS: Final = ("scan", "runs", "measure", "measure_run", "open", "omissions", "prefetch")
 
@@ -123,36 +120,28 @@ def check_originals(settings: PublicationSettings, known: PublicationSettings) -
 
 @contextmanager
 def _load_originals(settings: PublicationSettings) -> Iterator[Originals]:
+    options = OriginalsOptions(
+        address=settings.originals,
+        base_uri=_base_of(settings),
+        algorithms=settings.hashes,
+        values=dict(settings.originals_with),
+    )
     scheme = settings.originals.partition(":")[0]
-    factory: OriginalsFactory = plugins.load(plugins.ORIGINALS, scheme)
-    url = settings.url
-    try:
-        manager = factory(
-            OriginalsOptions(
-                address=settings.originals,
-                base_uri=url if url.endswith("/") else f"{url}/",
-                algorithms=settings.hashes,
-                values=dict(settings.originals_with),
-            )
-        )
-        originals = manager.__enter__()
-    except ResourceSyncError:
-        raise
-    except Exception as error:
-        raise _bad_plugin_error(scheme, f"{type(error).__name__}: {error}") from error
-    try:
+    with plugins.open_plugin(plugins.ORIGINALS, scheme, options) as originals:
         missing = [name for name in _METHODS if not callable(getattr(originals, name, None))]
         if missing:
-            raise _bad_plugin_error(scheme, f"it has no {', '.join(missing)}")
+            raise _bad_plugin_error(f"what it opens has no {', '.join(missing)}")
         yield originals
-    finally:
-        manager.__exit__(None, None, None)
 
 
-def _bad_plugin_error(scheme: str, got: str) -> ConfigurationError:
+def _base_of(settings: PublicationSettings) -> str:
+    return settings.url if settings.url.endswith("/") else f"{settings.url}/"
+
+
+def _bad_plugin_error(got: str, *evidence: tuple[str, str]) -> ConfigurationError:
     return ConfigurationError(
-        f"the plug-in for originals at {scheme}: cannot be used",
-        evidence=(("got", got[:500]),),
+        "the plug-in for originals cannot be used",
+        evidence=(("got", got[:500]), *evidence),
         hint="the list of plug-ins names the package of each: resourcesync doctor --plugins",
         code="bad-plugin",
     )
@@ -163,8 +152,7 @@ class _SelectedOriginals(WrappedOriginals):
 
     def __init__(self, originals: Originals, settings: PublicationSettings) -> None:
         super().__init__(originals)
-        url = settings.url
-        self._base = url if url.endswith("/") else f"{url}/"
+        self._base = _base_of(settings)
         home = settings.originals.rstrip("/")
         found = set()
         for out in (settings.out, *settings.earlier):
@@ -187,10 +175,8 @@ class _SelectedOriginals(WrappedOriginals):
         for original in self._originals.scan():
             uri = original.uri
             if uri <= last or not uri.startswith(self._base):
-                raise ConfigurationError(
-                    f"the plug-in for {self._base} lists originals out of order, or elsewhere",
-                    evidence=(("got", uri[:300]), ("after", last[:300])),
-                    code="bad-plugin",
+                raise _bad_plugin_error(
+                    f"{uri[:300]}, out of order, or elsewhere", ("after", last[:300])
                 )
             last = uri
             if self._is_published(uri):
