@@ -99,7 +99,7 @@ class _Target(msgspec.Struct, frozen=True, kw_only=True):
     described_by: str
 
 
-class _Lists(NamedTuple):
+class _WrittenLists(NamedTuple):
     """Lists that were written: parts of the Resource List, archives, pages of the sitemap."""
 
     parts: tuple[str, ...]
@@ -318,7 +318,7 @@ class _PublicationRun:
             return False
         return self._snapshot.count(most + 1) <= most
 
-    def write_lists(self, plan: PublicationPlan) -> _Lists:
+    def write_lists(self, plan: PublicationPlan) -> _WrittenLists:
         """Write the planned lists that are missing.
 
         Change Lists come before a Resource List that they lead up to from the public one: if this
@@ -338,7 +338,7 @@ class _PublicationRun:
             )
         if not leads_up:
             change_list.publish(writer, plan, snapshot, shape)
-        return _Lists(parts, archived, self._write_sitemap(plan))
+        return _WrittenLists(parts, archived, self._write_sitemap(plan))
 
     def _archive(self, plan: PublicationPlan) -> dict[Capability, str]:
         """Write the archive of Resource Lists, if there is one."""
@@ -365,7 +365,7 @@ class _PublicationRun:
             return pages
         return resource_list.publish_sitemap(self._writer, plan.at, self._snapshot, self._limits)
 
-    def write_heads(self, plan: PublicationPlan, lists: _Lists) -> dict[Capability, str]:
+    def write_heads(self, plan: PublicationPlan, lists: _WrittenLists) -> dict[Capability, str]:
         """Write Capability List and Source Description; return what they lead to."""
         offered = {
             Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
@@ -381,7 +381,11 @@ class _PublicationRun:
         return offered
 
     def record(
-        self, plan: PublicationPlan, lists: _Lists, heads: Mapping[Capability, str], clock: Clock
+        self,
+        plan: PublicationPlan,
+        lists: _WrittenLists,
+        heads: Mapping[Capability, str],
+        clock: Clock,
     ) -> PublicationRecord:
         """Return the record of what is public now."""
         known = self._writer.known

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.folder_watcher import FolderWatcher
-from resourcesync.app.publishing.publish_loop import PublishLoop, WatchIntervals
+from resourcesync.app.publishing.inputs import PublishLoop, WatchIntervals
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.publication import CATALOGUE
