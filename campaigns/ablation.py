@@ -194,9 +194,7 @@ def _outdated_index_believed() -> Iterator[Patch]:
 def _unreadable_lists_skipped() -> Iterator[Patch]:
     read_chain = reader.ChangeListReader._read_chain  # noqa: SLF001 - a part is replaced
 
-    def skipping(
-        self: reader.ChangeListReader, present: Any, get: Any, reading: Any, state: Any
-    ) -> None:
+    def skipping(self: reader.ChangeListReader, present: Any, get: Any, reading: Any) -> None:
         known = {span.uri: span for span in present}
 
         def get_or_skip(uri: str) -> FetchedDocument:
@@ -208,7 +206,7 @@ def _unreadable_lists_skipped() -> Iterator[Patch]:
                 return _without_changes(known[uri])
             return fetched
 
-        read_chain(self, present, get_or_skip, reading, state)
+        read_chain(self, present, get_or_skip, reading)
 
     yield reader.ChangeListReader, "_read_chain", skipping
 

@@ -79,7 +79,7 @@ _MAX_KEPT: Final = 5_000
 """Limit of planned decisions that stay in memory; above it all are made again."""
 
 
-class _Lists(NamedTuple):
+class _ListsRead(NamedTuple):
     """A Resource List and the changes since, as they were read."""
 
     snapshot: ListSnapshot
@@ -141,7 +141,7 @@ class Baseline:
         gap: bool = False,
         known: ProcessedDocument | None = None,
         newer: bool = False,
-    ) -> _Lists | None:
+    ) -> _ListsRead | None:
         """Read the lists; ``None`` if a condition does not hold."""
         uri, sorter = self._resource_list(), held.enter_context(self._pull.new_sorter())
         snapshot = self._pull.read_list(uri, sorter, known)
@@ -154,7 +154,7 @@ class Baseline:
         history = self._read_changes(snapshot, sorter, held)
         sorters = [sorter] if history is None else [sorter, history.sorter]
         linked = collect_linked(self._pull, deduplicated_rows(sorters), held)
-        return _Lists(snapshot, history, sorters, linked)
+        return _ListsRead(snapshot, history, sorters, linked)
 
     @property
     def _is_forced(self) -> bool:
@@ -252,7 +252,7 @@ class Baseline:
             return known, True
         return known, False
 
-    def _synchronize(self, lists: _Lists) -> SyncOutcome:
+    def _synchronize(self, lists: _ListsRead) -> SyncOutcome:
         self._assess(lists.snapshot, lists.history)
         counts, pulled = self._plan(lists)
         self._assign_paths(lists, counts.plan.create)
@@ -279,7 +279,7 @@ class Baseline:
             self._pull.delete_pending(pulled)
         return pulled
 
-    def _plan(self, lists: _Lists) -> tuple[DecisionCounts, SyncOutcome]:
+    def _plan(self, lists: _ListsRead) -> tuple[DecisionCounts, SyncOutcome]:
         """Count the decisions, report the plan, and pass it to the review."""
         dry_run = self._pull.options.dry_run
         with RecordedPlan(self._pull) as planned:
@@ -300,7 +300,7 @@ class Baseline:
             is_written=not dry_run,
         )
 
-    def _assign_paths(self, lists: _Lists, created: int) -> None:
+    def _assign_paths(self, lists: _ListsRead, created: int) -> None:
         """Assign paths to new resources; the decisions are made again if that changes others."""
         assignment = self._pull.path_assignment
         if self._pull.sync_state.relocated_uris or created >= _MAX_NEW:
@@ -312,7 +312,7 @@ class Baseline:
         if is_changed:
             self._kept = None
 
-    def _store_links(self, lists: _Lists) -> None:
+    def _store_links(self, lists: _ListsRead) -> None:
         pull, sorters = self._pull, lists.sorters
         store_links(
             pull.state, link_rows(deduplicated_rows(sorters), lists.linked, pull.generation)
@@ -333,7 +333,7 @@ class Baseline:
             yield group
         self._kept = kept if len(kept) <= _MAX_KEPT else None
 
-    def _planned_decisions(self, lists: _Lists) -> Iterable[Decision]:
+    def _planned_decisions(self, lists: _ListsRead) -> Iterable[Decision]:
         """Return the planned decisions: those kept, or all of them, made again."""
         return self._decisions(lists) if self._kept is None else self._kept
 
@@ -347,7 +347,7 @@ class Baseline:
             self._pull.warn_not_understood(refused)
         return not refused
 
-    def _fetch(self, pulled: SyncOutcome, lists: _Lists) -> None:
+    def _fetch(self, pulled: SyncOutcome, lists: _ListsRead) -> None:
         if self._pull.found.resource_dump or self._pull.found.change_dump:
             self._kept = None  # the dumps change the copies
 
@@ -400,7 +400,7 @@ class Baseline:
     ) -> tuple[Absence, int]:
         """Return what the absence of an entry means; policy decides whether its copy goes."""
         options, cursor = self._pull.options, self._pull.cursor
-        through = through if history is None else history.list_clock_checkpoint
+        through = through if history is None else history.list_clock
         self._pull.list_clock = max(through, snapshot.moments.latest)
         if history is not None and not self._is_forced:
             through = reported_beside(cursor, snapshot.at, history)
@@ -416,11 +416,11 @@ class Baseline:
         )
         return proven_absence(reading, cursor.complete_reading, cursor.list_clock or 0)
 
-    def _rows_of(self, lists: _Lists) -> Iterator[ListedEntry]:
+    def _rows_of(self, lists: _ListsRead) -> Iterator[ListedEntry]:
         rows = merge_linked(deduplicated_rows(lists.sorters), lists.linked)
         return self._pull.selection.with_current_paths(rows)
 
-    def _decisions(self, lists: _Lists) -> Iterator[Decision]:
+    def _decisions(self, lists: _ListsRead) -> Iterator[Decision]:
         rows, tasks = self._understood(self._rows_of(lists)), undone_tasks(self._pull.state)
         decisions = decide_all(self._copies(), rows, tasks, self._policy)
         return self._pull.dependencies.cancel.checked(decisions)
@@ -459,7 +459,7 @@ class Baseline:
         now, generation = self._pull.now, self._pull.generation
         return task_of(decision, known, now=now, at=at, generation=generation)
 
-    def _finish(self, lists: _Lists, *, unsure: bool) -> None:
+    def _finish(self, lists: _ListsRead, *, unsure: bool) -> None:
         pull, snapshot, history = self._pull, lists.snapshot, lists.history
         cursor = self._cursor_after(snapshot, history)
         notes = encode_notes(

@@ -157,7 +157,7 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
         return replace(
             self,
             checkpoint=history.checkpoint,
-            list_clock=history.list_clock_checkpoint,
+            list_clock=history.list_clock,
             head=history.head,
             is_of_dump=history.is_of_dump or (history.is_unchanged_head and self.is_of_dump),
             processed=_frontier(history, self),
@@ -289,7 +289,7 @@ def is_behind(cursor: Cursor, history: "ChangeHistory", now: int) -> bool:
     The clock of the lists is exact. T itself may be ahead of it, and changes of one moment that are
     read one by one each move T by a microsecond, which no list has.
     """
-    is_less = history.list_clock_checkpoint < (cursor.list_clock or 0)
+    is_less = history.list_clock < (cursor.list_clock or 0)
     return is_less or history.checkpoint < min(cursor.checkpoint or 0, now) - OVERLAP
 
 
@@ -322,7 +322,7 @@ def reported_beside(cursor: Cursor, at: int | None, history: "ChangeHistory") ->
     processed is an old copy, though no time of a change shows it: it reports less than T. After a
     rollback it is what the Source now says.
     """
-    through = history.list_clock_checkpoint
+    through = history.list_clock
     if cursor.is_rolled_back or not _has_fewer(cursor, at, history):
         return through
     return min(through, (cursor.list_clock or 0) - 1)

@@ -87,34 +87,21 @@ def link_rows(
 
 def store_links(state: SqliteMirrorState, links: Iterable[LinkRow]) -> None:
     """Store links."""
-    waiting: list[LinkRow] = []
-    for row in links:
-        waiting.append(row)
-        if len(waiting) >= _CHUNK:
-            state.commit(StateTransaction(linked=waiting))
-            waiting = []
-    if waiting:
-        state.commit(StateTransaction(linked=waiting))
+    rows = iter(links)
+    while chunk := list(islice(rows, _CHUNK)):
+        state.commit(StateTransaction(linked=chunk))
 
 
 def remove_links(state: SqliteMirrorState, rows: Iterable[ListedEntry]) -> None:
     """Remove the former links of changed entries, before the present ones are stored.
 
-    A target that is listed itself now is no longer in the mirror by links alone.
+    A target that is listed itself now is no longer in the mirror by links alone. The links of an
+    entry that is filtered out stay.
     """
-    vias: list[str] = []
-    listed: list[str] = []
-    for row in rows:
-        if row.change == FILTERED:
-            continue  # its links stay
-        vias.append(row.uri)
-        if row.change != ChangeKind.DELETED:
-            listed.append(row.uri)
-        if len(vias) >= _CHUNK:
-            state.commit(StateTransaction(unlinked=vias, listed=listed))
-            vias, listed = [], []
-    if vias:
-        state.commit(StateTransaction(unlinked=vias, listed=listed))
+    changed = (row for row in rows if row.change != FILTERED)
+    while chunk := list(islice(changed, _CHUNK)):
+        listed = [row.uri for row in chunk if row.change != ChangeKind.DELETED]
+        state.commit(StateTransaction(unlinked=[row.uri for row in chunk], listed=listed))
 
 
 def unlisted_changes(

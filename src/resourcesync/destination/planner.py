@@ -4,7 +4,7 @@
 decision. Baseline, incremental synchronization, repair, dry run, review and workers all use it.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import partial
 from typing import Final, NamedTuple
@@ -22,7 +22,7 @@ from resourcesync.mirror_state.rows import (
     PendingTask,
     make_copy,
 )
-from resourcesync.model.digests import agree, parse_digests, usable
+from resourcesync.model.digests import Digest, agree, format_digests, parse_digests, usable
 from resourcesync.model.timestamps import end_of_lastmod
 from resourcesync.model.vocabulary import ChangeKind
 
@@ -648,6 +648,22 @@ def is_undecided(row: ListedEntry, copy: Copy | None) -> bool:
     if row.change == DISPUTED:
         return True
     return row.is_older and bool(row.rivals) and not agrees_with_list(copy, row)
+
+
+def is_gone_by_answer(row: ListedEntry, copy: Copy | None, *, is_old_reading: bool) -> bool:
+    """True if it settles what lists dispute that the Source does not have a resource.
+
+    It does not where an older replica may have answered, or the lists report less than before.
+    """
+    return not (is_old_reading or agrees_with_list(copy, row))
+
+
+def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) -> bool:
+    """True if bytes are as only a change says that is older than the list, which the copy is as."""
+    if not agrees_with_list(copy, row) or has_bytes(copy, format_digests(found)):
+        return False
+    listed = row.rivals[0][0] if row.rivals else row.hash
+    return not agree(found, usable(parse_digests(listed)))
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from heapq import merge
 from operator import attrgetter
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -95,6 +95,26 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         return rules.PluggedMapping(self.mapper, load(self.mapper), self.base, self.profile)
 
 
+class _Note(Generic[T]):
+    """Note of the state, as a value of a type; ``None`` without one."""
+
+    def __init__(self, key: str, kind: type[T]) -> None:
+        self._key, self._kind = key, kind
+
+    def __get__(self, notes: "SyncState", _owner: object) -> T | None:
+        return notes.decode(self._key, self._kind)
+
+
+class _Flag:
+    """Note of the state that is true if it is set."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def __get__(self, notes: "SyncState", _owner: object) -> bool:
+        return notes.is_note_set(self._key)
+
+
 class SyncState:
     """Notes of a mirror, typed."""
 
@@ -103,16 +123,51 @@ class SyncState:
         self._cursor: Cursor | None = None
         self._cursor_text = ""
 
-    @property
-    def identity(self) -> MirrorIdentity | None:
-        """Identity of the mirror; ``None`` before its first pull."""
-        return self.decode("identity", MirrorIdentity)
+    identity = _Note("identity", MirrorIdentity)
+    """Identity of the mirror; ``None`` before its first pull."""
+    discovered = _Note("found", SourceLists)
+    """Result of the last discovery."""
+    discovered_at = _Note("found-at", Microseconds)
+    filters = _Note("filters", Filters)
+    """The filters of the last pull."""
+    list_head = _Note("list-head", ListVersion)
+    """Version of the Resource List that need not be read again."""
+    list_read_at = _Note("list-read-at", Microseconds)
+    """Time of the last reading of the Resource List without a condition."""
+    rechecks = _Note("rechecks", RecheckState)
+    """State of the walk of the rechecks; ``None`` before the first pull that completed."""
+    audited_at = _Note("audited", Microseconds)
+    """End of the last audit."""
+    last_failure = _Note("failed", tuple[ClockMicroseconds, FailedRun])
+    """The end and the error of the last run that failed.
+
+    Its row says the same, but a full disk may have room for this and not for that.
+    """
+    is_refuted = _Flag("refuted")
+    """An audit since the last complete run found that the mirror is not in sync."""
+    has_uncertain_entries = _Flag("unsure")
+    """The last list had entries that only a request to the Source can verify."""
+    accepts_missing = _Flag("missing-accepted")
+    """Listed resources that are not served (404, robots.txt) count as no failure."""
+
+    def decode(self, key: str, kind: type[T]) -> T | None:
+        """Return the value of a note; ``None`` if there is none."""
+        return self._state.read_note(key, kind)
+
+    def is_note_set(self, key: str) -> bool:
+        """True if the value of a note is "1"."""
+        return self._state.note(key) == "1"
 
     @property
     def moved(self) -> tuple[tuple[str, str], ...]:
         """Pairs of the Source's base now and the one that the mirror knows, if it moved."""
         identity = self.identity
         return () if identity is None else identity.moved
+
+    @property
+    def moved_from(self) -> str:
+        """The Source's address when the mirror was last in sync, if it moved since; else empty."""
+        return self._state.note("moved-from") or ""
 
     @property
     def relocated_uris(self) -> tuple[str, ...]:
@@ -123,25 +178,6 @@ class SyncState:
         """Return the mirror's mapping from URI to path; ``None`` before its first pull."""
         identity = self.identity
         return None if identity is None else identity.mapping(load, self.relocated_uris)
-
-    @property
-    def discovered(self) -> SourceLists | None:
-        """Result of the last discovery."""
-        return self.decode("found", SourceLists)
-
-    @property
-    def moved_from(self) -> str:
-        """The Source's address when the mirror was last in sync, if it moved since; else empty."""
-        return self._state.note("moved-from") or ""
-
-    @property
-    def filters(self) -> Filters | None:
-        """The filters of the last pull."""
-        return self.decode("filters", Filters)
-
-    def decode(self, key: str, kind: type[T]) -> T | None:
-        """Return the value of a note; ``None`` if there is none."""
-        return self._state.read_note(key, kind)
 
     @property
     def cursor(self) -> Cursor:
@@ -155,35 +191,16 @@ class SyncState:
         return self._cursor
 
     @property
-    def audited_at(self) -> int | None:
-        """End of the last audit, microseconds."""
-        return self.decode("audited", Microseconds)
-
-    @property
-    def is_refuted(self) -> bool:
-        """True if an audit since the last complete run found that the mirror is not in sync."""
-        return self.is_note_set("refuted")
-
-    @property
-    def discovered_at(self) -> int | None:
-        """Time of the last discovery, microseconds."""
-        return self.decode("found-at", Microseconds)
-
-    @property
-    def has_uncertain_entries(self) -> bool:
-        """True if the last list had entries that only a request to the Source can verify."""
-        return self._state.note("unsure") == "1"
+    def as_of(self) -> datetime | None:
+        """The Source's time up to which the mirror is complete."""
+        through = self.cursor.checkpoint
+        return None if not through else from_microseconds(through)
 
     @property
     def accept_missing_option(self) -> bool | None:
         """The operator's choice to accept resources that are not served; ``None``: no choice."""
         chosen = self.decode("accept-missing", int)
         return None if chosen is None else bool(chosen)
-
-    @property
-    def accepts_missing(self) -> bool:
-        """True if listed resources that are not served (404, robots.txt) count as no failure."""
-        return self.is_note_set("missing-accepted")
 
     def accepts(self, code: str) -> bool:
         """True if a listed resource that is not served, by this code, counts as no failure."""
@@ -195,22 +212,9 @@ class SyncState:
         return self.decode("word", MirrorWord) or MirrorWord.NEW
 
     @property
-    def last_failure(self) -> tuple[int, FailedRun] | None:
-        """The end and the error of the last run that failed.
-
-        Its row says the same, but a full disk may have room for this and not for that.
-        """
-        return self.decode("failed", tuple[ClockMicroseconds, FailedRun])
-
-    @property
     def refused_count(self) -> int:
         """Number of entries of the Source that cannot be used."""
         return self.decode("refused", int) or 0
-
-    @property
-    def rechecks(self) -> RecheckState | None:
-        """State of the walk of the rechecks; ``None`` before the first pull that completed."""
-        return self.decode("rechecks", RecheckState)
 
     def unhashed(self) -> tuple[UnhashedCounts, int]:
         """Return the numbers of copies that no hash proves, and of the last logged change.
@@ -222,36 +226,18 @@ class SyncState:
         return known.counts if known and is_known else self._state.count_unhashed(), last
 
     @property
-    def list_read_at(self) -> int | None:
-        """Time of the last reading of the Resource List without a condition, microseconds."""
-        return self.decode("list-read-at", Microseconds)
-
-    @property
-    def list_head(self) -> ListVersion | None:
-        """Version of the Resource List that need not be read again."""
-        return self.decode("list-head", ListVersion)
-
-    @property
     def in_sync_at(self) -> datetime | None:
         """Start of the last run that found the mirror in sync; ``None`` if there is none."""
-        moment = self.decode("in-sync-at", Microseconds)
-        return from_microseconds(moment) if moment else None
+        return self._moment("in-sync-at")
 
     @property
     def certificate_until(self) -> datetime | None:
         """End of the first TLS certificate of the servers of the lists, by the last run."""
-        moment = self.decode("certificate-until", Microseconds)
+        return self._moment("certificate-until")
+
+    def _moment(self, key: str) -> datetime | None:
+        moment = self.decode(key, Microseconds)
         return from_microseconds(moment) if moment else None
-
-    def is_note_set(self, key: str) -> bool:
-        """True if the value of a note is "1"."""
-        return self._state.note(key) == "1"
-
-    @property
-    def as_of(self) -> datetime | None:
-        """The Source's time up to which the mirror is complete."""
-        through = self.cursor.checkpoint
-        return None if not through else from_microseconds(through)
 
     def save(self, cursor: Cursor) -> None:
         """Store the cursor."""

@@ -134,6 +134,9 @@ class LeniencyTally:
         self._rows: dict[Leniency, CountedLeniency] = {}
         self.add(rows)
 
+    def __copy__(self) -> "LeniencyTally":
+        return LeniencyTally(self.rows)
+
     @property
     def rows(self) -> tuple[CountedLeniency, ...]:
         """The leniencies so far, each once, in the order in which they were met."""

@@ -34,7 +34,7 @@ def read(*lists: ReadList, **values: Any) -> ChangeHistory:
         head="head",
         sorter=ExternalSorter(key=attrgetter("uri"), dump=repr, load=repr, spill=BytesIO),  # type: ignore[arg-type]
         checkpoint=30,
-        list_clock_checkpoint=30,
+        list_clock=30,
         reported=30,
         lists=lists,
         starts_in_time=True,

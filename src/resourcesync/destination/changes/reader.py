@@ -163,7 +163,7 @@ class ChangeListReader:
             dumps = [*parts_of(document)]
         for uri in dumps:
             self._archived |= {package.uri: package for package in packages.packages_at(uri)}
-        return _package_spans(self._archived.values(), None)
+        return _package_spans(self._archived.values())
 
     def _read_consistent(
         self,
@@ -176,9 +176,9 @@ class ChangeListReader:
         waits, reader = iter(_RETRY_DELAYS), self
         while True:
             mark = self._selection.refusals.mark()
-            reading = Reading(uri, start, self._dependencies.new_sorter(), archived)
+            reading = Reading(uri, start, self._dependencies.new_sorter(), archived, state)
             try:
-                reader._read_head(uri, reading, state)
+                reader._read_head(uri, reading)
             except BaseException as error:
                 reading.sorter.close()
                 wait = next(waits, None)
@@ -192,26 +192,19 @@ class ChangeListReader:
             else:
                 return reading.history()
 
-    def _read_head(
-        self,
-        uri: str,
-        reading: Reading,
-        state: SqliteMirrorState | None,
-        *,
-        climbed: bool = False,
-    ) -> None:
+    def _read_head(self, uri: str, reading: Reading, *, climbed: bool = False) -> None:
         with ExitStack() as opened:
-            head = self._get(uri, reading, state, opened)
+            head = self._get(uri, reading, opened)
             if head is None:
-                self._read_open_lists(reading, state)
-                known = state.document(uri) if state is not None and reading.is_outdated else None
+                self._read_open_lists(reading)
+                known = reading.known(uri) if reading.is_outdated else None
                 if known is not None:
                     reading.documents.append(_index_record(known, reading))
                 return
             document = head.open()
             packages = self._dependencies.packages
             if document.header.capability is Capability.CHANGE_DUMP and packages:
-                self._read_dump(document, packages, reading, state)
+                self._read_dump(document, packages, reading)
                 if not document.header.is_index:  # its parts may change without it
                     reading.documents.append(document_record(head))
                 return
@@ -219,18 +212,17 @@ class ChangeListReader:
             if not is_archive(document.header):
                 check_capability(document, Capability.CHANGE_LIST)
             if document.header.is_index or is_archive(document.header):
-                self._read_index(document, reading, state)
+                self._read_index(document, reading)
                 if not grows_unseen(document.header):
                     reading.documents.append(_index_record(document_record(head), reading))
                 return
-            self._read_one_list(head, document, reading, state, climbed=climbed)
+            self._read_one_list(head, document, reading, climbed=climbed)
 
     def _read_one_list(
         self,
         head: FetchedDocument,
         document: "Document",
         reading: Reading,
-        state: SqliteMirrorState | None,
         *,
         climbed: bool,
     ) -> None:
@@ -239,14 +231,14 @@ class ChangeListReader:
         reading.starts_in_time = chain([span], reading.start.list_clock).reaches_back
         index = document.header.link(Relation.INDEX)
         if index is not None and not reading.starts_in_time and not climbed:
-            self._read_head(index, reading, state, climbed=True)
+            self._read_head(index, reading, climbed=True)
         elif reading.archived and span.from_ is None:
             self._read_windows([*reading.archived, span], reading)
         elif reading.archived and not reading.starts_in_time:
             spans = _merge_spans(reading.archived, [span], self._selection)
-            self._read_chain(spans, self._get_list, reading, state)
+            self._read_chain(spans, self._get_list, reading)
         else:
-            self._read_list(head, span, reading, state)
+            self._read_list(head, span, reading)
 
     def _read_windows(self, spans: list[ChangeListSpan], reading: Reading) -> None:
         """Read lists without intervals, from the newest one that has the changes processed last."""
@@ -262,14 +254,10 @@ class ChangeListReader:
                 scan = self._scan(fetched, spans[number], reading)
                 scan.read_window(follows=number > first)
 
-    def _get(
-        self, uri: str, reading: Reading, state: SqliteMirrorState | None, opened: ExitStack
-    ) -> FetchedDocument | None:
-        known = None
+    def _get(self, uri: str, reading: Reading, opened: ExitStack) -> FetchedDocument | None:
         # That another head is the same proves nothing: its open lists are not those of the cursor.
         is_followed = uri == reading.start.head or uri in reading.start.open_lists
-        if is_followed and state is not None and not reading.archived:
-            known = state.document(uri)
+        known = reading.known(uri) if is_followed and not reading.archived else None
         fetched = self._documents.get(
             uri,
             etag=known.etag if known else "",
@@ -277,24 +265,22 @@ class ChangeListReader:
         )
         return None if fetched is None else opened.enter_context(fetched)
 
-    def _read_open_lists(self, reading: Reading, state: SqliteMirrorState | None) -> None:
+    def _read_open_lists(self, reading: Reading) -> None:
         """Read the open lists of an unchanged head, if it is an index: they may have changed."""
         reading.is_unchanged_head = True
         for uri in reading.start.open_lists:
             with ExitStack() as opened:
-                fetched = self._get(uri, reading, state, opened)
+                fetched = self._get(uri, reading, opened)
                 if fetched is None:
                     continue
                 document = fetched.open()
                 check_list(document, Capability.CHANGE_LIST)
                 span = span_of(uri, document.header)
                 reading.is_outdated |= span.until is not None  # the index calls it open
-                self._read_list(fetched, span, reading, state)
+                self._read_list(fetched, span, reading)
                 reading.starts_in_time &= chain([span], reading.start.list_clock).reaches_back
 
-    def _read_index(
-        self, index: "Document", reading: Reading, state: SqliteMirrorState | None
-    ) -> None:
+    def _read_index(self, index: "Document", reading: Reading) -> None:
         if is_archive(index.header):
             spans = in_time_order(self._documents, list(read_archive(self._documents, index)))
         else:
@@ -304,7 +290,7 @@ class ChangeListReader:
             not is_archive(index.header) or self._with_own_interval(spans[0]).from_ is not None
         ):  # archives of drafts give no times, nor do their lists: then each is read once
             spans = [self._with_own_interval(span) for span in spans]
-        self._read_chain(spans, self._get_list, reading, state)
+        self._read_chain(spans, self._get_list, reading)
         if is_archive(index.header):  # its lists are closed, except perhaps the last
             reading.close_all_but_last()
 
@@ -320,18 +306,12 @@ class ChangeListReader:
         # The list is read again in its turn, and must be the same then.
         return replace(own, announced=own.from_ is not None)
 
-    def _read_dump(
-        self,
-        dump: "Document",
-        packages: DumpPackages,
-        reading: Reading,
-        state: SqliteMirrorState | None,
-    ) -> None:
+    def _read_dump(self, dump: "Document", packages: DumpPackages, reading: Reading) -> None:
         """Read the manifests of the packages, which report changes as Change Lists do (§13)."""
         reading.is_of_dump = True
         offered = {package.uri: package for package in packages.of_change_list(reading.head, dump)}
-        spans = _package_spans(offered.values(), state)
-        self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), reading, state)
+        spans = _package_spans(offered.values(), reading.known)
+        self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), reading)
 
     def _get_list(self, uri: str) -> FetchedDocument:
         packages, archived = self._dependencies.packages, self._archived.get(uri)
@@ -349,14 +329,13 @@ class ChangeListReader:
         spans: list[ChangeListSpan],
         get: Callable[[str], FetchedDocument],
         reading: Reading,
-        state: SqliteMirrorState | None,
     ) -> None:
         through = reading.start.list_clock
         lists = chain(spans, through)
         reading.starts_in_time, reading.is_contiguous = lists.starts_in_time, lists.is_contiguous
         end, first = None, True
         for announced in lists.lists:
-            known = _processed_record(announced, state, is_package=reading.is_of_dump)
+            known = _processed_record(announced, reading)
             if known is not None:
                 reading.add_processed(known)
                 first, end = False, announced.until
@@ -370,7 +349,7 @@ class ChangeListReader:
                     return
                 ended = span.until if announced.until is None else None
                 reading.is_outdated |= announced.announced and ended is not None
-                self._read_list(fetched, span, reading, state, ended)
+                self._read_list(fetched, span, reading, ended)
             first, end = False, span.until
 
     def _effective_span(
@@ -397,14 +376,13 @@ class ChangeListReader:
         fetched: FetchedDocument,
         span: ChangeListSpan,
         reading: Reading,
-        state: SqliteMirrorState | None,
         ended: int | None = None,
     ) -> None:
         """Collect what is new in one list."""
         self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
         seen = reading.start.find(span, self._selection.mirror_uri)
-        if seen is None and state is not None:  # an older list, which is listed again
-            seen = state.document(span.uri, span.from_ or 0)
+        if seen is None:  # an older list, which is listed again
+            seen = reading.known(span.uri, span.from_ or 0)
         scan = self._scan(fetched, span, reading, ended)
         if span.from_ is None and span.uri == reading.head and not reading.is_of_dump:
             scan.read_window()
@@ -439,19 +417,15 @@ def _index_record(record: ProcessedDocument, reading: Reading) -> ProcessedDocum
     return record._replace(etag="", last_modified="") if reading.is_outdated else record
 
 
-def _processed_record(
-    announced: ChangeListSpan, state: SqliteMirrorState | None, *, is_package: bool
-) -> ProcessedDocument | None:
+def _processed_record(announced: ChangeListSpan, reading: Reading) -> ProcessedDocument | None:
     """Return the record of a list that was processed and is still the same.
 
     A package is if its dump describes it as before. Changes in a closed list are checked elsewhere.
     """
-    if state is None or announced.from_ is None:
+    known = reading.known(announced.uri, announced.from_)
+    if known is None or announced.from_ is None:
         return None
-    known = state.document(announced.uri, announced.from_)
-    if known is None:
-        return None
-    if is_package:
+    if reading.is_of_dump:
         return known if announced.version == known.etag != "" else None
     is_same = announced.until is not None and known.until == announced.until
     return known if is_same else None
@@ -473,7 +447,8 @@ def _merge_spans(
 
 
 def _package_spans(
-    packages: Iterable[DumpPackage], state: SqliteMirrorState | None
+    packages: Iterable[DumpPackage],
+    known_as: Callable[[str], ProcessedDocument | None] = lambda _: None,
 ) -> list[ChangeListSpan]:
     """Return the intervals of packages: as the dump gives them, or as they were read before.
 
@@ -489,7 +464,7 @@ def _package_spans(
             until=known_microseconds(until),
             version=offered.version,
         )
-        known = state.document(offered.uri) if state is not None else None
+        known = known_as(offered.uri)
         if span.from_ is None and known is not None and known.until is not None:
             span = replace(span, from_=known.from_, until=known.until)
         elif span.from_ is None:

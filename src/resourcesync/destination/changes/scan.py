@@ -4,7 +4,7 @@ import sys
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -41,6 +41,7 @@ from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import UNREADABLE, ListedEntry
 from resourcesync.discovery.document_fetcher import FetchedDocument
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
@@ -61,7 +62,9 @@ class Reading:
         start: ReadingStart,
         sorter: ExternalSorter[ListedEntry],
         archived: Sequence[ChangeListSpan] = (),
+        state: SqliteMirrorState | None = None,
     ) -> None:
+        self._state = state
         self.head = head
         self.start = start
         self.sorter = sorter
@@ -84,29 +87,16 @@ class Reading:
 
     def history(self) -> ChangeHistory:
         """Return what was read."""
-        return ChangeHistory(
-            head=self.head,
-            sorter=self.sorter,
-            checkpoint=self.checkpoint,
-            list_clock_checkpoint=self.list_clock,
-            reported=self.reported,
-            lists=tuple(self.lists),
-            starts_in_time=self.starts_in_time,
-            is_contiguous=self.is_contiguous,
-            change_count=self.change_count,
-            has_undated=self.has_undated,
-            documents=tuple(self.documents),
-            last_changes=self.last_changes.recent,
-            has_last_change=self.last_changes.has_last,
-            is_resource_clock_ahead=self.is_resource_clock_ahead,
-            is_unchanged_head=self.is_unchanged_head,
-            is_of_dump=self.is_of_dump,
-            archive=self.archive,
-            window=self.window,
-            is_continuous=self.is_continuous,
-            is_older=self.is_older,
-            may_be_old=self.may_be_old,
-        )
+        fields: dict[str, Any] = {
+            name: getattr(self, name, None) for name in ChangeHistory.__struct_fields__
+        }
+        fields |= {"lists": tuple(self.lists), "documents": tuple(self.documents)}
+        fields["last_changes"] = self.last_changes.recent
+        return ChangeHistory(**fields | {"has_last_change": self.last_changes.has_last})
+
+    def known(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
+        """Return the record of a document that an earlier pull processed."""
+        return None if self._state is None else self._state.document(uri, from_)
 
     def add_processed(self, record: ProcessedDocument) -> None:
         """Add a list that was processed and is the same now."""

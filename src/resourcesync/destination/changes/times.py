@@ -368,7 +368,7 @@ class ReadList(msgspec.Struct, frozen=True):
 class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
     """Change Lists as read. Moments are microseconds.
 
-    Moments are microseconds; ``checkpoint`` is the new T, ``list_clock_checkpoint`` the same by the
+    Moments are microseconds; ``checkpoint`` is the new T, ``list_clock`` the same by the
     clock of the lists, ``reported`` the latest moment that they give by their own clock.
     ``has_undated``: a new change has no time that counts. ``is_resource_clock_ahead``: times of
     resources never say how far the lists report. ``is_unchanged_head``: only its open lists were
@@ -380,7 +380,7 @@ class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
     head: str
     sorter: "ExternalSorter[ListedEntry]"
     checkpoint: int
-    list_clock_checkpoint: int
+    list_clock: int
     reported: int | None
     lists: tuple[ReadList, ...]
     starts_in_time: bool

@@ -1,10 +1,10 @@
 """Selection: the Source's entries that a mirror wants, as rows with their paths; pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Mapping as Lookup
 from contextlib import suppress
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -32,7 +32,7 @@ from resourcesync.errors import OutOfScopeError
 from resourcesync.mirror_state.rows import RefusedRow
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
-from resourcesync.model.leniencies import CountedLeniency, Leniency, LeniencyTally
+from resourcesync.model.leniencies import Leniency, LeniencyTally
 from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import lastmod_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -48,17 +48,7 @@ _MAX_COUNTED: Final = 100_000
 """Refused URIs that are counted once; beyond it a repeated one may count again."""
 
 
-class RefusalMark(NamedTuple):
-    """Refusals up to some moment."""
-
-    number: int
-    new_count: int
-    stored: dict[str, RefusedRow]
-    withdrawn: set[str]
-    dropped: int
-    encoded: int
-    counted: set[int]
-    leniencies: tuple[CountedLeniency, ...]
+_KEPT_BY_MARKS: Final = frozenset({"_report", "_known", "_reported"})
 
 
 class Refusals:
@@ -145,26 +135,14 @@ class Refusals:
             self.count -= 1
             self.new_count -= uri not in self._known
 
-    def mark(self) -> RefusalMark:
+    def mark(self) -> dict[str, Any]:
         """Return the present refusals, to restore before a document is read again."""
-        return RefusalMark(
-            self.count,
-            self.new_count,
-            dict(self._stored),
-            set(self.withdrawn),
-            self.dropped,
-            self.encoded,
-            set(self._counted),
-            self.leniencies.rows,
-        )
+        fields = vars(self).items()
+        return {name: copy(value) for name, value in fields if name not in _KEPT_BY_MARKS}
 
-    def restore(self, mark: RefusalMark) -> None:
+    def restore(self, mark: Mapping[str, Any]) -> None:
         """Discard all refusals since ``mark``."""
-        self.count, self.new_count = mark.number, mark.new_count
-        self.dropped, self.encoded = mark.dropped, mark.encoded
-        self._stored, self.withdrawn = dict(mark.stored), set(mark.withdrawn)
-        self._counted = set(mark.counted)
-        self.leniencies = LeniencyTally(mark.leniencies)
+        vars(self).update((name, copy(value)) for name, value in mark.items())
 
 
 class ResourceSelection:
@@ -179,7 +157,7 @@ class ResourceSelection:
         scope: Scope,
         mapping: PathMapping,
         refusals: Refusals,
-        patches: Lookup[str, int | None] | None = None,
+        patches: Mapping[str, int | None] | None = None,
         links: LinkFilter | None = None,
         homes: Iterable[tuple[str, str]] = (),
     ) -> None:

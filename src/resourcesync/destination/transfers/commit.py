@@ -16,10 +16,10 @@ from resourcesync.destination.planner import (
     DecisionPolicy,
     Fetch,
     ListedEntry,
-    agrees_with_list,
     as_unknown,
     decide_gone,
     has_bytes,
+    is_gone_by_answer,
     is_undecided,
     recordable_lastmod,
 )
@@ -330,7 +330,7 @@ class CommitBatch:
         listed = fetch.listed
         self._waiting += 1
         if listed.change in {DISPUTED, UNLISTED} and code in ABSENT_CODES:
-            if not (self._policy.is_old_reading or agrees_with_list(fetch.before, listed)):
+            if is_gone_by_answer(listed, fetch.before, is_old_reading=self._policy.is_old_reading):
                 self._record_as_gone(fetch)
                 return False
             code, reason = OLD_ANSWER, OLD_ANSWER_REASON

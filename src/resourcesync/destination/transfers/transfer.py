@@ -6,7 +6,7 @@ to the version before; on any fault the whole resource is fetched.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -19,10 +19,10 @@ from resourcesync.destination.lists.fetch_locations import (
 )
 from resourcesync.destination.planner import (
     Fetch,
-    agrees_with_list,
     algorithms_for,
     has_bytes,
     has_moved_date,
+    has_old_bytes,
     without_patch,
 )
 from resourcesync.destination.tasks import (
@@ -62,7 +62,6 @@ from resourcesync.mirror_state.rows import LARGE, Copy, Fixity
 from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import (
     STRONG,
-    Digest,
     agree,
     format_digests,
     parse_digests,
@@ -198,31 +197,13 @@ class ResourceTransfer:
             yield request
 
     def _begin(self, attempt: FetchAttempt) -> FetchRequest | None:
-        """Return the request for an attempt; ``None`` if it needs none."""
-        place, listed = attempt.location, attempt.fetch.listed
+        """Return the request for an attempt, which may resume a part; ``None`` if it needs none."""
+        fetch, place, listed = attempt.fetch, attempt.location, attempt.fetch.listed
         is_small = listed.length is not None and listed.length < LARGE
         if (self._may_adopt or not is_small) and self._use_present(attempt):
             return None
         if place.is_patch:
             return self._begin_patch(attempt)
-        if not is_small or attempt.fetch.before is not None or place.uncached:
-            return self._request(attempt)
-        staged = self._copies.stage(algorithms_for(listed, self._policy.own_algorithm))
-        limit, proof = self._expected_of(attempt)
-        fields = () if listed.hash else self._digest_fields
-        return FetchRequest(
-            uri=place.uri, sink=staged, limit=limit, fields=fields, proof=proof, as_sent=True
-        )
-
-    def _expected_of(self, attempt: FetchAttempt) -> tuple[int | None, Proof]:
-        """Return the most bytes of a body, and how it is checked: not where all is kept."""
-        if self._policy.lenient and attempt.location.is_own:
-            return None, Proof.NONE
-        return attempt.fetch.listed.length, proof_of(attempt.fetch.listed)
-
-    def _request(self, attempt: FetchAttempt) -> FetchRequest | None:
-        """Return the request for an attempt that may be conditional, or resume a part."""
-        fetch, place, listed = attempt.fetch, attempt.location, attempt.fetch.listed
         of = "" if place.uncached else part_name(place.uri, listed)
         staged = self._copies.stage(algorithms_for(listed, self._policy.own_algorithm), of)
         if staged.part is not None and staged.part.length == listed.length:
@@ -230,16 +211,16 @@ class ResourceTransfer:
             return None
         asks = fetch.is_conditional and place.is_own and not place.uncached
         before = fetch.before if asks else None
-        limit, proof = self._expected_of(attempt)
+        keeps_all = self._policy.lenient and place.is_own  # then nothing is checked
         return FetchRequest(
             uri=place.uri,
             sink=staged,
             etag=before.etag if before else "",
             last_modified=before.last_modified if before else "",
-            limit=limit,
+            limit=None if keeps_all else listed.length,
             uncached=place.uncached,
             part=staged.part,
-            proof=proof,
+            proof=Proof.NONE if keeps_all else proof_of(listed),
             as_sent=True,
             on_start=staged.record_validator if of else None,
             fields=() if listed.hash else self._digest_fields,
@@ -395,7 +376,7 @@ class ResourceTransfer:
                 attempt.after_failure(wrong[0], describe_mismatch(wrong), mismatch=True, tries=1)
             )
             return
-        if _is_old_answer(fetch, found, digests):
+        if has_old_bytes(fetch.listed, fetch.before, found):
             staged.discard()
             self._fail(fetch, OLD_ANSWER, OLD_ANSWER_REASON, 1)
             return
@@ -484,15 +465,6 @@ class ResourceTransfer:
             else:
                 staged.discard()
         self._under_way.clear()
-
-
-def _is_old_answer(fetch: Fetch, found: Sequence[Digest], digests: str) -> bool:
-    """True if bytes are as only a change says that is older than the list, which the copy is as."""
-    row = fetch.listed
-    if not agrees_with_list(fetch.before, row) or has_bytes(fetch.before, digests):
-        return False
-    listed = row.rivals[0][0] if row.rivals else row.hash
-    return not agree(found, usable(parse_digests(listed)))
 
 
 def _unreachable_site(error: ResourceSyncError, asked: str) -> str:
