@@ -57,6 +57,7 @@ class _Cached:
         return self._world.source.honest(CHANGE_LIST) if request.uncached else self._old
 
 
+@pytest.mark.night
 @pytest.mark.parametrize(
     ("writes", "baselines", "documents"),
     [(appended, 0, 3.1), (newest_first, 47, 5.0), (each_once, 37, 4.6), (last_day, 0, 3.1)],

@@ -16,7 +16,7 @@ from tests.support.worlds.daily_source import DailySource, Form
 from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
 
-SEEDS = 3
+SEEDS = 2
 MISSED = 0.2
 
 

@@ -469,21 +469,21 @@ def _check_deeds(mirror: Mirror, foreseen: Reviewer, held: set[str]) -> None:
     assert deleted <= mirror.deleted() | held <= deleted | mirror.answered_deleted(fetched)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(changes)
 def test_a_pull_of_changes_does_what_its_dry_run_says(case: Case) -> None:
     with closing(Mirror(case)) as mirror:
         _check(mirror, partial(mirror.pull, **case.options), plans_all=True)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(lists)
 def test_a_pull_of_whole_lists_does_what_its_dry_run_says(case: Case) -> None:
     with closing(Mirror(case)) as mirror:
         _check(mirror, partial(mirror.pull, **case.options), plans_all=True)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(lists, st.booleans())
 def test_a_repair_does_what_its_dry_run_says(case: Case, deleting: bool) -> None:
     with closing(Mirror(case)) as mirror:
