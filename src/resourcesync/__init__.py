@@ -39,7 +39,7 @@ _HOMES = {
     "Network": "settings.network",
     "OfferedSet": "discovery.sets",
     "Posted": "ports.accounts",
-    "Published": "app.publisher",
+    "Published": "source.publication_options",
     "Publisher": "app.publisher",
     "PublisherOptions": "settings.keywords",
     "Resource": "model.resources",

@@ -3,7 +3,6 @@ from resourcesync.app.mirror import Mirror as Mirror
 from resourcesync.app.mirror_changes import MirrorChange as MirrorChange
 from resourcesync.app.mirror_changes import MirroredResource as MirroredResource
 from resourcesync.app.publisher import Catalogue as Catalogue
-from resourcesync.app.publisher import Published as Published
 from resourcesync.app.publisher import Publisher as Publisher
 from resourcesync.app.settings import MirrorOptions as MirrorOptions
 from resourcesync.app.source import Source as Source
@@ -39,6 +38,7 @@ from resourcesync.settings.keywords import PublisherOptions as PublisherOptions
 from resourcesync.settings.network import Credentials as Credentials
 from resourcesync.settings.network import Network as Network
 from resourcesync.source.document_writer import WrittenDocument as WrittenDocument
+from resourcesync.source.publication_options import Published as Published
 from resourcesync.source.scan import LeftFile as LeftFile
 from resourcesync.validator.rule import Level as Level
 from resourcesync.validator.rule import Rule as Rule

@@ -48,7 +48,7 @@ def test_the_examples_of_the_page_do_what_it_says(
     assert names["audit"].in_sync
     assert names["index"] == {f"{address}/{name}": text.encode() for name, text in FILES.items()}
     assert [change.uri for change in names["mirror"].changes(since=names["position"])] == []
-    assert names["done"].files == len(FILES)
+    assert names["done"].resources == len(FILES)
     assert names["count"] == 100
     said = capsys.readouterr()
     assert said.err == ""

@@ -20,7 +20,7 @@ from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json-results.md"
-_ITEM = re.compile(r'(2> )?[-!+*~] |\{"v":1,"type":"(item|finding|applied)",')
+_ITEM = re.compile(r'(2> )?[-!+*~] |\{"type":"(item|finding|applied)",')
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?: ?[+-]\d\d:\d\d|Z)")
 _UNSTEADY = (
     (r"\b[0-9.,]+ (?:s|ms)\b", "T s"),
@@ -48,8 +48,9 @@ class Scene:
         self._said.readouterr()
         code = run(shlex.split(command)[1:])
         captured = self._said.readouterr()
+        shown = [*map(_sorted, captured.out.splitlines())]
         errors = [f"2> {line}" for line in captured.err.splitlines()]
-        self._lines += [f"$ {command}", *captured.out.splitlines(), *errors, f"[exit {code}]", ""]
+        self._lines += [f"$ {command}", *shown, *errors, f"[exit {code}]", ""]
 
     def silently(self, command: str) -> None:
         """Run a command that is no part of the transcript."""
@@ -66,6 +67,15 @@ class Scene:
         for pattern, word in _UNSTEADY:
             text = re.sub(pattern, word, text)
         return text
+
+
+def _sorted(line: str) -> str:
+    """Return a line of JSON with its fields by name."""
+    if not line.startswith("{"):
+        return line
+    row = json.loads(line)
+    head = {"type": row.pop("type")}
+    return json.dumps(head | dict(sorted(row.items())), ensure_ascii=False, separators=(",", ":"))
 
 
 def _kind(line: str) -> str:
@@ -346,7 +356,7 @@ def ends() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in GOLDEN.iterdir():
         for line in path.read_text("utf-8").splitlines():
-            if line.startswith('{"v":1,"type":"run.end"'):
+            if line.startswith('{"type":"run.end"'):
                 row = json.loads(re.sub(r":(?:T|N|ID|PLACE)\b", ":0", line))
                 found.setdefault(row["command"], set()).update(row)
     return found

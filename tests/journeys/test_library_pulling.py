@@ -98,7 +98,7 @@ def test_publishing_tells_what_it_did(publisher: Publisher, tree: Path) -> None:
     done = publisher.publish()
 
     assert (planned.dry_run, planned.written) == (True, ())
-    assert (done.files, done.created, done.updated, done.deleted) == (3, 1, 0, 1)
+    assert (done.resources, done.created, done.updated, done.deleted) == (3, 1, 0, 1)
     assert done.written
     assert not done.first
     assert publisher.publish().written == ()

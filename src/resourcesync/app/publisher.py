@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Literal, Unpack, cast
 
 import msgspec
-from msgspec.structs import replace
 
 from resourcesync.app import machine
 from resourcesync.app.publishing import catalogues, document_stores
@@ -19,71 +18,15 @@ from resourcesync.settings.keywords import PublisherOptions
 from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import from_keywords
 from resourcesync.settings.values import convert_argument
-from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_options import PublicationResult, PublishRequest
+from resourcesync.source.publication_options import Published, PublishRequest
 from resourcesync.source.round_trip import check_own_resource
-from resourcesync.source.scan import LeftFile
 
 
 def publisher_settings(options: PublisherOptions, call: str) -> dict[str, object]:
     """Return the settings that were given, by their names."""
     check_names(options, PublisherOptions.__annotations__, call)
     return from_keywords(PublicationSettings, cast("Mapping[str, object]", options))
-
-
-class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a publication.
-
-    Attributes:
-        url: The address that the folder is published for.
-        files: Files that are published, or resources of a catalogue.
-        bytes: Bytes of the files; 0 for a catalogue, which has none.
-        created: New resources.
-        updated: Resources with new bytes.
-        deleted: Resources that are gone.
-        written: The documents that were written, in this order; none when nothing changed, and
-            none in a dry run.
-        first: True if nothing had been published from this folder before.
-        left: Files that could not be read, or changed while they were read, the first 100: their
-            former entries stay.
-        omitted: Files that exist and cannot be published.
-        mended: Rows of the catalogue that could not be published as another program wrote them.
-            Each is logged as a warning.
-        dry_run: True if nothing was written on purpose.
-    """
-
-    url: str
-    files: int
-    bytes: int
-    created: int
-    updated: int
-    deleted: int
-    written: tuple[WrittenDocument, ...]
-    first: bool
-    left: tuple[LeftFile, ...]
-    omitted: int
-    mended: int
-    dry_run: bool
-
-
-def publication_summary(done: PublicationResult) -> Published:
-    """Return the public form of a publication's result."""
-    found, made = done.scan, done.publication
-    return Published(
-        url=done.settings.url,
-        files=found.files,
-        bytes=found.bytes,
-        created=found.created,
-        updated=found.updated,
-        deleted=found.deleted,
-        written=made.written,
-        first=made.first,
-        left=found.left,
-        omitted=found.omitted,
-        mended=done.mended,
-        dry_run=done.dry_run,
-    )
 
 
 class Publisher:
@@ -99,7 +42,7 @@ class Publisher:
 
     Example:
         >>> publisher = Publisher("public", url="https://museum.example/")
-        >>> publisher.publish().files
+        >>> publisher.publish().resources
         2
     """
 
@@ -145,7 +88,7 @@ class Publisher:
             dry_run=dry_run,
             allow_empty=allow_empty,
         )
-        return publication_summary(self._input.publish(machine.system_clock(), request))
+        return self._input.publish(machine.system_clock(), request).report()
 
     def application(self) -> applications.Application:
         """Return an ASGI application that serves the folder and its documents.
@@ -183,7 +126,7 @@ class Catalogue:
         >>> jug = Resource("https://museum.example/jug", media_type="text/plain")
         >>> catalogue.fill([jug]).created
         1
-        >>> catalogue.publish(url="https://museum.example/", out="lists").files
+        >>> catalogue.publish(url="https://museum.example/", out="lists").resources
         1
     """
 
@@ -272,13 +215,7 @@ class Catalogue:
             target=f"catalogue:{self.file}", out=_place(chosen.pop("out", None)), chosen=chosen
         )
         done = source.publish(machine.system_clock(), PublishRequest())
-        made = done.publication
-        return replace(
-            publication_summary(done),
-            created=done.scan.files if made.first else made.created,
-            updated=made.updated,
-            deleted=made.deleted,
-        )
+        return done.report()
 
 
 def _check_change(change: Change) -> Change:

@@ -11,9 +11,10 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.ports import Reporter
 from resourcesync.ports.originals import Omission
 from resourcesync.settings.publication import PublicationSettings, decode_settings
+from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import Publication
-from resourcesync.source.scan import ScanReport
+from resourcesync.source.scan import LeftFile, ScanReport
 from resourcesync.source.versions.version_retention import (
     NOTHING_RETAINED,
     RetentionCounts,
@@ -21,7 +22,6 @@ from resourcesync.source.versions.version_retention import (
 )
 
 if TYPE_CHECKING:
-    from resourcesync.source.document_writer import WrittenDocument
     from resourcesync.source.dumps.dump_publication import DumpRequest
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
     from resourcesync.source.notifications import Notified
@@ -62,6 +62,52 @@ class LeftAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     dumps: tuple[str, ...] = ()
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a publication; its fields are those of ``run.end`` in ``--json``.
+
+    Attributes:
+        url: The address that the folder is published for.
+        first: True if nothing had been published from this folder before.
+        dry_run: True if nothing was written on purpose.
+        resources: Files that are published, or resources of a catalogue.
+        bytes: Bytes of the files; 0 for a catalogue, which has none.
+        hashed: Files that were read.
+        created, updated, deleted: Changes that are listed now and were not before; of a first
+            publication, and in a dry run, what is new, has new bytes and is gone.
+        touched: Files with other metadata and the same bytes.
+        changing, unreadable: Files that changed while they were read, or cannot be read: their
+            former entries stay.
+        left: The first 100 of those.
+        omitted: Files that exist and cannot be published.
+        mended: Rows of the catalogue that could not be published as another program wrote them.
+            Each is logged as a warning.
+        versions, patches: Stored versions of files, and patches between them.
+        written: The documents that were written, in this order; none when nothing changed, and
+            none in a dry run.
+        seconds: Duration.
+    """
+
+    url: str
+    first: bool = False
+    dry_run: bool = False
+    resources: int = 0
+    bytes: int = 0
+    hashed: int = 0
+    created: int = 0
+    updated: int = 0
+    deleted: int = 0
+    touched: int = 0
+    changing: int = 0
+    unreadable: int = 0
+    left: tuple[LeftFile, ...] = ()
+    omitted: int = 0
+    mended: int = 0
+    versions: int = 0
+    patches: int = 0
+    written: tuple[WrittenDocument, ...] = ()
+    seconds: float = 0.0
 
 
 class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,9 +154,37 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
     @property
-    def documents_written(self) -> "tuple[WrittenDocument, ...]":
+    def documents_written(self) -> tuple[WrittenDocument, ...]:
         """Return the written documents, those of dumps last."""
         return (*self.publication.written, *(self.dumped.written if self.dumped else ()))
+
+    def report(self) -> Published:
+        """Return the result for programs and their users."""
+        scan, made = self.scan, self.publication
+        changes = scan if self.dry_run else made
+        # The first publication lists no change, but each resource is new to its readers.
+        new = scan.files - scan.changing - scan.unreadable if made.first else changes.created
+        return Published(
+            url=self.settings.url,
+            first=made.first,
+            dry_run=self.dry_run,
+            resources=scan.files,
+            bytes=scan.bytes,
+            hashed=scan.hashed,
+            created=new,
+            updated=changes.updated,
+            deleted=changes.deleted,
+            touched=scan.touched,
+            changing=scan.changing,
+            unreadable=scan.unreadable,
+            left=scan.left,
+            omitted=scan.omitted,
+            mended=self.mended,
+            versions=self.retained.versions,
+            patches=self.retained.patches,
+            written=made.written,
+            seconds=self.seconds,
+        )
 
 
 def _log_warning(event: str, fields: Mapping[str, object]) -> None:

@@ -65,4 +65,4 @@ def test_a_folder_that_is_empty_is_published_only_when_it_is_meant(tmp_path: Pat
     with pytest.raises(ConfigurationError, match="no files to publish"):
         Publisher(tmp_path, url=URL).publish()
 
-    assert Publisher(tmp_path, url=URL).publish(allow_empty=True).files == 0
+    assert Publisher(tmp_path, url=URL).publish(allow_empty=True).resources == 0

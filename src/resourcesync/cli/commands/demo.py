@@ -182,14 +182,14 @@ class _Demo:
         done = publisher.publish()
         seconds = self._clock.monotonic() - started
         late.application = publisher.application()
-        what = formatting.counted(done.files, "resource")
+        what = formatting.counted(done.resources, "resource")
         if not done.first:
             what = _changes(done.created, done.updated, done.deleted)
         documents = formatting.counted(len(done.written), "document")
         self._step(
             "published",
             f"{what} at {base}, {documents} written  {formatting.duration(seconds)}",
-            resources=done.files,
+            resources=done.resources,
             created=done.created,
             updated=done.updated,
             deleted=done.deleted,

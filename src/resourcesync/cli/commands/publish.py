@@ -15,8 +15,9 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
-from resourcesync.cli.render.publish import conclude, publication_fields, report
+from resourcesync.cli.render.publish import conclude, report
 from resourcesync.cli.signals import acknowledge_stop
+from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files
 from resourcesync.settings.publication import PublicationSettings, source_keys
@@ -368,7 +369,7 @@ def _watch_reporters(name: str, screen: Screen) -> "tuple[OnPublished, OnFailed]
             reported.clear()
         reported.update(omission.name for omission in fresh)
         report(replace(done, omissions=fresh), screen)
-        screen.report("published", publication_fields(done))
+        screen.report("published", report_fields(done.report()))
 
     def failed(error: ResourceSyncError, pause: float) -> None:
         message = f"{error.message}; next try in {pause:g} s"
@@ -381,7 +382,7 @@ def _watch_reporters(name: str, screen: Screen) -> "tuple[OnPublished, OnFailed]
     return published, failed
 
 
-def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
+def _render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     if event == "leniency":
         yield formatting.leniency_line(fields)
     elif event == "watching":
@@ -391,7 +392,5 @@ def _render_event(event: str, fields: Mapping[str, object]) -> Iterator[TextLine
         said = ", ".join(
             f"{formatting.count(int(str(n)))} {name}" for name, n in counts.items() if n
         )
-        written = fields["written"]
-        assert isinstance(written, list)
-        names = formatting.counted(len(written), "document")
+        names = formatting.counted(len(fields["written"]), "document")
         yield TextLine(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)

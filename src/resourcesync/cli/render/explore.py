@@ -9,6 +9,7 @@ import msgspec
 
 from resourcesync.cli import formatting
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.destination.reports import report_fields
 from resourcesync.discovery.tree import DocumentReading, DocumentSurvey, PartsTotal, SourceNode
 from resourcesync.model.capabilities import Package
 from resourcesync.model.digests import format_digests
@@ -24,19 +25,18 @@ _WELL_KNOWN: Final = "well-known URI"
 _COLUMN: Final = 55
 _TOP: Final = 4
 _NOUNS: Final = {
-    "description": "set",
-    "capabilitylist": "capability",
-    "resourcedump": "package",
-    "changedump": "package",
-    "changelist": "change",
-    "changedump-manifest": "change",
-    "change-notification": "change",
-    "framework-notification": "change",
+    "description": ("set", "sets"),
+    "capabilitylist": ("capability", "capabilities"),
+    "resourcedump": ("package", "packages"),
+    "changedump": ("package", "packages"),
+    "changelist": ("change", "changes"),
+    "changedump-manifest": ("change", "changes"),
+    "change-notification": ("change", "changes"),
+    "framework-notification": ("change", "changes"),
 }
 PACKAGE: Final = "package"
 """The kind of a step that is a package, not a document."""
-_HIDDEN_FIELDS: Final = frozenset({"branches", "depth", "documents"})
-_POINTER_CAPABILITIES: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
+_POINTERS: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _SKIPPED: Final = {
     "seen": "shown above",
     "channel": "a channel to subscribe to; not fetched",
@@ -57,10 +57,12 @@ def step_fields(step: SourceNode | PartsTotal) -> dict[str, object]:
     """Return a step of the walk as the fields of its event."""
     place: dict[str, object] = {"uri": step.uri, "branches": list(step.branches)}
     if isinstance(step, PartsTotal):
-        return {**place, "parts": step.parts, "listed": step.listed, **_counts(step.survey)}
+        counts = _counts(step.survey)
+        return {**place, "parts": step.parts, "listed": step.listed, **counts}
+    place["depth"] = step.depth
     if step.package is not None:
-        return {**place, "depth": step.depth, **_package(step.package)}
-    place |= {"depth": step.depth, "label": step.label}
+        return {**place, **_package(step.package)}
+    place["label"] = step.label
     if step.found_by:
         place["found_by"] = step.found_by
     if step.error is not None:
@@ -72,11 +74,10 @@ def step_fields(step: SourceNode | PartsTotal) -> dict[str, object]:
 
 def _document(reading: DocumentReading) -> dict[str, object]:
     header = reading.header
-    up = header.up
     return {
         "final_uri": reading.final_uri,
         "kind": header.phrase,
-        "capability": None if header.capability is None else header.capability.value,
+        "capability": header.capability and header.capability.value,
         "is_index": header.is_index,
         "is_open": header.is_open,
         "dialect": reading.dialect.phrase_for(header.capability),
@@ -85,7 +86,7 @@ def _document(reading: DocumentReading) -> dict[str, object]:
         "completed": header.completed,
         "from": header.from_,
         "until": header.until,
-        "up": None if up is None else up.href,
+        "up": header.up and header.up.href,
         "archives": header.link(Relation.ARCHIVES),
         "documents": len(reading.children),
         **_counts(reading.survey),
@@ -103,7 +104,7 @@ def _package(package: Package) -> dict[str, object]:
         "completed": package.completed,
         "from": package.from_,
         "until": package.until,
-        "contents": None if contents is None else contents.href,
+        "contents": contents and contents.href,
     }
 
 
@@ -123,102 +124,49 @@ def _counts(survey: DocumentSurvey) -> dict[str, object]:
 
 
 class Totals(msgspec.Struct):
-    """The totals of all documents."""
+    """The totals of all documents; ``fields`` are those of ``run.end``."""
 
     documents: int = 0
     failed: int = 0
-    skipped: int = 0
+    not_fetched: int = 0
     entries: int = 0
-    size: int = 0
+    bytes: int = 0
     up: str = ""
-    _first: bool = msgspec.field(default=True)
 
     def add(self, step: SourceNode | PartsTotal) -> None:
         """Count one step of the walk."""
         if isinstance(step, PartsTotal):
             return
         self.failed += step.error is not None
-        self.skipped += bool(step.skipped)
+        self.not_fetched += bool(step.skipped)
         reading = step.reading
         if reading is None:
             return
-        if self._first and reading.header.up is not None:
-            self.up = reading.header.up.href
-        self._first = False
+        header, survey = reading.header, reading.survey
+        if not self.documents and header.up is not None:
+            self.up = header.up.href
         self.documents += 1
-        kind = reading.header.capability
-        if reading.header.is_index or (
-            kind is not None and (kind.is_archive or kind in _POINTER_CAPABILITIES)
-        ):
+        kind = header.capability
+        if header.is_index or (kind is not None and (kind.is_archive or kind in _POINTERS)):
             return
-        self.entries += reading.survey.entries
+        self.entries += survey.entries
         if kind is None or not kind.is_manifest:  # a manifest's bytes are those of the package
-            self.size += reading.survey.size
+            self.bytes += survey.size
 
     def fields(self) -> dict[str, object]:
         """Return the totals as the fields of ``run.end``."""
-        return {
-            "documents": self.documents,
-            "failed": self.failed,
-            "not_fetched": self.skipped,
-            "entries": self.entries,
-            "bytes": self.size,
-        }
+        fields = report_fields(self)
+        del fields["up"]
+        return fields
 
     def lines(self, seconds: float) -> tuple[TextLine, ...]:
         """Return the closing lines."""
-        counted = [
-            formatting.counted(self.documents, "document"),
-            formatting.counted(self.entries, "entry").replace("entrys", "entries"),
-        ]
-        if self.failed:
-            counted.append(f"{formatting.count(self.failed)} failed")
-        lines = [
-            TextLine(f"{', '.join(counted)}  {formatting.duration(seconds)}", "Explored", QUIET)
-        ]
-        if self.up:
-            lines.append(TextLine(f"  above     resourcesync explore {self.up}"))
-        return tuple(lines)
-
-
-def describe_step(fields: Fields) -> str:
-    """Return the kind and the content of a step, in one line."""
-    if "parts" in fields:
-        read, listed = fields["parts"], formatting.counted(fields["listed"], "part")
-        some = (
-            f"all {listed}" if read == fields["listed"] else f"{formatting.count(read)} of {listed}"
-        )
-        return f"{some}: {', '.join(_list_contents(fields, ''))}"
-    if "error" in fields:
-        return f"! {fields['error']['code']}: {fields['error']['message']}"
-    if fields.get("kind") == PACKAGE:
-        return "  ".join(_package_parts(fields))
-    if fields.get("skipped"):
-        label = f"{fields['label']}  " if fields["label"] else ""
-        return label + _SKIPPED[fields["skipped"]]
-    contents = [] if _is_pointer(fields) else _list_contents(fields, str(fields["capability"]))
-    return "  ".join((*_title(fields), *contents))
-
-
-def step_details(fields: Fields) -> Iterator[tuple[str, str]]:
-    """Yield all details of a step, as names and values."""
-    for name, value in fields.items():
-        if name in _HIDDEN_FIELDS or value is None or value in ("", {}):
-            continue
-        said = name.replace("_", " ")
-        if isinstance(value, Mapping):
-            shown = list(value.items())[:SHOWN_PARTS]
-            yield said, ", ".join(f"{key} {_value(item)}" for key, item in shown)
-        else:
-            yield said, formatting.size(value) if name == "bytes" else _value(value)
-
-
-def _value(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, datetime):
-        return formatting.moment(value)
-    return formatting.count(value) if isinstance(value, int) else str(value)
+        documents = formatting.counted(self.documents, "document")
+        entries = formatting.counted(self.entries, "entry", "entries")
+        failed = f", {formatting.count(self.failed)} failed" if self.failed else ""
+        text = f"{documents}, {entries}{failed}  {formatting.duration(seconds)}"
+        above = (TextLine(f"  above     resourcesync explore {self.up}"),) if self.up else ()
+        return (TextLine(text, "Explored", QUIET), *above)
 
 
 class ExploreRenderer:
@@ -230,20 +178,22 @@ class ExploreRenderer:
 
     def __call__(self, event: str, fields: Fields) -> Iterator[TextLine]:
         """Yield the lines for one event."""
-        branches = tuple(fields["branches"]) if "branches" in fields else ()
+        branches = tuple(fields.get("branches", ()))
         if event == "sum":
-            yield TextLine(_branch(branches) + describe_step(fields))
-        elif event in ("document", PACKAGE):
+            yield TextLine(_branch(branches) + _sum(fields))
+        elif event in {"document", PACKAGE}:
             yield from self._document(fields, branches)
 
     def _document(self, fields: Fields, branches: tuple[bool, ...]) -> Iterator[TextLine]:
-        uri = str(fields["uri"])
-        level, name = self._level(branches), self._name(uri)
+        level, name = self._level(branches), self._name(str(fields["uri"]))
         head = (_branch(branches) + name).ljust(_COLUMN - 2) + "  "
         if "error" in fields:
-            yield TextLine(head + describe_step(fields))
-        elif fields.get("skipped") or fields["kind"] == PACKAGE:
-            yield TextLine(head + describe_step(fields), level=level)
+            yield TextLine(f"{head}! {fields['error']['code']}: {fields['error']['message']}")
+        elif fields.get("skipped"):
+            label = f"{fields['label']}  " if fields["label"] else ""
+            yield TextLine(head + label + _SKIPPED[fields["skipped"]], level=level)
+        elif fields["kind"] == PACKAGE:
+            yield TextLine(head + "  ".join(_package_parts(fields)), level=level)
         else:
             if not str(fields.get("found_by", _WELL_KNOWN)).startswith(_WELL_KNOWN):
                 yield TextLine(f"found by: {fields['found_by']}")
@@ -254,11 +204,11 @@ class ExploreRenderer:
 
     def _name(self, uri: str) -> str:
         """Return an address without its origin, if that was shown before."""
+        origin = _origin(uri)
         if not self._origin:
-            self._origin = _origin(uri)
-        elif _origin(uri) == self._origin:
-            return uri[len(self._origin) :] or "/"
-        return uri
+            self._origin = origin
+            return uri
+        return (uri[len(origin) :] or "/") if origin == self._origin else uri
 
     def _level(self, branches: tuple[bool, ...]) -> int:
         """Return the level of a line: after the first ``SHOWN_PARTS``, only ``-v`` shows it."""
@@ -285,12 +235,17 @@ def _branch(branches: tuple[bool, ...]) -> str:
 
 def _is_pointer(fields: Fields) -> bool:
     """True if a document only points to documents or packages: one line is enough."""
-    capability = fields["capability"]
-    if fields["is_index"] or capability in {"description", "capabilitylist"}:
-        return True
-    return capability is not None and (
-        Capability(capability).is_dump or Capability(capability).is_archive
-    )
+    kind = None if fields["capability"] is None else Capability(fields["capability"])
+    if fields["is_index"] or kind is None:
+        return bool(fields["is_index"])
+    return kind in _POINTERS or kind.is_dump or kind.is_archive
+
+
+def _sum(fields: Fields) -> str:
+    listed = formatting.counted(fields["listed"], "part")
+    is_all = fields["parts"] == fields["listed"]
+    some = f"all {listed}" if is_all else f"{formatting.count(fields['parts'])} of {listed}"
+    return f"{some}: {', '.join(_list_contents(fields, ''))}"
 
 
 def _title(fields: Fields) -> Iterator[str]:
@@ -299,7 +254,10 @@ def _title(fields: Fields) -> Iterator[str]:
         yield f"dialect {fields['dialect']}"
     yield from _times(fields, is_open=fields["is_open"])
     if _is_pointer(fields):
-        yield _pointer_counts(fields)
+        nouns = _NOUNS.get(str(fields["capability"]), ("document", "documents"))
+        nouns = ("part", "parts") if fields["is_index"] else nouns
+        size = f", {formatting.size(fields['bytes'])}" if fields["bytes"] else ""
+        yield f"{formatting.counted(fields['entries'], *nouns)}{size}{_refused(fields)}"
 
 
 def _package_parts(fields: Fields) -> Iterator[str]:
@@ -313,30 +271,19 @@ def _package_parts(fields: Fields) -> Iterator[str]:
 
 
 def _times(fields: Fields, *, is_open: bool) -> Iterator[str]:
-    if fields["at"] is not None:
-        yield f"at {formatting.moment(fields['at'])}"
-    if fields["from"] is not None and is_open:
-        yield f"open since {formatting.moment(fields['from'])}"
-    elif fields["from"] is not None:
-        yield f"{formatting.moment(fields['from'])} to {_until(fields['until'])}"
-
-
-def _until(moment: datetime | None) -> str:
-    return "now" if moment is None else formatting.moment(moment)
-
-
-def _pointer_counts(fields: Fields) -> str:
-    capability = str(fields["capability"])
-    noun = "part" if fields["is_index"] else _NOUNS.get(capability, "document")
-    number = _numbered(fields["entries"], noun)
-    size = f", {formatting.size(fields['bytes'])}" if fields["bytes"] else ""
-    return f"{number}{size}{_refused(fields)}"
+    at, start, until = fields["at"], fields["from"], fields["until"]
+    if at is not None:
+        yield f"at {formatting.moment(at)}"
+    if start is not None and is_open:
+        yield f"open since {formatting.moment(start)}"
+    elif start is not None:
+        yield f"{formatting.moment(start)} to {formatting.moment(until) if until else 'now'}"
 
 
 def _list_contents(fields: Fields, capability: str) -> Iterator[str]:
     """Yield the content of a list, in the parts of one line."""
-    noun = "change" if fields["changes"] else _NOUNS.get(capability, "resource")
-    yield f"{_numbered(fields['entries'], noun)}{_refused(fields)}"
+    nouns = _NOUNS.get("changelist" if fields["changes"] else capability, ("resource", "resources"))
+    yield f"{formatting.counted(fields['entries'], *nouns)}{_refused(fields)}"
     if fields["bytes"]:
         yield formatting.size(fields["bytes"])
     if fields["changes"]:
@@ -348,14 +295,13 @@ def _list_contents(fields: Fields, capability: str) -> Iterator[str]:
     if fields["unprovable"]:
         yield f"hash unusable {formatting.count(fields['unprovable'])}"
     if fields["newest"] is not None:
-        yield f"newest {_newest(fields)}"
+        yield f"newest {_newest(fields['newest'], fields.get('from'))}"
 
 
-def _newest(fields: Fields) -> str:
-    newest, start = fields["newest"], fields.get("from")
-    if start is not None and newest.date() == start.date():
-        return formatting.moment(newest).partition(" ")[2]
-    return formatting.moment(newest)
+def _newest(newest: datetime, start: datetime | None) -> str:
+    shown = formatting.moment(newest)
+    is_same_day = start is not None and newest.date() == start.date()
+    return shown.partition(" ")[2] if is_same_day else shown
 
 
 def _top(counted: Mapping[str, int], order: tuple[str, ...]) -> str:
@@ -368,8 +314,3 @@ def _top(counted: Mapping[str, int], order: tuple[str, ...]) -> str:
 def _refused(fields: Fields) -> str:
     refused = fields["refused"]
     return f" ({formatting.count(refused)} unusable)" if refused else ""
-
-
-def _numbered(number: int, noun: str) -> str:
-    text = formatting.counted(number, noun)
-    return text.replace("capabilitys", "capabilities")
