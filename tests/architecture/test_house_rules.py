@@ -21,6 +21,10 @@ SATELLITES: Final = {
     "resourcesync.server.connection_shares": "pure decisions, apart from what serves",
     "resourcesync.server.dashboard.source_page": "a page of HTML, apart from what serves it",
     "resourcesync.server.front_page": "a page of HTML, apart from what serves it",
+    "resourcesync_cluster.fetcher": "the port, apart from who opens its workers",
+    "resourcesync_cluster.worker": "what a worker's process runs",
+    "resourcesync_s3.listing": "what a page says, apart from requests",
+    "resourcesync_simulator.live_server": "loaded only where a simulation is served",
 }
 """Small modules with one importer in their folder, each with its reason."""
 

@@ -11,8 +11,7 @@ import pytest
 
 from resourcesync import __version__
 from resourcesync.errors import EngineError
-from resourcesync_cluster.engines.executors import ExecutorEngine, run_unit
-from resourcesync_cluster.opening import open_engine
+from resourcesync_cluster.engines.executors import ExecutorEngine, open_engine, run_unit
 from resourcesync_cluster.ports import ExecutionEngine, HostShare
 from tests.support.cluster import engines
 from tests.support.cluster.unit_work import Piece, begun, do_piece, pieces
@@ -99,7 +98,7 @@ def test_an_engine_that_is_closed_gives_up_what_is_under_way_and_leaves_no_proce
 CODE = """
 import sys, time
 from pathlib import Path
-from resourcesync_cluster.opening import open_engine
+from resourcesync_cluster.engines.executors import open_engine
 from resourcesync_cluster.ports import HostShare
 from tests.support.cluster.unit_work import Piece, begun, do_piece
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from resourcesync.app.mirrors.workers import Site, Workers, open_workers
 from resourcesync.errors import ConfigurationError, EngineError
 from resourcesync.settings.network import Network
 from resourcesync_cluster.engines import dask as dask_engine
-from resourcesync_cluster.opening import open_engine
+from resourcesync_cluster.engines.executors import open_engine
 from tests.support.accounts.distributions import install
 from tests.support.commands.run import free_port
 

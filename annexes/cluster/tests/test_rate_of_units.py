@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync_cluster.opening import open_engine
+from resourcesync_cluster.engines.executors import open_engine
 from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.unit_runner import run_units
 from tests.support.cluster.polite_work import Batch, busiest, fetch_batch

@@ -17,8 +17,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync_cluster.engines.executors import ExecutorEngine
-from resourcesync_cluster.opening import open_engine
+from resourcesync_cluster.engines.executors import ExecutorEngine, open_engine
 from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.ports import ExecutionEngine, UnitOutcome
 from resourcesync_cluster.unit_runner import run_units

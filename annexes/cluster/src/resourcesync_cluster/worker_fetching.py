@@ -19,7 +19,8 @@ from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.ports.staging import StagingArea
-from resourcesync_cluster import opening, worker
+from resourcesync_cluster import worker
+from resourcesync_cluster.engines.executors import open_engine
 from resourcesync_cluster.fetcher import WorkerFetcher
 from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.ports import ExecutionEngine, HostShare, UnitOutcome
@@ -48,7 +49,7 @@ def open_workers(
 
         def run(units: Iterable[FetchUnit]) -> Generator[UnitOutcome, None, None]:
             if not opened:
-                opened.append(stack.enter_context(opening.open_engine(workers.engine)))
+                opened.append(stack.enter_context(open_engine(workers.engine)))
             return run_units(
                 opened[0], fetch_unit, units, limits=limits, cancel=cancel, tell=report_lost
             )

@@ -1,16 +1,28 @@
 """The one engine: an executor of ``concurrent.futures``, and the worker's code for all of them."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
+from contextlib import closing, contextmanager
+from importlib import import_module
 from pathlib import PurePath
 from typing import Any, Final
 
 from resourcesync import __version__
-from resourcesync.errors import EngineError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, EngineError, ResourceSyncError
 from resourcesync_cluster.ports import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 
 _LONGEST: Final = 500
+_FORMS: Final = (
+    "processes",
+    "processes:N",
+    "dask://HOST:PORT",
+    "spark://HOST:PORT",
+    "spark:local[2]",
+)
+_ENGINES: Final = ("processes", "dask", "spark")
+"""Modules that are imported when they are used."""
+_SLOTS: Final = 8
 
 
 def run_unit(
@@ -124,3 +136,21 @@ def check_version(executor: Executor, kind: str, patience: float) -> None:
             hint="on the scheduler and each worker: "
             f"pip install resourcesync-cluster=={__version__}",
         )
+
+
+@contextmanager
+def open_engine(address: str | Executor, workers: int | None = None) -> Iterator[ExecutorEngine]:
+    """Open an engine; it is closed after the block."""
+    if workers is not None and workers < 1:
+        raise ConfigurationError(f"the number of workers must be at least 1, not {workers}")
+    if isinstance(address, Executor):
+        yield ExecutorEngine(address, lambda _: workers or _SLOTS)
+        return
+    name = address.partition(":")[0]
+    if name not in _ENGINES:
+        raise ConfigurationError(
+            f"there is no engine {address[:200]!r}", hint=f"one of: {', '.join(_FORMS)}"
+        )
+    opener = getattr(import_module(f"resourcesync_cluster.engines.{name}"), f"open_{name}")
+    with closing(opener(address, workers)) as engine:
+        yield engine
