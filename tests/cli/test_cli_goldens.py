@@ -20,7 +20,7 @@ from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json-results.md"
-_ITEM = re.compile(r'(2> )?[-!+*~] |\{"type":"(item|finding|applied)",')
+_ITEM = re.compile(r'(2> )?(?:[-!+*~] |\{"type":"(?:item|finding|applied)",)')
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?: ?[+-]\d\d:\d\d|Z)")
 _UNSTEADY = (
     (r"\b[0-9.,]+ (?:s|ms)\b", "T s"),
@@ -81,7 +81,7 @@ def _sorted(line: str) -> str:
 def _kind(line: str) -> str:
     """Return what a line is about one resource of several: their order is that of the answers."""
     found = _ITEM.match(line)
-    return found[0] if found else ""
+    return f"{found[1]}item" if found else ""
 
 
 def _moment(found: re.Match[str]) -> str:
