@@ -14,7 +14,6 @@ from typing import Final, Self, TypeVar
 
 import msgspec
 
-from resourcesync.durable_folders import make_folder, sync_name
 from resourcesync.errors import (
     ConfigurationError,
     DiskFullError,
@@ -23,7 +22,7 @@ from resourcesync.errors import (
     StateError,
     StorageError,
 )
-from resourcesync.own_files import check_database
+from resourcesync.own_files import check_database, make_folder, sync_name
 
 Connection = sqlite3.Connection
 """A connection to a SQLite file."""

@@ -16,7 +16,7 @@ import pytest
 
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
-from resourcesync.mirror_state.schema import SCHEMA
+from resourcesync.mirror_state.database import SCHEMA
 from tests.support.commands.command_line import FILES, LATER, Said
 from tests.support.servers.tiny_source import TinySource
 

@@ -11,7 +11,7 @@ from types import FrameType
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.mirror_state.schema import STATE_FORMAT
+from resourcesync.mirror_state.database import STATE_FORMAT
 from resourcesync.sqlite_file import SqliteFile
 from tests.support.commands.command_line import FILES, LATER, Said
 from tests.support.commands.run import files_of

@@ -14,8 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.discovery.links import find_targets
-from resourcesync.model.digest_fields import parse_digest_field
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import Digest, parse_digest_field
 from resourcesync.model.links import Link
 from resourcesync.server.entry_fields import MAX_LINKS_BYTES, format_links
 from tests.support.in_memory import ManualClock

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from resourcesync.catalogue.versions import ContentKey
-from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StateError, StorageError, storage_error
-from resourcesync.own_files import is_regular, open_file, open_folder
+from resourcesync.own_files import is_regular, open_file, open_folder, sync_folder
 
 _CLONE: Final = 0x40049409
 """FICLONE of Linux: the same blocks for two files, until one of them is written."""

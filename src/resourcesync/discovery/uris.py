@@ -17,7 +17,7 @@ from urllib.parse import quote, urljoin
 import msgspec
 
 from resourcesync.errors import OutOfScopeError
-from resourcesync.model.uri_names import MAX_URI
+from resourcesync.model.own_names import MAX_URI
 
 _PORTS: Final = {"http": 80, "https": 443}
 _MAX_REFERENCE: Final = 8_192

@@ -27,8 +27,7 @@ from resourcesync.documents._expat import (
     SEPARATOR,
     SIZE,
 )
-from resourcesync.documents._foreign import text_element
-from resourcesync.documents._raw_entries import EntryColumns, RawEntry, TextRow
+from resourcesync.documents._raw_entries import EntryColumns, RawEntry, TextRow, text_element
 from resourcesync.documents._values import (
     BLANKS,
     CHANGE_KNOWN,

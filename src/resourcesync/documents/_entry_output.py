@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Final
 
-from resourcesync.documents._foreign import split_priority
+from resourcesync.documents._raw_entries import split_priority
 from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION, TIMES, capability
 from resourcesync.documents._xml_output import (
     attribute,

@@ -38,13 +38,13 @@ from resourcesync.documents._expat import (
     marks,
     marks_in,
 )
-from resourcesync.documents._foreign import ForeignFragment
 from resourcesync.documents._other_forms import (
     FORM_LENIENCIES,
     FeedEntryHandler,
     SitemapForm,
     feed_form,
 )
+from resourcesync.documents._raw_entries import ForeignFragment
 from resourcesync.errors import DocumentError, NotAListError
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS

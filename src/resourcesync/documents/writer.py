@@ -22,7 +22,7 @@ from resourcesync.documents._entry_output import (
     part_row,
     resource_rows,
 )
-from resourcesync.documents._foreign import foreign_text
+from resourcesync.documents._raw_entries import foreign_text
 from resourcesync.documents._values import ROOT_KNOWN
 from resourcesync.documents._xml_output import Timed, extra_attributes, link_element, root_times
 from resourcesync.documents.dialects import (

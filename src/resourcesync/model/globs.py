@@ -18,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.uri_names import MAX_URI
+from resourcesync.model.own_names import MAX_URI
 
 _FOREIGN_SYNTAX: Final = re.compile(r"[\[\]{}\\#]|^!")
 _ESCAPED: Final = re.compile(r"%[0-9A-Fa-f]{2}")

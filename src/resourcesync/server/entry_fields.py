@@ -14,13 +14,13 @@ from typing import Final, final
 
 import msgspec
 
-from resourcesync.model.digest_fields import (
+from resourcesync.model.digests import (
     REPRESENTATION,
     WANTED,
     choose_digests,
     format_digest_field,
+    parse_digests,
 )
-from resourcesync.model.digests import parse_digests
 from resourcesync.model.links import Link
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import ChunkedResponse, Headers, HttpRequest

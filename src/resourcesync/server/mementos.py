@@ -28,7 +28,7 @@ from starlette.types import Receive, Scope, Send
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.catalogue.versions import ResourceVersion
 from resourcesync.errors import StorageError
-from resourcesync.model.digest_fields import WANTED
+from resourcesync.model.digests import WANTED
 from resourcesync.server.asgi import (
     FOREVER,
     NO_CACHE,

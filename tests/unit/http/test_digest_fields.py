@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.model.digest_fields import (
+from resourcesync.model.digests import (
     FIELD_ALGORITHMS,
+    Digest,
     choose_digests,
     format_digest_field,
     parse_digest_field,
 )
-from resourcesync.model.digests import Digest
 
 TEXT = b'{"hello": "world"}\n'
 BASE64 = "RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg="

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.adapters.hub import FileHub
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.stores import Home
-from resourcesync.durable_folders import make_folder, sync_folder
+from resourcesync.own_files import make_folder, sync_folder
 from resourcesync_oai import repository_state as oai
 
 

@@ -6,9 +6,8 @@ from pathlib import Path, PurePosixPath
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.database import SqliteMirrorState, conflicting_paths
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
-from resourcesync.mirror_state.schema import conflicting_paths
 
 BASE = "http://source.example/"
 PATHS = st.lists(st.sampled_from(["a", "b", "a.b", "a0", "a!9"]), min_size=1, max_size=3).map(

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
-from resourcesync.model.uri_names import UNESCAPED
+from resourcesync.model.own_names import UNESCAPED
 
 _plain: Final = re.compile(rf"[A-Za-z0-9._~{UNESCAPED}-]+").fullmatch
 

@@ -42,9 +42,9 @@ from resourcesync.adapters.files.selection import (
 )
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import ALGORITHMS, parse_digests
+from resourcesync.model.own_names import MAX_URI, uri_fault
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import from_seconds, to_microseconds
-from resourcesync.model.uri_names import MAX_URI, uri_fault
 from resourcesync.own_files import FILE, open_below, open_file
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import MeasuredRun, Omission, Original, OriginalRun, Originals

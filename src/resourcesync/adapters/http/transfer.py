@@ -30,8 +30,7 @@ from resourcesync.model.content_codings import (
     is_decodable,
     new_decoder,
 )
-from resourcesync.model.digest_fields import FIELD_ALGORITHMS, served_digests
-from resourcesync.model.digests import Digest, agree
+from resourcesync.model.digests import FIELD_ALGORITHMS, Digest, agree, served_digests
 from resourcesync.ports import Clock, PartialBody, Proof, Purpose
 
 MAX_DISCARDED = 64 * 1024

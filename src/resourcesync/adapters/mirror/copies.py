@@ -20,7 +20,6 @@ from resourcesync.adapters.mirror.open_folders import FolderCopyInspector, OpenF
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.adapters.mirror.staged_file import StagedFile, digest_of, signature_of
 from resourcesync.adapters.mirror.staging import FileSyncer, Staging
-from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.model.own_names import OWN_FOLDER
@@ -31,6 +30,7 @@ from resourcesync.own_files import (
     one_name,
     open_below,
     open_file,
+    sync_folder,
 )
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 from resourcesync.ports.copies import CopyContent, has_content, is_copy_path

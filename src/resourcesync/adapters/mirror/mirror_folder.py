@@ -18,7 +18,6 @@ from resourcesync.adapters.mirror.own_folder import (
     holder_of,
     mirror_error,
 )
-from resourcesync.durable_folders import make_folder, sync_folder
 from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
@@ -27,10 +26,12 @@ from resourcesync.own_files import (
     LOCK,
     NEW,
     ROOT,
+    make_folder,
     open_below,
     open_file,
     open_folder,
     replace_in,
+    sync_folder,
 )
 from resourcesync.ports import Clock
 

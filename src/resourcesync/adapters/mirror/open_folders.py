@@ -16,10 +16,9 @@ from resourcesync.adapters.mirror.staged_file import (
     digest_of,
     signature_of,
 )
-from resourcesync.durable_folders import sync_folder
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.own_files import FOLDER, is_regular, open_file
+from resourcesync.own_files import FOLDER, is_regular, open_file, sync_folder
 from resourcesync.ports.copies import CopyContent, is_copy_path
 
 _MAX_OPEN: Final = 128

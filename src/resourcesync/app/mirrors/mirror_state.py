@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from resourcesync.adapters.mirror import own_folder
-from resourcesync.adapters.mirror.consumer_files import ConsumerFiles
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.status import status_of
@@ -31,6 +30,7 @@ from resourcesync.model.timestamps import to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.audit_files import AuditFiles
+    from resourcesync.adapters.mirror.consumer_files import ConsumerFiles
     from resourcesync.destination.audits.reports import AuditFinding
     from resourcesync.destination.changelog import ChangeLogReader
 
@@ -109,7 +109,7 @@ class OpenChanges(NamedTuple):
 
     folder: Path
     state: SqliteMirrorState
-    consumers: ConsumerFiles
+    consumers: "ConsumerFiles"
 
     def present_uris(self) -> Callable[[str], str]:
         """Return the function from a URI in the mirror to its present address at the Source."""
@@ -153,6 +153,8 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
     """Open a mirror's change log without locking the mirror: a pull may go on meanwhile."""
     if not is_mirror(folder):
         raise not_a_mirror_error(folder)
+    from resourcesync.adapters.mirror.consumer_files import ConsumerFiles  # noqa: PLC0415 - no pull has
+
     own = folder / OWN_FOLDER
     with SqliteMirrorState(own / STATE_FILE, read_only=True) as state:
         yield OpenChanges(folder=folder, state=state, consumers=ConsumerFiles(own))

@@ -24,8 +24,8 @@ from msgspec.structs import replace
 from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
-from resourcesync.durable_folders import make_folder
 from resourcesync.errors import StorageError
+from resourcesync.own_files import make_folder
 from resourcesync.ports import Clock
 from resourcesync.server.admin import AdminApplication, MetricsSource, OperationsApplication
 from resourcesync.server.dashboard.views import MirrorOperations, Views

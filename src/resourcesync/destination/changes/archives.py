@@ -8,29 +8,17 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from resourcesync.destination.changes.times import ChangeListSpan
+from resourcesync.destination.changes.times import ChangeListSpan, announced_span
 from resourcesync.destination.lists.resource_reader import check_capability, parts_of
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
-from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.resources import Change
-from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
 _MAX_LISTS = 50_000
-
-
-def is_archive(header: Header) -> bool:
-    """True if a document is a Change List Archive or its index."""
-    return header.capability is Capability.CHANGE_LIST_ARCHIVE
-
-
-def grows_unseen(header: Header) -> bool:
-    """True if the lists behind a document may grow while the document stays the same."""
-    return is_archive(header) and header.is_index
 
 
 def archived_lists(documents: DocumentFetcher, uri: str) -> list[ChangeListSpan]:
@@ -103,14 +91,3 @@ def _first_time(documents: DocumentFetcher, span: ChangeListSpan) -> datetime | 
             return None
         entries = (entry for entry in document.entries() if isinstance(entry, Change))
         return min((entry.time for entry in entries if entry.time is not None), default=None)
-
-
-def announced_span(uri: str, part: Part) -> ChangeListSpan:
-    """Return the interval of a Change List as announced by an index or archive."""
-    from_, until = part.from_, part.until
-    return ChangeListSpan(
-        uri=uri,
-        from_=known_microseconds(from_),
-        until=known_microseconds(until),
-        announced=from_ is not None,
-    )

@@ -12,14 +12,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.archives import (
-    announced_span,
-    archived_lists,
-    grows_unseen,
-    in_time_order,
-    is_archive,
-    read_archive,
-)
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.changes.times import (
     DAY,
@@ -27,8 +19,11 @@ from resourcesync.destination.changes.times import (
     ChangeListSpan,
     ListPositions,
     ReadingStart,
+    announced_span,
     chain,
     check_announced,
+    grows_unseen,
+    is_archive,
     span_of,
 )
 from resourcesync.destination.changes.window import shares
@@ -155,6 +150,8 @@ class ChangeListReader:
 
     def _archived_spans(self, archive: str) -> list[ChangeListSpan]:
         """Return the lists of an archive, or the packages of an archive of Change Dumps."""
+        from resourcesync.destination.changes.archives import archived_lists, in_time_order  # noqa: PLC0415 - rarely
+
         with fetch(self._documents, archive) as fetched:
             document = fetched.open()
             packages = self._dependencies.packages
@@ -282,6 +279,8 @@ class ChangeListReader:
 
     def _read_index(self, index: "Document", reading: Reading) -> None:
         if is_archive(index.header):
+            from resourcesync.destination.changes.archives import in_time_order, read_archive  # noqa: PLC0415 - rarely
+
             spans = in_time_order(self._documents, list(read_archive(self._documents, index)))
         else:
             spans = [announced_span(*item) for item in parts_of(index).items()]

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from resourcesync.destination.changes.window import OVERLAP, Window, has_own_time
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument
-from resourcesync.model.capabilities import Header
+from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, known_microseconds, to_microseconds
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.model.vocabulary import Capability, ChangeKind
 
 if TYPE_CHECKING:
     from resourcesync.destination.external_sort import ExternalSorter
@@ -206,6 +206,27 @@ def span_of(uri: str, header: Header) -> ChangeListSpan:
     return ChangeListSpan(
         uri=uri, from_=known_microseconds(header.from_), until=known_microseconds(header.until)
     )
+
+
+def announced_span(uri: str, part: Part) -> ChangeListSpan:
+    """Return the interval of a Change List as announced by an index or archive."""
+    from_, until = part.from_, part.until
+    return ChangeListSpan(
+        uri=uri,
+        from_=known_microseconds(from_),
+        until=known_microseconds(until),
+        announced=from_ is not None,
+    )
+
+
+def is_archive(header: Header) -> bool:
+    """True if a document is a Change List Archive or its index."""
+    return header.capability is Capability.CHANGE_LIST_ARCHIVE
+
+
+def grows_unseen(header: Header) -> bool:
+    """True if the lists behind a document may grow while the document stays the same."""
+    return is_archive(header) and header.is_index
 
 
 def check_announced(announced: ChangeListSpan, header: Header) -> None:

@@ -41,8 +41,7 @@ from resourcesync.destination.mapping.escapes import (
 )
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
-from resourcesync.model.own_names import LIKE_OWN, has_own_name
-from resourcesync.model.uri_names import MAX_URI
+from resourcesync.model.own_names import LIKE_OWN, MAX_URI, has_own_name
 
 INDEX: Final = "index.html"
 """File of a URI that ends in a slash."""

@@ -25,8 +25,7 @@ from resourcesync.destination.mapping.escapes import (
 from resourcesync.destination.mapping.names import ARROW, normalise_rule
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.model.own_names import has_own_name
-from resourcesync.model.uri_names import MAX_URI
+from resourcesync.model.own_names import MAX_URI, has_own_name
 
 _MAX_SEGMENT: Final = 255
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")

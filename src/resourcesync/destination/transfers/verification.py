@@ -14,19 +14,17 @@ from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import ListedEntry, as_unknown, is_unknown
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.rows import Copy, Fixity, StateTransaction
-from resourcesync.model.digest_fields import (
-    FIELD_ALGORITHMS,
-    WANTED,
-    format_wanted,
-    served_digests,
-)
 from resourcesync.model.digests import (
+    FIELD_ALGORITHMS,
     STRONG,
+    WANTED,
     Digest,
     agree,
     contradiction,
     format_digests,
+    format_wanted,
     parse_digests,
+    served_digests,
     usable,
 )
 from resourcesync.ports import CopyInspector, Proof, StagedCopy
