@@ -15,18 +15,6 @@ from tests.support.servers.fetching import failure, fetch_one, quick_fetcher
 from tests.support.servers.hostile_server import HostileServer
 
 
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
-    path = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(path)
-    return str(path)
-
-
 def tls(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert(name).configure_cert(context)

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import ssl
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +33,6 @@ DATED = {
     "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT",
     "Date": "Sat, 21 Nov 2026 00:00:00 GMT",
 }
-
-
-@pytest.fixture
-def server() -> Iterator[HostileServer]:
-    with HostileServer() as running:
-        yield running
 
 
 def unmarked(body: bytes, **fields: str) -> list[Step]:

@@ -2,8 +2,6 @@
 
 import ssl
 from base64 import b64encode
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import trustme
@@ -29,24 +27,6 @@ from tests.support.servers.hostile_server import HostileServer, answer, unused_p
 from tests.support.servers.proxying import Proxy
 
 SECRET = ("üser", "p4ss:w@rdé")
-
-
-@pytest.fixture
-def server() -> Iterator[HostileServer]:
-    with HostileServer() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
-    path = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(path)
-    return str(path)
 
 
 def tls(authority: trustme.CA, name: str = "127.0.0.1") -> ssl.SSLContext:

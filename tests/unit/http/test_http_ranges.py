@@ -1,7 +1,7 @@
 """Bodies that break off and are continued, never joined from two (N15, N19, N20; F12-F14)."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -31,12 +31,6 @@ HALF = 4 * MIN_RESUMED_BYTES
 OLD = "Mon, 01 Jan 2024 00:00:00 GMT"
 TODAY = "Sat, 21 Nov 2026 00:00:00 GMT"
 TAG: dict[str, Any] = {"ETag": '"v1"'}
-
-
-@pytest.fixture
-def server() -> Iterator[HostileServer]:
-    with HostileServer() as running:
-        yield running
 
 
 def cut(at: int, body: bytes = BODY, how: str = CLOSE, **fields: str) -> list[Step]:

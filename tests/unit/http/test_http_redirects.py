@@ -1,7 +1,6 @@
 """Where the fetcher goes, and what it takes along: redirects, secrets, egress (N01-N08)."""
 
 import socket
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 
@@ -27,18 +26,6 @@ from tests.support.servers.fetching import (
 from tests.support.servers.hostile_server import HostileServer, answer
 
 SECRETS = (("Authorization", "Bearer hunter2"), ("X-Api-Key", "hunter2"))
-
-
-@pytest.fixture
-def server() -> Iterator[HostileServer]:
-    with HostileServer() as running:
-        yield running
-
-
-@pytest.fixture
-def other() -> Iterator[HostileServer]:
-    with HostileServer("127.0.0.2") as running:
-        yield running
 
 
 def test_a_redirect_is_followed_and_told(server: HostileServer) -> None:

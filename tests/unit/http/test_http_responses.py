@@ -30,12 +30,6 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-@pytest.fixture
-def server() -> Iterator[HostileServer]:
-    with HostileServer() as running:
-        yield running
-
-
 def endless(first: bytes, block: bytes, pause: float = 0.0) -> Answer:
     def steps(_asked: object) -> Iterator[Step]:
         yield first

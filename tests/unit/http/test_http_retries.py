@@ -1,7 +1,5 @@
 """What is taken, tried again, waited for and given up; on loopback."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from resourcesync.adapters.system import SystemClock
@@ -18,12 +16,6 @@ from tests.support.servers.fetching import (
     response,
 )
 from tests.support.servers.hostile_server import HostileServer, answer, unused_port
-
-
-@pytest.fixture
-def server() -> Iterator[HostileServer]:
-    with HostileServer() as running:
-        yield running
 
 
 def test_a_dead_host_does_not_hold_up_another(server: HostileServer) -> None:

@@ -1,6 +1,5 @@
 """What robots.txt changes; on loopback (N35)."""
 
-from collections.abc import Iterator
 from contextlib import closing
 from random import Random
 
@@ -24,18 +23,6 @@ from tests.support.servers.fetching import (
     response,
 )
 from tests.support.servers.hostile_server import HostileServer, answer
-
-
-@pytest.fixture
-def server() -> Iterator[HostileServer]:
-    with HostileServer() as running:
-        yield running
-
-
-@pytest.fixture
-def other() -> Iterator[HostileServer]:
-    with HostileServer("127.0.0.2") as running:
-        yield running
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "403 Forbidden", "401 No", "400 Bad"])

@@ -4,9 +4,7 @@ import socket
 import ssl
 import threading
 import warnings
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 import trustme
@@ -27,30 +25,6 @@ from tests.support.servers.fetching import (
     response,
 )
 from tests.support.servers.hostile_server import HostileServer, answer
-
-
-@pytest.fixture
-def server() -> Iterator[HostileServer]:
-    with HostileServer() as running:
-        yield running
-
-
-@pytest.fixture
-def other() -> Iterator[HostileServer]:
-    with HostileServer("127.0.0.2") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def ca_file(authority: trustme.CA, tmp_path: Path) -> str:
-    path = tmp_path / "ca.pem"
-    authority.cert_pem.write_to_path(path)
-    return str(path)
 
 
 def tls_context(
