@@ -1,7 +1,6 @@
 """``python -m benchmarks``: one command, one table."""
 
 import argparse
-import json
 import shutil
 import signal
 import sys
@@ -14,7 +13,6 @@ from benchmarks.bench import Bench, Skipped
 from benchmarks.jobs import (
     catalogue,
     documents,
-    dump,
     keep,
     memory,
     publish,
@@ -27,7 +25,6 @@ _JOBS: Mapping[str, Callable[[Bench], Iterator[JobResult]]] = {
     "startup": startup.run,
     "documents": documents.run,
     "publish": publish.run,
-    "dump": dump.run,
     "pull-memory": pull.into_memory,
     "pull-disk": pull.onto_disk,
     "pull-250ms": pull.over_distant_line,
@@ -42,7 +39,7 @@ _MEMORY = Path("/dev/shm")
 
 
 def main() -> int:
-    """Measure, print the table, write the JSON."""
+    """Measure, and print the table."""
     asked = _arguments()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the folders are removed
     if not asked.no_install:
@@ -51,20 +48,16 @@ def main() -> int:
     print("machine   " + "  ".join(f"{k} {v}" for k, v in facts.items()))
     for name in peers.missing():
         print(f"skipped   {name}: not installed")
-    results: list[JobResult] = []
     with tempfile.TemporaryDirectory(prefix="rs-bench-", dir=asked.disk) as disk:
         memory_folder = _memory_folder()
         try:
             bench = Bench(runs=asked.runs, quick=asked.quick, disk=Path(disk), memory=memory_folder)
             bench.once(ours.warm_up())
             for result in _measure(bench, asked):
-                results.append(result)
                 print("\n" + "\n".join(table.job(result)), flush=True)
         finally:
             if memory_folder:
                 shutil.rmtree(memory_folder, ignore_errors=True)
-    if asked.json:
-        asked.json.write_text(json.dumps(table.as_json(facts, results), indent=2) + "\n")
     return 0
 
 
@@ -97,7 +90,6 @@ def _arguments() -> argparse.Namespace:
         "--only", action="append", metavar="JOB", help=f"of {', '.join((*_JOBS, *_LONG))}"
     )
     parser.add_argument("--runs", type=int, default=3, help="runs of each contender (3)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all samples as JSON")
     parser.add_argument("--memory", action="store_true", help="measure peak memory instead")
     parser.add_argument("--disk", type=Path, metavar="DIR", help="a folder on the disk to measure")
     parser.add_argument("--no-install", action="store_true", help="install no missing peer")

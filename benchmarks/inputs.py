@@ -49,12 +49,9 @@ def _name(number: int) -> str:
     return f"shelf-{number // _PER_FOLDER:03d}/object-{number:06d}.txt"
 
 
-def offer(tree: Tree, url: str, files: int | None = None) -> None:
-    """Write the neutral documents that every client is given: description, capabilities, list.
-
-    With ``files`` only so many are listed, for a client that would take too long over all.
-    """
-    entries = (_entry(f"{url}/{name}", tree.root / name) for name in list(tree.names())[:files])
+def offer(tree: Tree, url: str) -> None:
+    """Write the neutral documents that every client is given: description, capabilities, list."""
+    entries = (_entry(f"{url}/{name}", tree.root / name) for name in tree.names())
     _write(
         tree.root / "resourcelist.xml",
         "urlset",

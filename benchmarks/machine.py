@@ -3,7 +3,6 @@
 import os
 import platform
 import sqlite3
-import sys
 from collections.abc import Mapping
 
 
@@ -14,9 +13,6 @@ def describe() -> Mapping[str, object]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(pages / 2**30),
         "python": platform.python_version(),
-        "implementation": sys.implementation.name,
-        "kernel": platform.release().split("-", maxsplit=1)[0],
-        "system": platform.system(),
         "sqlite": sqlite3.sqlite_version,
         "load": round(os.getloadavg()[0], 1),
     }

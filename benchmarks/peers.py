@@ -67,11 +67,6 @@ def resync_audit(url: str, mirror: Path) -> list[str | Path]:
     return [_resync("resync-sync"), "--audit", url, mirror]
 
 
-def resync_dump(url: str, tree: Path, to: Path) -> list[str | Path]:
-    """Return the command that packs a tree into a Resource Dump."""
-    return [_resync("resync-build"), "--write-resourcedump", "--outfile", to, f"{url}={tree}"]
-
-
 def resync_build(url: str, tree: Path, outfile: Path) -> list[str | Path]:
     """Return the command that writes a Resource List with sha-256 by resync."""
     return [

@@ -1,4 +1,4 @@
-"""What was measured: samples, rows of the table, and the targets they are held against."""
+"""What was measured: samples, and rows of the table."""
 
 import statistics
 from collections.abc import Callable, Sequence
@@ -73,36 +73,13 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """One sentence of the design and whether this run bears it out; ``None``: not measured."""
-
-    sentence: str
-    measured: float | None
-    limit: float
-    at_least: bool
-    unit: str = "x"
-
-    @property
-    def met(self) -> bool | None:
-        """Whether it is met."""
-        if self.measured is None:
-            return None
-        return self.measured >= self.limit if self.at_least else self.measured <= self.limit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class JobResult:
-    """The rows of one job and its targets."""
+    """The rows of one job."""
 
     name: str
     title: str
     rows: Sequence[Row]
-    targets: Sequence[Target] = ()
     notes: Sequence[str] = ()
-
-    def row(self, name: str) -> Row | None:
-        """Return the row of this name."""
-        return next((row for row in self.rows if row.name == name), None)
 
 
 def interleave(contenders: Sequence[Contender], runs: int) -> list[Row]:
@@ -114,27 +91,3 @@ def interleave(contenders: Sequence[Contender], runs: int) -> list[Row]:
                 continue  # it failed once; a median of the rest would flatter it
             row.samples.append(contender.once())
     return rows
-
-
-def times_as_fast(
-    rows: Sequence[Row], ours: str, other: str, factor: float, sentence: str
-) -> Target:
-    """Return the target that ``ours`` does at least ``factor`` times the items of ``other``."""
-    found = {row.name: row for row in rows}
-    left, right = found.get(ours), found.get(other)
-    measured = None
-    if left and right and left.rate and right.rate and not left.problem and not right.problem:
-        measured = left.rate / right.rate
-    return Target(sentence=sentence, measured=measured, limit=factor, at_least=True)
-
-
-def at_most(measured: float | None, limit: float, unit: str, sentence: str) -> Target:
-    """Return the target that a figure does not exceed ``limit``."""
-    return Target(sentence=sentence, measured=measured, limit=limit, at_least=False, unit=unit)
-
-
-def at_least(rows: Sequence[Row], name: str, limit: float, sentence: str) -> Target:
-    """Return the target that a contender does at least ``limit`` items in a second."""
-    row = next((row for row in rows if row.name == name and not row.problem), None)
-    measured = None if row is None else row.rate
-    return Target(sentence=sentence, measured=measured, limit=limit, at_least=True, unit="/s")

@@ -1,18 +1,8 @@
-"""The report: a table for people, and JSON for programs."""
+"""The report: a table."""
 
-from collections.abc import Iterable, Mapping, Sequence
-
-from benchmarks.results import JobResult, Row, Target
+from benchmarks.results import JobResult, Row
 
 _HEADINGS = ("", "median", "rate", "CPU", "peak", "ours is", "by CPU")
-
-
-def text(machine: Mapping[str, object], results: Iterable[JobResult]) -> str:
-    """Return the report as text."""
-    lines = ["machine   " + "  ".join(f"{k} {v}" for k, v in machine.items())]
-    for result in results:
-        lines += ["", *job(result)]
-    return "\n".join(lines)
 
 
 def job(result: JobResult) -> list[str]:
@@ -28,7 +18,6 @@ def job(result: JobResult) -> list[str]:
         ]
         remark = " ".join(filter(None, (row.note, row.problem))) if row else ""
         lines.append(("  " + "  ".join(padded) + (f"  {remark}" if remark else "")).rstrip())
-    lines += [f"  target  {_target(target)}" for target in result.targets]
     lines += [f"  note    {note}" for note in result.notes]
     return lines
 
@@ -55,54 +44,3 @@ def _cells(row: Row, ours: Row | None) -> tuple[str, ...]:
 
 def _times(ratio: float) -> str:
     return f"{ratio:.2f} x" if ratio < 10 else f"{ratio:.1f} x"
-
-
-def _target(target: Target) -> str:
-    word = {True: "met", False: "NOT MET", None: "not measured"}[target.met]
-    figure = "-" if target.measured is None else f"{target.measured:.3g} {target.unit}"
-    return f"{word:12}  {figure:>9}  {target.sentence}"
-
-
-def as_json(machine: Mapping[str, object], results: Iterable[JobResult]) -> dict[str, object]:
-    """Return the report as plain values."""
-    return {"machine": dict(machine), "jobs": [_job_json(result) for result in results]}
-
-
-def _job_json(result: JobResult) -> dict[str, object]:
-    return {
-        "name": result.name,
-        "title": result.title,
-        "rows": [_row_json(row) for row in result.rows],
-        "targets": [_target_json(target) for target in result.targets],
-        "notes": list(result.notes),
-    }
-
-
-def _row_json(row: Row) -> dict[str, object]:
-    return {
-        "name": row.name,
-        "role": row.role,
-        "items": row.items,
-        "seconds": _rounded([sample.seconds for sample in row.good]),
-        "median_seconds": row.seconds,
-        "items_per_second": row.rate,
-        "cpu_seconds": row.cpu,
-        "peak_mib": row.peak_mib,
-        "note": row.note,
-        "problem": row.problem,
-    }
-
-
-def _rounded(values: Sequence[float]) -> list[float]:
-    return [round(value, 4) for value in values]
-
-
-def _target_json(target: Target) -> dict[str, object]:
-    return {
-        "sentence": target.sentence,
-        "measured": target.measured,
-        "limit": target.limit,
-        "at_least": target.at_least,
-        "unit": target.unit,
-        "met": target.met,
-    }

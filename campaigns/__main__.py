@@ -49,14 +49,6 @@ def _usual(name: str) -> str:
     return f"{campaign.size:>9,} {campaign.unit}{limits}"
 
 
-def _count(text: str) -> int:
-    if not text.removeprefix("-").isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
-    if int(text) < 0:
-        raise argparse.ArgumentTypeError(f"{text} is less than 0")
-    return int(text)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m campaigns", description=__doc__)
     parser.add_argument("name", choices=NAMES)
@@ -69,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--disk", type=Path, metavar="DIR", help="a folder to work in, not that for temporary files"
     )
-    parser.add_argument("--kills", type=_count, default=10, help="large: how often; 10 is usual")
+    parser.add_argument("--kills", type=int, default=10, help="large: how often; 10 is usual")
     parser.add_argument("--record", type=Path, metavar="FILE", help="also write the result as JSON")
     return parser
 
@@ -98,7 +90,7 @@ def main(words: list[str] | None = None) -> int:
     asked = parser.parse_args(words)
     campaign = load(asked.name)
     size: int = campaign.size if asked.size is None else asked.size
-    if not campaign.takes(size):
+    if size < campaign.least or (campaign.most is not None and size > campaign.most):
         parser.error(f"--size must be {campaign.bounds} {campaign.unit}, not {size:,}")
     began = time.monotonic()
     try:

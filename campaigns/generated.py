@@ -12,9 +12,6 @@ from typing import Final
 
 from benchmarks.web import free_port, installed
 
-Change = tuple[str, int, bytes | None]
-"""Its kind, the number of the resource, and its bytes after it."""
-
 PER_LIST: Final = 50_000
 _CONFIG: Final = """\
 {user}
@@ -24,8 +21,7 @@ pid {run}/nginx.pid;
 error_log {run}/error.log crit;
 events {{ worker_connections 4096; }}
 http {{
-  log_format counted '$status $bytes_sent $uri';
-  access_log {run}/requests.log counted;
+  access_log off;
   tcp_nodelay on;
   keepalive_requests 100000000;
   client_body_temp_path {run}/body;
@@ -40,11 +36,6 @@ http {{
     root {root};
     location /r/ {{
       default_type text/plain;
-      try_files $uri @made;
-    }}
-    location @made {{
-      default_type text/plain;
-      if (-d $request_filename) {{ return 404; }}
       return 200 "resource $number\\n{filler}";
     }}
   }}
@@ -61,18 +52,14 @@ _OPEN: Final = (
 class GeneratedSource:
     """The Source.
 
-    A file below ``root/r`` stands for what nginx would make; a folder in its place for nothing.
-
     Attributes:
         url: Its origin.
         root: Where its documents are.
-        log: Where nginx writes a line for each answer: its status, its bytes and its path.
         filler: What the bytes of each resource end with.
     """
 
     url: str
     root: Path
-    log: Path
     filler: str = ""
 
     def uri(self, number: int) -> str:
@@ -81,7 +68,13 @@ class GeneratedSource:
 
     def offer(self, size: int, *, at: str) -> None:
         """Write description, Capability List and a Resource List of ``size`` resources."""
-        self._offer("resourcelist")
+        for name, listed in (
+            (".well-known/resourcesync", "capabilitylist"),
+            ("capabilitylist.xml", "resourcelist"),
+        ):
+            kind = "capabilitylist" if listed == "resourcelist" else "description"
+            entry = f'<url><loc>{self.url}/{listed}.xml</loc><rs:md capability="{listed}"/></url>'
+            self._write(name, f'<rs:md capability="{kind}"/>', [entry])
         stamp = f'capability="resourcelist" at="{at}" completed="{at}"'
         parts = range(0, size, PER_LIST)
         for first in parts:
@@ -101,21 +94,6 @@ class GeneratedSource:
             ),
             tag="sitemapindex",
         )
-
-    def _offer(self, *capabilities: str) -> None:
-        self._write(
-            ".well-known/resourcesync",
-            '<rs:md capability="description"/>',
-            [self._pointer("capabilitylist.xml", "capabilitylist")],
-        )
-        self._write(
-            "capabilitylist.xml",
-            '<rs:md capability="capabilitylist"/>',
-            [self._pointer(f"{capability}.xml", capability) for capability in capabilities],
-        )
-
-    def _pointer(self, name: str, capability: str) -> str:
-        return f'<url><loc>{self.url}/{name}</loc><rs:md capability="{capability}"/></url>'
 
     def _entry(self, number: int) -> str:
         body = body_of(number) + self.filler.encode()
@@ -156,8 +134,7 @@ def generated_source(folder: Path, filler: str = "") -> Iterator[GeneratedSource
         try:
             time.sleep(0.5)
             url = f"http://127.0.0.1:{port}"
-            log = run / "requests.log"
-            yield GeneratedSource(url=url, root=root, log=log, filler=filler)
+            yield GeneratedSource(url=url, root=root, filler=filler)
         finally:
             nginx.terminate()
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +25,6 @@ class Measured:
         cpu: Seconds of processor time: on a busy machine they say more.
         peak_mib: The most memory that it held.
         said: Its output.
-        worker_mib: The most memory that one of the processes held that it started.
     """
 
     code: int
@@ -34,13 +32,12 @@ class Measured:
     cpu: float
     peak_mib: float
     said: str
-    worker_mib: float = 0.0
 
 
 def command(*words: str | Path, home: Path, until: Callable[[], bool] = lambda: False) -> Measured:
     """Run our command to its end, or kill it as soon as ``until`` says so."""
     said = home / "said.txt"
-    began, peak, workers, used = time.monotonic(), 0.0, 0.0, _used()
+    began, peak, used = time.monotonic(), 0.0, _used()
     with (
         said.open("wb") as out,
         subprocess.Popen(
@@ -53,7 +50,6 @@ def command(*words: str | Path, home: Path, until: Callable[[], bool] = lambda: 
     ):
         while process.poll() is None:
             peak = max(peak, _peak(process.pid))
-            workers = max(workers, *map(_peak, descendants(process.pid)), 0.0)
             if until():
                 process.send_signal(signal.SIGKILL)
                 process.wait()
@@ -65,22 +61,7 @@ def command(*words: str | Path, home: Path, until: Callable[[], bool] = lambda: 
         cpu=_used() - used,
         peak_mib=peak,
         said=said.read_text(errors="replace"),
-        worker_mib=workers,
     )
-
-
-def descendants(process: int) -> list[int]:
-    """Return the processes that descend from one; any of its threads may have begun them."""
-    found: list[int] = []
-    waiting = [process]
-    while waiting:
-        threads = Path(f"/proc/{waiting.pop()}/task")
-        with suppress(OSError):
-            for thread in threads.iterdir():
-                children = (thread / "children").read_text().split()
-                waiting += map(int, children)
-                found += map(int, children)
-    return found
 
 
 def _used() -> float:

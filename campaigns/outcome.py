@@ -86,10 +86,6 @@ class Campaign:
             f"{self.least:,} or more" if self.most is None else f"{self.least:,} to {self.most:,}"
         )
 
-    def takes(self, size: int) -> bool:
-        """Tell whether so much can be asked for."""
-        return self.least <= size and (self.most is None or size <= self.most)
-
 
 def table(title: str, outcome: Outcome) -> Sequence[str]:
     """Return an outcome as the lines of a table."""

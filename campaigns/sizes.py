@@ -12,7 +12,6 @@ class Sizes(NamedTuple):
 
 SIZES: Final = {
     "ablation": Sizes(300),
-    "bucket": Sizes(10),
     "clients": Sizes(12),
     "crash": Sizes(10_000),
     "cursor": Sizes(5_000),
@@ -21,12 +20,9 @@ SIZES: Final = {
     "index": Sizes(1_000),
     "kill": Sizes(1_000, ci=20),
     "large": Sizes(500_000),
-    "lists": Sizes(2_400_000),
     "lives": Sizes(10_000, ci=100),
     "power": Sizes(300_000, ci=4_000),
     "race": Sizes(300_000),
-    "soak": Sizes(30),
-    "torture": Sizes(2),
     "uris": Sizes(1_000_000),
     "watched": Sizes(20),
 }

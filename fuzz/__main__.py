@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-from pathlib import Path
 
 from fuzz.campaign import campaign, told
 from fuzz.targets import TARGETS
@@ -15,7 +14,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=200_000, help="inputs of each target")
     parser.add_argument("--seed", type=int, default=1, help="which inputs")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="of each target")
-    parser.add_argument("--keep", type=Path, help="write the input of each finding to this folder")
     options = parser.parse_args(arguments)
     found = 0
     for name in options.target or TARGETS:
@@ -25,11 +23,6 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write("\n".join(told(name, outcome)) + "\n")
         sys.stdout.flush()
         found += len(outcome.findings)
-        if options.keep is not None:
-            folder = options.keep / name
-            folder.mkdir(parents=True, exist_ok=True)
-            for number, finding in enumerate(outcome.findings, 1):
-                (folder / f"{options.seed}-{number}").write_bytes(finding.data)
     return 1 if found else 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import inputs
 from benchmarks.bench import Bench, Skipped
-from benchmarks.results import Contender, JobResult, Sample, interleave, times_as_fast
+from benchmarks.results import Contender, JobResult, Sample, interleave
 
 
 def run(bench: Bench) -> Iterator[JobResult]:
@@ -52,17 +52,12 @@ def run(bench: Bench) -> Iterator[JobResult]:
             name="read",
             title=f"read a Resource List of {entries:,} entries ({size:.1f} MB)",
             rows=rows,
-            targets=[
-                times_as_fast(rows, rows[0].name, "resync read", 13, "values: >= 13 x resync"),
-                times_as_fast(rows, rows[1].name, "resync read", 16, "rows: >= 16 x resync"),
-            ],
         )
         rows = interleave(writing, bench.runs)
     yield JobResult(
         name="write",
         title=f"write a Resource List of {entries:,} entries",
         rows=rows,
-        targets=[times_as_fast(rows, rows[0].name, "resync as_xml", 8, ">= 8 x resync")],
     )
 
 

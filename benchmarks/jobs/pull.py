@@ -15,9 +15,7 @@ from benchmarks.results import (
     JobResult,
     Role,
     Sample,
-    at_least,
     interleave,
-    times_as_fast,
 )
 
 _OURS = "resourcesync pull"
@@ -98,23 +96,12 @@ def _into(bench: Bench, tree: inputs.Tree, url: str, where: Path) -> JobResult:
     with bench.folder(where) as into, bench.folder(bench.fast) as scratch:
         place = _Place(bench=bench, tree=tree, url=url, into=into, scratch=scratch)
         contenders = _contenders(place, tree.files)
-        if not in_memory:
-            contenders += _synced(place)
         rows = interleave(contenders, bench.runs)
-    if in_memory:
-        title, name = "into memory (tmpfs)", "pull-memory"
-        targets = [times_as_fast(rows, _OURS, _RESYNC, 3, ">= 3 x resync-sync, hashes verified")]
-    else:
-        title, name = "onto disk", "pull-disk"
-        targets = [
-            times_as_fast(rows, _OURS, _RESYNC, 1.5, ">= 1.5 x resync-sync, and durable"),
-            times_as_fast(rows, _OURS, _CURL, 0.9, ">= 0.9 x curl, which does not sync"),
-        ]
+    place_of = "into memory (tmpfs)" if in_memory else "onto disk"
     return JobResult(
-        name=name,
-        title=f"pull {tree.files:,} files of 1 KiB from nginx on loopback {title}",
+        name="pull-memory" if in_memory else "pull-disk",
+        title=f"pull {tree.files:,} files of 1 KiB from nginx on loopback {place_of}",
         rows=rows,
-        targets=targets,
         notes=["only resourcesync verifies hashes and syncs to disk"],
     )
 
@@ -144,27 +131,6 @@ def _contenders(place: _Place, expected: int) -> list[Contender]:
     return found
 
 
-def _synced(place: _Place) -> list[Contender]:
-    """Return what curl would take if its files had to survive a power cut, as ours do."""
-    if not shutil.which("curl"):
-        return []
-    files = place.tree.files
-
-    def build(into: Path) -> Sequence[str | Path]:
-        command = peers.curl(place.url, place.tree.names(), into, place.scratch / "curl")
-        return ["sh", "-c", '"$@" && sync -f "$0"', into, *command]
-
-    return [
-        Contender(
-            name="curl, then sync",
-            role="floor",
-            items=files,
-            once=lambda: place.sample(build, files),
-            note="one sync of the file system at the end",
-        )
-    ]
-
-
 def _distant(bench: Bench) -> JobResult:
     files = bench.size(2_000, 500)
     with ExitStack() as stack:
@@ -185,11 +151,6 @@ def _distant(bench: Bench) -> JobResult:
         name="pull-250ms",
         title=f"pull {files:,} records of 1 KiB, 250 ms before each answer, into memory",
         rows=rows,
-        targets=[
-            at_least(rows, _OURS, 250, ">= 250 records/s, one by one"),
-            at_least(rows, _BY_LARGE_DUMP, 2_000, ">= 2,000 records/s, from a large dump"),
-            times_as_fast(rows, _OURS, _CURL, 1, ">= curl"),
-        ],
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from benchmarks import ours, peers
 from benchmarks.bench import Bench, Skipped
-from benchmarks.results import Contender, JobResult, at_most, interleave
+from benchmarks.results import Contender, JobResult, interleave
 
 
 def run(bench: Bench) -> Iterator[JobResult]:
@@ -37,12 +37,8 @@ def run(bench: Bench) -> Iterator[JobResult]:
             Contender(name=name, role="floor", items=1, once=functools.partial(bench.once, command))
         )
     rows = interleave(contenders, max(bench.runs, 5))
-    seconds = rows[0].seconds
     yield JobResult(
         name="startup",
         title="print the help screen",
         rows=rows,
-        targets=[
-            at_most(None if seconds is None else seconds * 1000, 150, "ms", "answers within 150 ms")
-        ],
     )

@@ -22,7 +22,7 @@ def test_a_night_that_is_killed_goes_on_where_it_was(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "results.jsonl"
-    words = ["night", "--only", "uris,soak", "--scale", "0.003", "--results", str(results)]
+    words = ["night", "--only", "uris,kill", "--scale", "0.003", "--results", str(results)]
     command = [sys.executable, "-m", "campaigns", *words]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -38,7 +38,7 @@ def test_a_night_that_is_killed_goes_on_where_it_was(
     found = list(night.read(results))
     assert [(row["campaign"], row["status"]) for row in found] == [
         ("uris", "held"),
-        ("soak", "held"),
+        ("kill", "held"),
     ]
 
 
@@ -46,13 +46,13 @@ def test_a_campaign_that_fails_stops_nothing_and_is_no_success(tmp_path: Path) -
     results = tmp_path / "results.jsonl"
     words = ["--scale", "0.000001", "--seed", "7", "--results", str(results)]
 
-    assert main(["night", "--only", "uris,torture", *words]) == 1
+    assert main(["night", "--only", "uris,kill", *words]) == 1
 
     first, second = night.read(results)
     assert first["status"] == "violated"
     assert "nothing was proven" in first["violations"][0]
     assert (first["size"], first["seed"], first["tried"]) == (1, 7, 1)
-    assert second["campaign"] == "torture"
+    assert second["campaign"] == "kill"
 
 
 def test_the_summary_has_the_last_result_of_each_and_says_how_much_was_run(
