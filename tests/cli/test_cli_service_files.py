@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.cli import unit_files
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
-from resourcesync.cli.render import service_files
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import put
 
@@ -163,7 +163,7 @@ def test_a_program_gets_a_file_as_json(said: Said) -> None:
 def test_an_installation_without_its_shared_files_says_so(
     said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service_files, "__file__", "/nowhere/service_files.py")
+    monkeypatch.setattr(unit_files, "__file__", "/nowhere/unit_files.py")
 
     assert run(["config", "alerts"]) == 2
     assert "the installation lacks share/resourcesync/alerts.yml" in said.readouterr().err

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.cli.main import run
-from resourcesync.cli.render.github_findings import github_command
+from resourcesync.cli.render.validate import encode_event, render_github
 from resourcesync.validator.rule import RULES, RuleFinding
 from tests.support.commands.command_line import Said
 
@@ -61,7 +61,8 @@ def test_an_unusable_target_is_told_on_stderr_beside_the_document(said: Said) ->
 
 @given(FINDINGS)
 def test_a_command_is_one_line_whatever_a_document_holds(finding: RuleFinding) -> None:
-    command = github_command(finding)
+    (line,) = render_github(*encode_event(finding))
+    command = line.text
 
     assert "\n" not in command
     assert "\r" not in command

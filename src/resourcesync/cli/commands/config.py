@@ -205,13 +205,13 @@ def _path(named: Path | None) -> CommandOutcome:
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
     from resourcesync.app.publishing import accounts  # noqa: PLC0415 - seldom needed
-    from resourcesync.cli.render import service_files  # noqa: PLC0415 - the same
+    from resourcesync.cli import unit_files  # noqa: PLC0415 - the same
 
     match name:
         case "systemd" | "cron":
-            return service_files.service_file(name, _find_file(values["config"]))
+            return unit_files.service_file(name, _find_file(values["config"]))
         case "grafana" | "alerts":
-            return service_files.shared_text(_SHARED[name])
+            return unit_files.shared_text(_SHARED[name])
         case _:
             return accounts.setup_text(name, dict(values["with"]))
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
+from msgspec.structs import asdict
 
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
@@ -15,7 +16,6 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings.values import Limit
 
 if TYPE_CHECKING:
-    from resourcesync.cli.render.github_findings import GithubFindingsWriter
     from resourcesync.cli.render.validate import ValidationTally
     from resourcesync.validator.events import ValidationEvent, ValidationOptions
 
@@ -96,23 +96,21 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     asking.check_one_source(arguments.targets)
 
     def work(screen: Screen) -> CommandOutcome:
-        return _validate(arguments, asking, screen, output)
+        return _validate(arguments, asking, screen)
 
-    from resourcesync.cli.render.validate import ValidateRenderer  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.validate import ValidateRenderer, render_github  # noqa: PLC0415 - lazy
 
     return Job(
         command="validate",
         output=output,
         work=work,
-        render=ValidateRenderer(),
+        render=render_github if arguments.format == "github" else ValidateRenderer(),
         subject="validate",
         fields={"targets": list(arguments.targets), "profile": arguments.profile},
     )
 
 
-def _validate(
-    arguments: ValidateArguments, asking: SourceAccess, screen: Screen, output: OutputOptions
-) -> CommandOutcome:
+def _validate(arguments: ValidateArguments, asking: SourceAccess, screen: Screen) -> CommandOutcome:
     from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
     from resourcesync.app.checks import target_access  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render.validate import ValidationTally  # noqa: PLC0415 - help stays quick
@@ -123,23 +121,21 @@ def _validate(
         network=asking.network(address),
         cancel=machine.new_cancel_token(),
     )
-    tally = ValidationTally(fail_on=arguments.fail_on)
-    codes = [ExitCode.OK]
-    sheet = _open_writer(arguments) if not output.json and output.quiet <= 1 else None
+    tally, codes = ValidationTally(), [ExitCode.OK]
     for target in arguments.targets:
         try:
-            codes.append(_judge_one(judge.judge(target), tally, screen, sheet))
+            codes.append(_judge_one(judge.judge(target), tally, screen))
         except ResourceSyncError as error:
             problem = problem_of(error)
             screen.problem(problem)
             codes.append(problem.exit)
-    if sheet is not None:
-        sheet.end(tally)
-    codes.append(ExitCode.FINDINGS if tally.has_failures else ExitCode.OK)
-    lines = () if sheet is not None else tally.lines()
-    is_other = arguments.format not in {"text", "json"}
+    codes.append(ExitCode.FINDINGS if tally.has_failures(arguments.fail_on) else ExitCode.OK)
+    is_github, lines = arguments.format == "github", tuple(tally.lines())
     return CommandOutcome(
-        exit=worst(codes), closing=lines, fields=tally.fields(), shows_exit=is_other
+        exit=worst(codes),
+        closing=lines[:1] if is_github else lines,
+        fields=asdict(tally),
+        shows_exit=is_github,
     )
 
 
@@ -147,7 +143,6 @@ def _judge_one(
     events: "Iterator[ValidationEvent]",
     tally: "ValidationTally",
     screen: Screen,
-    sheet: "GithubFindingsWriter | None",
 ) -> ExitCode:
     from resourcesync.cli.render.validate import encode_event  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.events import Judged  # noqa: PLC0415 - help stays quick
@@ -157,8 +152,6 @@ def _judge_one(
     for event in events:
         tally.add(event)
         screen.report(*encode_event(event))
-        if sheet is not None:
-            sheet.add(event)
         if isinstance(event, Unreached):
             # If nothing could be checked, the exit code is that of the error, and not PARTIAL.
             is_all = tally.documents == documents and code is ExitCode.OK
@@ -193,12 +186,3 @@ def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
 
 def _codes(texts: tuple[str, ...]) -> list[str]:
     return [code for text in texts for code in text.split(",") if code.strip()]
-
-
-def _open_writer(arguments: ValidateArguments) -> "GithubFindingsWriter | None":
-    """Return the writer of GitHub's commands; ``None`` for text."""
-    if arguments.format == "text":
-        return None
-    from resourcesync.cli.render.github_findings import GithubFindingsWriter  # noqa: PLC0415 - rarely needed
-
-    return GithubFindingsWriter()

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import asdict
 
 from resourcesync.cli import formatting
@@ -25,17 +26,21 @@ SHOWN_PER_RULE: Final = 10
 _GUTTER: Final = 5
 _BLANK: Final = " " * (_GUTTER + 1)
 _MOST_RULES: Final = 10_000
+_GITHUB_COMMANDS: Final = {"error": "error", "warning": "warning", "advice": "notice"}
+
+
 _NAMES: Final[Mapping[type, str]] = {
+    Sampled: "sample",
     StandaloneDocument: "alone",
     Unopened: "unopened",
 }
 
 
-def encode_event(event: ValidationEvent) -> tuple[str, dict[str, object]]:
+def encode_event(event: ValidationEvent) -> tuple[str, dict[str, Any]]:
     """Return an event's name and its fields."""
     match event:
         case RuleFinding():
-            return "finding", finding_fields(event)
+            return "finding", _finding_fields(event)
         case Judged(summary, place):
             return "document", {
                 "uri": place,
@@ -45,174 +50,134 @@ def encode_event(event: ValidationEvent) -> tuple[str, dict[str, object]]:
                 "bytes": summary.size,
                 "complete": summary.complete,
             }
-        case Sampled(uri, checked, listed):
-            return "sample", {"uri": uri, "checked": checked, "listed": listed}
-        case StandaloneDocument() | Unopened():
-            return _NAMES[type(event)], asdict(event)
         case AppliedRules(uri, rules):
             return "applied", {"uri": uri, "rules": sorted(rules)}
-        case CutShort(uri=uri, documents=documents):
-            return "cut-short", {
-                "uri": uri,
-                "documents": documents,
-                "all_read": event.all_read,
-                "message": cut_short_message(event),
-            }
-        case Unreached():
-            error = event.error
+        case CutShort():
+            return "cut-short", {**asdict(event), "message": _cut_short_message(event)}
+        case Unreached(error=error):
             return "unreached", {"uri": event.uri, "code": error.code, "message": error.message}
+        case _:
+            return _NAMES[type(event)], asdict(event)
 
 
-def cut_short_message(event: CutShort) -> str:
-    """Return the message about a Source with more documents than were read."""
+def _cut_short_message(event: CutShort) -> str:
     number = formatting.counted(event.documents, "document")
     if event.all_read:
         return f"{number} list more than can be stored: their relations were checked only in part"
     return f"only the first {number} were checked, and more are listed"
 
 
-def finding_fields(finding: RuleFinding) -> dict[str, object]:
-    """Return a finding as the fields of its event."""
+def _finding_fields(finding: RuleFinding) -> dict[str, Any]:
     rule = finding.rule
     return {
         "code": rule.code,
         "rule": rule.id,
         "level": rule.level.value,
         "severity": finding.severity.value,
-        "uri": finding.uri,
-        "line": finding.line,
-        "column": finding.column,
-        "length": finding.length,
-        "message": finding.message,
         "sentence": rule.sentence,
         "clause": rule.clause,
         "fix": rule.fix,
-        "excerpt": finding.excerpt,
-        "excerpt_column": finding.excerpt_column,
+        **{name: value for name, value in asdict(finding).items() if name != "rule"},
     }
 
 
-class ValidationTally:
-    """The counts of what was checked and found so far."""
+class ValidationTally(msgspec.Struct):
+    """The counts of what was checked and found so far; the fields of ``run.end``."""
 
-    def __init__(self, *, fail_on: str) -> None:
-        self._failing = _failing_severities(fail_on)
-        self.documents = 0
-        self.entries = 0
-        self.sampled = (0, 0)
-        self.packed = (0, 0)
-        self.unreached = 0
-        self.cut_short = 0
-        self.alone = 0
-        self.unopened = 0
-        self._is_local = False
-        self.sitemaps = 0
-        self.found: Counter[Severity] = Counter()
+    documents: int = 0
+    entries: int = 0
+    plain_sitemaps: int = 0
+    resources_checked: int = 0
+    resources_listed: int = 0
+    members_checked: int = 0
+    members_listed: int = 0
+    unreached: int = 0
+    cut_short: int = 0
+    judged_alone: int = 0
+    packages_unopened: int = 0
+    is_local: bool = False
+    errors: int = 0
+    warnings: int = 0
+    advice: int = 0
 
     def add(self, event: ValidationEvent) -> None:
         """Count an event."""
         match event:
             case RuleFinding():
-                self.found[event.severity] += 1
+                self._add_finding(event.severity)
             case Judged(summary):
                 self.documents += 1
                 self.entries += summary.entries
-                self.sitemaps += summary.complete and summary.dialect is Dialect.SITEMAP
-            case Sampled(_, checked, listed, is_packed=False):
-                self.sampled = (self.sampled[0] + checked, self.sampled[1] + listed)
-            case CutShort():
-                self.cut_short += 1
-            case Sampled() | StandaloneDocument() | Unopened() | AppliedRules():
-                self._add_more(event)
-            case Unreached():
-                self.unreached += 1
-
-    def _add_more(self, event: Sampled | StandaloneDocument | Unopened | AppliedRules) -> None:
-        match event:
-            case Sampled(_, checked, listed):
-                self.packed = (self.packed[0] + checked, self.packed[1] + listed)
-            case StandaloneDocument():
-                self.alone += 1
+                self.plain_sitemaps += summary.complete and summary.dialect is Dialect.SITEMAP
+            case Sampled():
+                self._add_sample(event)
             case Unopened():
-                self.unopened += event.packages
-                self._is_local = event.is_local
-            case AppliedRules():
-                pass  # for reports by clause
+                self.packages_unopened += event.packages
+                self.is_local = event.is_local
+            case _:
+                self.cut_short += isinstance(event, CutShort)
+                self.judged_alone += isinstance(event, StandaloneDocument)
+                self.unreached += isinstance(event, Unreached)
 
-    @property
-    def resources(self) -> tuple[int, int]:
-        """Number of resources checked and listed, each once: those in packages are in lists too."""
-        return self.sampled if self.sampled[1] else self.packed
+    def _add_finding(self, severity: Severity) -> None:
+        self.errors += severity is Severity.ERROR
+        self.warnings += severity is Severity.WARNING
+        self.advice += severity is Severity.ADVICE
 
-    @property
-    def has_failures(self) -> bool:
+    def _add_sample(self, sample: Sampled) -> None:
+        if sample.is_packed:  # the resources in packages are in lists, too
+            self.members_checked += sample.checked
+            self.members_listed += sample.listed
+        else:
+            self.resources_checked += sample.checked
+            self.resources_listed += sample.listed
+
+    def has_failures(self, fail_on: str) -> bool:
         """True if a finding, or an incomplete check, counts as a failure."""
-        is_cut = bool(self.cut_short) and Severity.WARNING in self._failing
-        return is_cut or any(self.found[severity] for severity in self._failing)
+        return bool(self.errors or (fail_on == "warning" and (self.warnings or self.cut_short)))
 
     def sentence(self) -> str:
         """Return the summary in one line."""
         parts = [
             formatting.counted(self.documents, "document"),
-            f"{formatting.count(self.entries)} {'entry' if self.entries == 1 else 'entries'}",
+            formatting.counted(self.entries, "entry", "entries"),
         ]
-        checked, listed = self.resources
+        checked, listed = self.resources_checked, self.resources_listed
+        if not listed:
+            checked, listed = self.members_checked, self.members_listed
+        elif self.members_listed:
+            parts.append(f"{formatting.count(self.members_checked)} in packages")
         if listed:
-            parts.append(f"{formatting.count(checked)} of {formatting.counted(listed, 'resource')}")
-        if self.sampled[1] and self.packed[1]:
-            parts.append(f"{formatting.count(self.packed[0])} in packages")
+            resources = formatting.counted(listed, "resource")
+            parts.insert(2, f"{formatting.count(checked)} of {resources}")
         if self.unreached:
             parts.append(f"{formatting.count(self.unreached)} not reachable")
         found = [
-            formatting.counted(self.found[Severity.ERROR], "error"),
-            formatting.counted(self.found[Severity.WARNING], "warning"),
+            formatting.counted(self.errors, "error"),
+            formatting.counted(self.warnings, "warning"),
+            *([f"{formatting.count(self.advice)} advice"] if self.advice else []),
         ]
-        if advice := self.found[Severity.ADVICE]:
-            found.append(f"{formatting.count(advice)} advice")
         rest = "; not all documents were checked" if self.cut_short else ""
-        if self.unopened:
-            were = "was" if self.unopened == 1 else "were"
-            rest += f"; {formatting.counted(self.unopened, 'package')} {were} not opened"
+        if number := self.packages_unopened:
+            were = "was" if number == 1 else "were"
+            rest += f"; {formatting.counted(number, 'package')} {were} not opened"
         return f"Checked {', '.join(parts)}: {', '.join(found)}{rest}"
 
-    def lines(self) -> tuple[TextLine, ...]:
-        """Return the closing lines."""
-        lines: tuple[TextLine, ...] = (TextLine(self.sentence(), level=QUIET),)
-        if self.sitemaps and self.sitemaps == self.documents and any(self.found.values()):
-            text = "these are plain sitemaps" if self.sitemaps > 1 else "this is a plain sitemap"
-            how = "to check by the Sitemap protocol: --profile sitemap"
-            lines = (*lines, TextLine(f"  next   {text}; {how}"))
-        if self.unopened:
-            how = "check them with their folder" if self._is_local else "--sample 100% opens all"
-            lines = (*lines, TextLine(f"  next   unopened packages were not checked; {how}"))
-        if not self.alone:
-            return lines
-        judged = "this document" if self.alone == 1 else f"{formatting.count(self.alone)} documents"
-        links = "its links" if self.alone == 1 else "their links"
-        return (*lines, TextLine(f"  checked only {judged}; --live follows {links}", level=QUIET))
-
-    def fields(self) -> dict[str, object]:
-        """Return the counts as the fields of ``run.end``."""
-        return {
-            "documents": self.documents,
-            "entries": self.entries,
-            "plain_sitemaps": self.sitemaps,
-            "resources_checked": self.resources[0],
-            "resources_listed": self.resources[1],
-            "unreached": self.unreached,
-            "cut_short": self.cut_short,
-            "judged_alone": self.alone,
-            "packages_unopened": self.unopened,
-            "errors": self.found[Severity.ERROR],
-            "warnings": self.found[Severity.WARNING],
-            "advice": self.found[Severity.ADVICE],
-        }
-
-
-def _failing_severities(fail_on: str) -> frozenset[Severity]:
-    """Return the severities that count as failures."""
-    errors = frozenset({Severity.ERROR})
-    return errors if fail_on == "error" else errors | {Severity.WARNING}
+    def lines(self) -> Iterator[TextLine]:
+        """Yield the closing lines."""
+        yield TextLine(self.sentence(), level=QUIET)
+        if self.plain_sitemaps == self.documents and (self.errors or self.warnings or self.advice):
+            is_one = self.plain_sitemaps == 1
+            text = "this is a plain sitemap" if is_one else "these are plain sitemaps"
+            yield TextLine(f"  next   {text}; to check by the Sitemap protocol: --profile sitemap")
+        if self.packages_unopened:
+            how = "check them with their folder" if self.is_local else "--sample 100% opens all"
+            yield TextLine(f"  next   unopened packages were not checked; {how}")
+        if self.judged_alone:
+            is_one = self.judged_alone == 1
+            judged = f"{formatting.count(self.judged_alone)} documents; --live follows their links"
+            judged = "this document; --live follows its links" if is_one else judged
+            yield TextLine(f"  checked only {judged}", level=QUIET)
 
 
 class ValidateRenderer:
@@ -228,10 +193,8 @@ class ValidateRenderer:
         elif event == "unreached":
             yield TextLine(f"{fields['uri']}: {fields['code']} failed: {fields['message']}")
         elif event == "cut-short":
-            text = f"{fields['uri']}: warning: {fields['message']}"
-            yield TextLine(
-                text if fields["all_read"] else f"{text}; --max-documents sets the limit"
-            )
+            more = "" if fields["all_read"] else "; --max-documents sets the limit"
+            yield TextLine(f"{fields['uri']}: warning: {fields['message']}{more}")
         elif event == "document":
             counted = f"{formatting.count(fields['entries'])} entries"
             yield TextLine(f"{fields['uri']}: {fields['kind'].lower()}, {counted}", level=DETAIL)
@@ -251,10 +214,7 @@ class ValidateRenderer:
 
 def _finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterator[str]:
     """Yield a finding as lines of text."""
-    place = str(fields["uri"])
-    if fields["line"]:
-        place += f":{fields['line']}"
-        place += f":{fields['column']}" if fields["column"] else ""
+    place = ":".join(str(fields[name]) for name in ("uri", "line", "column") if fields[name])
     yield f"{place}: {fields['code']} {fields['severity']}: {fields['message']}"
     if fields["excerpt"]:
         excerpt = "".join(c if c.isprintable() else "·" for c in fields["excerpt"])
@@ -265,3 +225,34 @@ def _finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterato
     if not brief:
         yield f"{_BLANK}= {fields['sentence']} ({clause_of(fields['clause'])})"
         yield f"{_BLANK}= fix: {fields['fix']}"
+
+
+def render_github(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
+    """Yield a finding as a workflow command of GitHub, which annotates files."""
+    if event == "finding":
+        marks = {"file": fields["uri"]}
+        if fields["line"]:
+            marks["line"] = fields["line"]
+        if fields["column"]:
+            marks["col"] = fields["column"]
+            marks["endColumn"] = fields["column"] + max(fields["length"], 1)
+        text = f"{fields['message']}. {fields['fix']}"
+        yield _github_line(_GITHUB_COMMANDS[fields["severity"]], fields["code"], text, marks)
+    elif event in {"unreached", "cut-short"}:
+        word = "error" if event == "unreached" else "warning"
+        text = f"{fields['uri']}: {fields['message']}"
+        yield _github_line(word, fields.get("code", event), text, {})
+
+
+def _github_line(word: str, title: str, text: str, marks: Mapping[str, object]) -> TextLine:
+    properties = {**marks, "title": title}
+    said = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
+    return TextLine(f"::{word} {said}::{_data(text)}", level=QUIET)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
