@@ -16,16 +16,16 @@ from typing import Final, NamedTuple
 
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError
+from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c
 from resourcesync_simulator.temporary_folders import make_folders
 from tests.support.worlds.timed_source import CAPABILITIES, TimedSource, deleted, entry, updated
 from tests.support.worlds.world import World
 
 _NAMES: Final = "pq"
-_OPTIONS: Final = PullOptions(max_delete=DeletionLimit(count=len(_NAMES)))
+_OPTIONS: Final = PullOptions(max_delete=Limit(number=len(_NAMES)))
 """Two of two resources may go: no deletion is held."""
 _STEPS: Final = 10
 _LAST_PULLS: Final = 4

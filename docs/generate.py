@@ -18,13 +18,13 @@ from pathlib import Path
 import click
 
 from resourcesync import errors
+from resourcesync.app.tables import mirror_keys, source_keys
 from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.cli.explained_codes import CODES
+from resourcesync.model.settings import Section
 from resourcesync.settings.environment import PREFIX
-from resourcesync.settings.publication import source_keys
-from resourcesync.settings.schema import Field, Section
-from resourcesync.settings.tables import mirror_keys
+from resourcesync.settings.schema import Field
 from resourcesync.validator.rule import FAMILIES, RULES, CheckScope, Level, Rule, Severity
 
 DOCS = Path(__file__).parent

@@ -1,89 +1,62 @@
-"""The module with the keyword arguments of the library, made from the schemas of settings."""
+"""The types of the keyword arguments of the library, made from the structs that the code uses."""
 
-import re
-import textwrap
 from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
-from resourcesync.settings.mirror import PullSettings
-from resourcesync.settings.publication import PublicationSettings
-from resourcesync.settings.schema import (
+from resourcesync.app.keywords import keyword_fields
+from resourcesync.destination.options import PullOptions
+from resourcesync.model.settings import (
     DURATION,
     FOLDER,
     LIMIT,
     MOMENT,
     PLACE,
-    SIZE,
     TEXT,
-    Field,
-    fields_of,
 )
+from resourcesync.settings.publication import PublicationSettings
+from resourcesync.settings.schema import Field
 
-MODULE: Final = "src/resourcesync/settings/keywords.py"
+MODULE: Final = "src/resourcesync/app/keyword_types.pyi"
 
-_HEAD: Final = '''\
-"""The keyword arguments of the library, made from the schemas by `docs/generate.py`."""
+_HEAD: Final = """\
+# The keyword arguments of the library, for type checkers; made by `docs/generate.py`.
 
+import os
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, TypedDict
-'''
+
+from resourcesync.settings.network import Network
+"""
 _TYPES: Final = {
     TEXT: "str",
     FOLDER: "str",
     PLACE: "str",
     DURATION: "float | str",
-    SIZE: "int | str",
     LIMIT: "int | str",
     MOMENT: "datetime | timedelta | str",
 }
-_UNITS: Final = {
-    DURATION: "In seconds, or text such as ``90s`` or ``7d``.",
-    SIZE: "In bytes, or text such as ``5M``.",
+_REQUESTS: Final = {
+    "set_name": "str",
+    "proxy": "str | None",
+    "proxy_auth": "tuple[str, str] | None",
+    "ca_file": "str | os.PathLike[str]",
+    "network": "Network",
 }
-_WIDTH: Final = 92
-_LITERAL: Final = re.compile(r"(?<= )(\*\*?)(?= )|`(\w+)`")
-_EXIT: Final = re.compile(r" \(exit \d+\)|, exit \d+(?=\.)")
 
 
 def module() -> str:
     """Return the text of the module."""
-    mirror = _class(
-        "MirrorKeywords",
-        "The settings of a pull that are keyword arguments of the library.",
-        PullSettings,
-    )
-    publisher = _class(
-        "PublisherOptions",
-        "The keyword arguments of `Publisher`. Those that are not given are as the last time.",
-        PublicationSettings,
-    )
-    return f"{_HEAD}\n\n{mirror}\n\n{publisher}"
+    mirror = _class("MirrorOptions", PullOptions, _REQUESTS)
+    return f"{_HEAD}\n{mirror}\n{_class('PublisherOptions', PublicationSettings, {})}"
 
 
-def _class(name: str, summary: str, schema: type[msgspec.Struct]) -> str:
-    fields = [field for field in fields_of(schema).values() if field.setting.in_library]
-    described = "\n".join(_description(field) for field in fields)
-    typed = "\n".join(_declaration(field) for field in fields)
-    return (
-        f'class {name}(TypedDict, total=False):\n    """{summary}\n\n    Attributes:\n'
-        f'{described}\n    """\n\n{typed}\n'
-    )
-
-
-def _description(field: Field) -> str:
-    plain = _EXIT.sub("", field.setting.help).replace("Repeat for several", "Several are possible")
-    meaning = _LITERAL.sub(lambda found: f"``{found[1] or found[2]}``", plain)
-    text = f"{field.name}: {meaning}"
-    if field.form in _UNITS:
-        text += f" {_UNITS[field.form]}"
-    return "\n".join(
-        textwrap.wrap(
-            text, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12, break_on_hyphens=False
-        )
-    )
+def _class(name: str, schema: type[msgspec.Struct], more: dict[str, str]) -> str:
+    declared = [*map(_declaration, keyword_fields(schema))]
+    declared += [f"    {key}: {kind}" for key, kind in more.items()]
+    return "\n".join([f"class {name}(TypedDict, total=False):", *declared, ""])
 
 
 def _declaration(field: Field) -> str:
@@ -98,11 +71,13 @@ def _declaration(field: Field) -> str:
 def _types(field: Field) -> Iterator[str]:
     choices = ", ".join(f'"{choice}"' for choice in field.choices)
     one = f"Literal[{choices}]" if choices else _TYPES.get(field.form, "int")
+    if field.form.name == "size":
+        one = "int | str"
     if field.is_many:
         yield f"Sequence[{one}]"
     elif field.is_flag:
         yield "bool"
     else:
         yield one
-    if type(None) in getattr(field.type, "__args__", ()):
+    if field.may_be_none:
         yield "None"

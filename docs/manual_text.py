@@ -10,13 +10,13 @@ import click
 from click.shell_completion import get_completion_class
 
 from resourcesync import __version__
+from resourcesync.app.tables import mirror_keys, source_keys
 from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionOption
+from resourcesync.model.settings import Section
 from resourcesync.settings.environment import PREFIX
-from resourcesync.settings.publication import source_keys
-from resourcesync.settings.schema import Field, Section
-from resourcesync.settings.tables import mirror_keys
+from resourcesync.settings.schema import Field
 
 FOLDER: Final = "share/man"
 _NAME: Final = "resourcesync"

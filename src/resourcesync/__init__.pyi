@@ -1,10 +1,11 @@
+from resourcesync.app.keyword_types import MirrorOptions as MirrorOptions
+from resourcesync.app.keyword_types import PublisherOptions as PublisherOptions
 from resourcesync.app.mirror import Event as Event
 from resourcesync.app.mirror import Mirror as Mirror
 from resourcesync.app.mirror_changes import MirrorChange as MirrorChange
 from resourcesync.app.mirror_changes import MirroredResource as MirroredResource
 from resourcesync.app.publisher import Catalogue as Catalogue
 from resourcesync.app.publisher import Publisher as Publisher
-from resourcesync.app.settings import MirrorOptions as MirrorOptions
 from resourcesync.app.source import Source as Source
 from resourcesync.app.source import discover as discover
 from resourcesync.app.source import offered_sets as offered_sets
@@ -34,7 +35,6 @@ from resourcesync.model.resources import Resource as Resource
 from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
 from resourcesync.ports.accounts import Posted as Posted
-from resourcesync.settings.keywords import PublisherOptions as PublisherOptions
 from resourcesync.settings.network import Credentials as Credentials
 from resourcesync.settings.network import Network as Network
 from resourcesync.source.document_writer import WrittenDocument as WrittenDocument

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.tables import TABLES
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.discovery.uris import normalise
 from resourcesync.model.globs import parse_glob
 from resourcesync.settings import files
-from resourcesync.settings.tables import TABLES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("[!_]*/*.md"))]

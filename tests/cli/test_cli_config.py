@@ -10,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.settings import Limit
+from resourcesync.model.timestamps import resolve_moment
 from resourcesync.settings import environment, values
-from resourcesync.settings.values import Limit
 
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
 def moment(text: str) -> datetime:
-    return values.resolve_moment(values.parse_moment(text), NOW)
+    return resolve_moment(values.parse_moment(text), NOW)
 
 
 Parser = Callable[[str], Any]

@@ -65,7 +65,7 @@ def test_a_status_loads_nothing_but_what_reads_a_state(mirror: Path) -> None:
 
     assert modules & (SLOW | {"dataclasses", "hashlib", "pycurl", "socket", "tempfile"}) == set()
     assert {name for name in own(modules) if ".http" in name or ".documents" in name} == set()
-    assert len(own(modules)) <= 78
+    assert len(own(modules)) <= 82
 
 
 def test_a_pull_with_nothing_new_loads_no_reader_of_documents(mirror: Path) -> None:
@@ -73,4 +73,4 @@ def test_a_pull_with_nothing_new_loads_no_reader_of_documents(mirror: Path) -> N
 
     assert modules & SLOW == set()
     assert {name for name in own(modules) if ".documents" in name} == set()
-    assert len(own(modules)) <= 143
+    assert len(own(modules)) <= 145

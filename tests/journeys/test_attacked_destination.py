@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
+from resourcesync.model.settings import Limit
 from tests.support.documents.text import document
 from tests.support.worlds.dump_source import DumpSource, Told, md, rows
 from tests.support.worlds.network import BASE, Answer
@@ -65,7 +65,7 @@ def test_never_keeps_also_what_was_to_be_deleted_and_held(tmp_path: Path, mode: 
     for number in range(5):
         world.source.remove(f"{number}.html")
     world.source.publish()
-    assert world.pull(max_delete=DeletionLimit(count=1)).held == 5
+    assert world.pull(max_delete=Limit(number=1)).held == 5
     world.clock.advance(hours=2)
 
     dry = world.pull(delete="never", mode=mode, dry_run=True)
@@ -222,7 +222,7 @@ def test_only_what_is_signalled_goes_of_what_was_held(
     world.source.list_resources(told[:3], at=T(5))
     if with_changes:
         world.source.list_changes([], from_=T(5))
-    assert world.pull(mode="baseline", max_delete=DeletionLimit(count=0)).held == 3
+    assert world.pull(mode="baseline", max_delete=Limit(number=0)).held == 3
     world.clock.advance(hours=3)
 
     report = world.pull(mode=mode, delete="signalled")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import DiscontinuityError, ResourceSyncError, StorageError
+from resourcesync.model.settings import Limit
 from tests.support.worlds.linked_things import put_patch
 from tests.support.worlds.loose_source import LooseSource, link
 from tests.support.worlds.network import BASE, Answer
@@ -18,7 +18,7 @@ from tests.support.worlds.world import World
 
 ENTRIES = [f"entry/{number}" for number in range(5)]
 ASIDES = [f"aside/{number}" for number in range(4)]
-ALL_MAY_GO = DeletionLimit(percent=100)
+ALL_MAY_GO = Limit(percent=100)
 
 
 class Life:

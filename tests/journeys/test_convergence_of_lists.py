@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
+from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
@@ -160,7 +160,7 @@ def test_deletions_without_a_time_that_were_held_are_done_when_a_person_says_so(
     world.source.publish()
     assert world.pull().held == 39
 
-    report = world.pull(max_delete=DeletionLimit(count=39))
+    report = world.pull(max_delete=Limit(number=39))
     assert report.state is MirrorState.IN_SYNC
     assert world.in_sync()
 
@@ -217,14 +217,14 @@ def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
 def test_a_held_deletion_is_taken_back_when_the_resource_returns_but_is_filtered(
     world: World[PublishedSource],
 ) -> None:
-    world.pull(max_delete=DeletionLimit(count=0), filters=Filters(max_size=100))
+    world.pull(max_delete=Limit(number=0), filters=Filters(max_size=100))
     world.source.remove("index.html")
     world.source.publish()
-    assert world.pull(max_delete=DeletionLimit(count=0)).held == 1
+    assert world.pull(max_delete=Limit(number=0)).held == 1
     world.source.put("index.html", "too long " * 100)
     world.source.publish()
 
-    report = world.pull(max_delete=DeletionLimit(count=0))
+    report = world.pull(max_delete=Limit(number=0))
     world.clock.advance(hours=2)
     world.source.put("x.html", "x")
     world.source.publish()

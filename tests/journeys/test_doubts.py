@@ -67,7 +67,7 @@ def test_a_damaged_copy_of_what_the_source_takes_away_is_set_aside_and_waits_for
     damaged.clock.advance(hours=2)
     damaged.source.publish(step)
 
-    report = damaged.pull(delete="absent", trash_days=0)
+    report = damaged.pull(delete="absent", trash=86_400 * 0)
 
     assert (report.state, report.failed, report.held) == (MirrorState.IN_SYNC, 0, 0)
     assert not (damaged.folder / NAME).exists()

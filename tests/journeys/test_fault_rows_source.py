@@ -340,17 +340,17 @@ def test_a_pull_that_fails_empties_no_trash(world: World[PublishedSource]) -> No
     world.pull()
     world.source.remove("index.html")
     world.source.publish()
-    world.pull(trash_days=1)
+    world.pull(trash=86_400 * 1)
     trash = world.folder / ".resourcesync/trash"
     world.clock.advance(hours=24 * 60)
     world.fetcher.serve = lambda request: SourceUnavailableError("away", uri=BASE, status=503)
 
     with pytest.raises(ResourceSyncError):
-        world.pull(trash_days=1)
+        world.pull(trash=86_400 * 1)
 
     assert len(list(trash.iterdir())) == 1
     world.fetcher.serve = world.network.serve
-    world.pull(trash_days=1)
+    world.pull(trash=86_400 * 1)
     assert list(trash.iterdir()) == []
 
 

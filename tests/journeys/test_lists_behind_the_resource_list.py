@@ -132,7 +132,7 @@ def test_a_late_deletion_fetches_nothing_that_the_filters_leave_out(
 ) -> None:
     first = updated("y", "why", NINE, OLD)
     world.source.change_list(first, interval=BEGIN)
-    world.pull(CAPABILITIES, changes={"max_size": 3})
+    world.pull(CAPABILITIES, max_size=3)
 
     world.source.change_list(first, deleted("x", TEN), interval=BEGIN)
 

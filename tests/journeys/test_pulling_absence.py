@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.scope import Filters
+from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -198,7 +198,7 @@ def test_a_list_that_is_not_understood_takes_back_what_an_earlier_one_lacked(
     assert world.pull(mode="baseline").held == 30
     offer(world, *(entry(f"{ELSEWHERE}{n}.html") for n in range(40)))
 
-    report = world.pull(mode="baseline", max_delete=DeletionLimit(percent=100))
+    report = world.pull(mode="baseline", max_delete=Limit(percent=100))
 
     kept_all(world, report, 40)
 
@@ -217,7 +217,7 @@ def test_a_list_never_takes_more_than_half_of_a_small_mirror(
 
     assert (report.state, report.deleted) == (MirrorState.STOPPED, 0)
     assert (report.held, report.held_of) == (here - left, here)
-    allowed = world.pull(max_delete=DeletionLimit(count=here - left))
+    allowed = world.pull(max_delete=Limit(number=here - left))
     assert (allowed.deleted, len(world.files())) == (here - left, left)
 
 
@@ -257,7 +257,7 @@ def test_when_a_hold_is_over_the_next_one_counts_anew(tmp_path: Path) -> None:
         world.source.remove(f"{number}.html")
     world.source.publish()
     world.pull()
-    world.pull(max_delete=DeletionLimit(count=30))
+    world.pull(max_delete=Limit(number=30))
     for number in range(400):
         world.source.put(f"new-{number}.html", f"{number}")
     world.source.publish()
@@ -287,7 +287,7 @@ def test_a_dry_run_foresees_what_the_run_will_hold(tmp_path: Path, mode: str) ->
         assert (dry.state, dry.held, dry.held_of, dry.deleted) == (MirrorState.STOPPED, 30, 60, 0)
         assert (plan["delete"], plan["held"], plan["held_of"]) == (30, 30, 60)
         assert (real.state, real.held, real.held_of) == (MirrorState.STOPPED, 30, 60)
-    allowed = world.pull(mode=mode, dry_run=True, max_delete=DeletionLimit(count=30))
+    allowed = world.pull(mode=mode, dry_run=True, max_delete=Limit(number=30))
     assert (allowed.held, allowed.state is MirrorState.STOPPED) == (0, False)
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.mirror_state.rows import StateTransaction, TrashRow
+from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c, to_microseconds
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.worlds.network import BASE, Answer
@@ -121,7 +121,7 @@ def test_many_deletions_are_held_until_a_person_allows_them(tmp_path: Path) -> N
     world.source.put("202.html", "another")
     world.source.publish()
     much_later = world.pull()
-    done = world.pull(max_delete=DeletionLimit(count=100))
+    done = world.pull(max_delete=Limit(number=100))
 
     assert (held.state, held.deleted, held.held) == (MirrorState.STOPPED, 0, 100)
     assert held.updated == 1
@@ -210,12 +210,12 @@ def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(
     chosen = Filters(include=("/objects/0001.html",))
     world.home.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port
     with suppress(Killed):
-        world.pull(filters=chosen, prune=True, max_delete=DeletionLimit(count=100))
+        world.pull(filters=chosen, prune=True, max_delete=Limit(number=100))
     world.home.before = lambda port: port
     world.pull()
     kept = set(world.home.files_on_disk())
 
-    report = world.pull(prune=True, max_delete=DeletionLimit(count=100))
+    report = world.pull(prune=True, max_delete=Limit(number=100))
 
     assert world.home.files_on_disk().keys() == {"objects/0001.html"}
     assert report.state is MirrorState.IN_SYNC
@@ -278,7 +278,7 @@ def test_a_deletion_without_a_copy_is_done_and_not_held(world: World[PublishedSo
         task = pending_delete(copy, reason="gone", now=0, at=0, generation=generation)
         mirror.state.commit(StateTransaction(pending=[task]))
 
-    report = world.pull(mode="baseline", max_delete=DeletionLimit(count=0))
+    report = world.pull(mode="baseline", max_delete=Limit(number=0))
 
     assert (report.state, report.held) == (MirrorState.IN_SYNC, 0)
 
@@ -335,7 +335,7 @@ def test_a_list_of_the_same_moment_deletes_nothing(tmp_path: Path) -> None:
 
     report = world.pull(mode="baseline")
     believed = world.pull(mode="baseline", delete="absent")
-    allowed = world.pull(mode="baseline", delete="absent", max_delete=DeletionLimit(count=4))
+    allowed = world.pull(mode="baseline", delete="absent", max_delete=Limit(number=4))
 
     assert (report.deleted, report.held, report.retained.unlisted) == (0, 0, 4)
     assert (believed.deleted, believed.held) == (0, 4)  # more than half of what was here

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceMissingError
+from resourcesync.model.settings import Limit
 from tests.journeys.test_pulling_absence import RESOURCE_LIST, entry, offer, world_of
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -63,7 +63,7 @@ def test_of_an_empty_list_nothing_is_believed(tmp_path: Path) -> None:
 def test_a_number_that_a_person_gave_is_never_exceeded(tmp_path: Path) -> None:
     world = holding(tmp_path / "mirror", 60, 30)
 
-    report = world.pull(max_delete=DeletionLimit(count=0))
+    report = world.pull(max_delete=Limit(number=0))
 
     assert (report.deleted, report.held, asked(world)) == (0, 30, [])
 

@@ -7,9 +7,9 @@ import pytest
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import RollbackError
+from resourcesync.model.settings import Limit
 from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.dump_source import DumpSource, Packed, many, zipped
 from tests.support.worlds.network import BASE, Answer
@@ -149,7 +149,7 @@ def test_a_list_that_was_cut_deletes_nothing(world: World[PublishedSource]) -> N
     last = whole.rindex(b"<url>")
     world.network.answers[address] = Answer(body=whole[:last] + b"</urlset>")  # of the same moment
 
-    report = repair(world, deleting=True, max_delete=DeletionLimit(count=100))
+    report = repair(world, deleting=True, max_delete=Limit(number=100))
 
     assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
     assert world.files() == before

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
+from resourcesync.model.settings import Limit
 from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -27,7 +27,7 @@ from tests.support.worlds.rewriting import (
 from tests.support.worlds.world import World
 
 _DAY = 86_500
-_HOLDING = DeletionLimit(count=0)
+_HOLDING = Limit(number=0)
 _GONE = "objects/0003.html"
 _RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
@@ -48,7 +48,7 @@ def test_closed_lists_alone_that_end_earlier_than_before_are_noticed(
     before = world.source.saved()
     world.source.remove(_GONE)
     changed(world, "objects/0001.html", text="taken back")
-    world.pull(max_delete=_HOLDING if held else DeletionLimit())
+    world.pull(max_delete=_HOLDING if held else Limit(percent=10))
     set_back(world, before)
 
     for _ in range(2):

@@ -13,15 +13,15 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from resourcesync.destination.cursor import Phase
+from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.planner import (
     ABSENT,
     DELETED_BY_SOURCE,
     FILTERED,
     OUT_OF_SCOPE,
     Delete,
-    DeletionLimit,
     Fetch,
     ReviewedDecision,
     as_suspect,
@@ -33,6 +33,7 @@ from resourcesync.destination.tasks import RESTORED
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
+from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.ports import CopyRemoval, FetchRequest
 from resourcesync.ports.cancellation import CancelToken
@@ -344,7 +345,7 @@ things = st.builds(
     | st.tuples(st.sampled_from(["created", "updated", "deleted"]), versions, st.booleans()),
     served=st.sampled_from([1, 2, 404, 503]),
 )
-limits = st.sampled_from([DeletionLimit(percent=100), DeletionLimit(count=0)])
+limits = st.sampled_from([Limit(percent=100), Limit(number=0)])
 options: dict[str, st.SearchStrategy[Any]] = {
     "delete": st.sampled_from(["signalled", "absent", "never"]),
     "max_delete": limits,

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Final, Self, Unpack
 
 import msgspec
 from msgspec import structs
@@ -15,20 +15,16 @@ from msgspec import structs
 from resourcesync.app import machine
 from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.mirrors.opening import FailedPulls
-from resourcesync.app.settings import (
-    KeywordSignature,
-    MirrorOptions,
-    MirrorSettings,
-    mirror_settings,
-)
 from resourcesync.destination.options import AuditMethod, PullMode, PullOptions
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.settings.values import convert_argument
 
 if TYPE_CHECKING:
+    from resourcesync.app.keyword_types import MirrorOptions
     from resourcesync.app.mirror_changes import MirrorChange, MirroredResource, Since
     from resourcesync.destination.audits.explain import Explanation
     from resourcesync.destination.audits.fixity import AuditRolling
@@ -127,8 +123,6 @@ class Mirror:
         <MirrorState.IN_SYNC: 'in sync'>
     """
 
-    __signature__ = KeywordSignature(MirrorOptions)
-
     def __init__(
         self,
         source: str | None,
@@ -136,7 +130,7 @@ class Mirror:
         *,
         state: str | os.PathLike[str] | None = None,
         engine: str | Executor | None = None,
-        **options: Unpack[MirrorOptions],
+        **options: "Unpack[MirrorOptions]",
     ) -> None:
         if source == "":
             raise ConfigurationError(
@@ -148,18 +142,22 @@ class Mirror:
             from resourcesync.app.mirrors.workers import Workers  # noqa: PLC0415 - rarely
 
             home = home._replace(workers=Workers(engine=engine))
-        self._begin(home, mirror_settings(options), source)
+        from resourcesync.app.keywords import mirror_settings  # noqa: PLC0415 - for programs
+
+        chosen, network = mirror_settings(options)
+        self._begin(home, chosen, network, source)
 
     def _begin(
         self,
         home: stores.Home,
-        settings: MirrorSettings,
+        options: PullOptions,
+        network: Network,
         source: str | None,
         *,
         is_configured: bool = False,
     ) -> None:
-        self.source, self.folder = source, home.folder
-        self._home, self._settings, self._is_configured = home, settings, is_configured
+        self.source, self.folder, self._home = source, home.folder, home
+        self._chosen, self._network, self._is_configured = options, network, is_configured
         self._calls = CallContext(machine.system_clock())
         self._held: Destination | None = None
         self._holding = ExitStack()
@@ -185,8 +183,8 @@ class Mirror:
     def _open(self, failed_pulls: FailedPulls = FailedPulls.IGNORED) -> "Iterator[Destination]":
         with opening.open_destination(
             self._home,
-            source=self._settings.pull.moved or self.source,
-            network=self._settings.network,
+            source=self._chosen.moved or self.source,
+            network=self._network,
             report=self._calls.report,
             cancel=self._calls.cancel,
             failed_pulls=failed_pulls,
@@ -259,7 +257,7 @@ class Mirror:
 
     def _options(self, *, dry_run: bool = False) -> PullOptions:
         return structs.replace(
-            self._settings.options(self._calls.cancel.clock.now()),
+            self._chosen,
             filters=Filters() if self._is_configured else None,
             dry_run=dry_run,
             review=self._item_review() if dry_run else None,
@@ -505,9 +503,13 @@ class Mirror:
         return mirror_changes.read_changes(self.folder, query, pause)
 
 
+_DEFAULTS: Final = PullOptions()
+
+
 def mirror_at(
     place: Path | stores.Home,
-    settings: MirrorSettings,
+    network: Network,
+    options: PullOptions = _DEFAULTS,
     source: str | None = None,
     *,
     is_configured: bool = False,
@@ -518,7 +520,7 @@ def mirror_at(
     """
     mirror = Mirror.__new__(Mirror)
     home = stores.Home(place) if isinstance(place, Path) else place
-    mirror._begin(home, settings, source, is_configured=is_configured)  # noqa: SLF001 - its maker
+    mirror._begin(home, options, network, source, is_configured=is_configured)  # noqa: SLF001 - its maker
     return mirror
 
 

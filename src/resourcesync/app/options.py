@@ -1,60 +1,19 @@
-"""Settings become the options of a pull, and the settings of the fetcher."""
+"""Settings of requests become the settings of the fetcher."""
 
-from datetime import datetime, timedelta
 from typing import Final
-
-from msgspec import UNSET
 
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.addresses import host_of
 from resourcesync.adapters.http.certificate_authorities import check_authorities
 from resourcesync.adapters.http.egress import is_address
 from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
-from resourcesync.destination.options import PullOptions
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.settings import environment
-from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network
-from resourcesync.settings.values import parse_proxy, resolve_moment
+from resourcesync.settings.values import parse_proxy
 
-_DAY: Final = 86_400.0
 _DEADLINE: Final = FetchSettings().deadline
-_FILTERS: Final = ("include", "exclude", "types", "max_size", "since", "allow_origins", "links")
-
-
-def pull_options(settings: PullSettings, now: datetime, *, set_name: str = "") -> PullOptions:
-    """Return the options of a pull."""
-    limit = settings.max_delete
-    return PullOptions(
-        mode=settings.mode,
-        changes=_filters(settings, now),
-        prune=settings.prune,
-        set_name=set_name,
-        delete=settings.delete,
-        max_delete=DeletionLimit(count=limit.number, percent=limit.percent or 0.0),
-        trash_days=settings.trash / _DAY,
-        verify=settings.verify,
-        accept_missing=settings.accept_missing,
-        fail_fast=settings.fail_fast,
-        max_duration=settings.max_duration,
-        max_bytes=settings.max_bytes,
-        lists_only=settings.lists_only,
-        dumps=settings.dumps,
-        mapper=settings.mapper,
-        moved=settings.moved,
-        recheck=settings.recheck,
-    )
-
-
-def _filters(settings: PullSettings, now: datetime) -> dict[str, object]:
-    """Return the filters that are set, by their names; the others stay as they are stored."""
-    values = {name: getattr(settings, name) for name in _FILTERS}
-    since = values["since"]
-    if isinstance(since, datetime | timedelta):
-        values["since"] = resolve_moment(since, now)
-    return {name: value for name, value in values.items() if value is not UNSET}
 
 
 def fetch_settings(network: Network, source: str) -> FetchSettings:

@@ -1,32 +1,26 @@
 """Sources: a published folder, or a catalogue that a program fills."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 import msgspec
 
 from resourcesync.app import machine
+from resourcesync.app.keywords import publisher_settings
 from resourcesync.app.publishing import catalogues, document_stores
 from resourcesync.app.publishing.inputs import PublishedInput
 from resourcesync.app.serving import applications
-from resourcesync.app.settings import KeywordSignature, check_names
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.accounts import Posted
-from resourcesync.settings.keywords import PublisherOptions
-from resourcesync.settings.publication import PublicationSettings
-from resourcesync.settings.schema import from_keywords
 from resourcesync.settings.values import convert_argument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import Published, PublishRequest
 from resourcesync.source.round_trip import check_own_resource
 
-
-def publisher_settings(options: PublisherOptions, call: str) -> dict[str, object]:
-    """Return the settings that were given, by their names."""
-    check_names(options, PublisherOptions.__annotations__, call)
-    return from_keywords(PublicationSettings, cast("Mapping[str, object]", options))
+if TYPE_CHECKING:
+    from resourcesync.app.keyword_types import PublisherOptions
 
 
 class Publisher:
@@ -46,9 +40,9 @@ class Publisher:
         2
     """
 
-    __signature__ = KeywordSignature(PublisherOptions)
-
-    def __init__(self, folder: str | os.PathLike[str], **options: Unpack[PublisherOptions]) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], **options: "Unpack[PublisherOptions]"
+    ) -> None:
         self.folder = Path(folder)
         chosen = publisher_settings(options, "Publisher")
         self._input = PublishedInput(
@@ -197,7 +191,7 @@ class Catalogue:
         after = convert_argument("after", after, Annotated[int, msgspec.Meta(ge=0)])
         return catalogues.read_changes(self.file, after)
 
-    def publish(self, **options: Unpack[PublisherOptions]) -> Published:
+    def publish(self, **options: "Unpack[PublisherOptions]") -> Published:
         """Write the lists, or update them from the catalogue.
 
         Args:

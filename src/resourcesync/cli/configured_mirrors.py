@@ -14,14 +14,7 @@ import click
 import msgspec
 from msgspec import structs
 
-from resourcesync.cli import formatting, options
-from resourcesync.errors import ConfigurationError, StorageError, quoted
-from resourcesync.settings import environment, files
-from resourcesync.settings.files import ConfigFile
-from resourcesync.settings.mirror import FreshnessSettings, ServiceSettings
-from resourcesync.settings.network import Credentials, Network, SecretNames
-from resourcesync.settings.schema import from_variable, make
-from resourcesync.settings.tables import (
+from resourcesync.app.tables import (
     MIRROR_NAME,
     TABLES,
     Keys,
@@ -34,6 +27,13 @@ from resourcesync.settings.tables import (
     service_keys,
     table_mistakes,
 )
+from resourcesync.cli import formatting, options
+from resourcesync.errors import ConfigurationError, StorageError, quoted
+from resourcesync.settings import environment, files
+from resourcesync.settings.files import ConfigFile
+from resourcesync.settings.mirror import FreshnessSettings, ServiceSettings
+from resourcesync.settings.network import Credentials, Network, SecretNames
+from resourcesync.settings.schema import from_variable, make
 
 if TYPE_CHECKING:
     from resourcesync.settings.network import Network
@@ -324,7 +324,7 @@ class MirrorConfiguration:
             except ConfigurationError as error:
                 hint = error.hint
                 raise ConfigurationError(f"{variable} {error.message}", hint=hint) from None
-            is_plain = field.is_flag or field.is_many or field.form.is_whole
+            is_plain = field.is_flag or field.is_many or field.is_whole
             yield key, SettingValue(value, written=value if is_plain else text, origin=variable)
 
     def state_file(self, kind: str, folder: Path | None = None) -> Path:

@@ -6,11 +6,16 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.app.tables import (
+    SettingValue,
+    log_keys,
+    read_setting,
+    source_keys,
+    table_mistakes,
+)
 from resourcesync.cli import configured_mirrors
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import ConfigFile
-from resourcesync.settings.publication import source_keys
-from resourcesync.settings.tables import SettingValue, log_keys, read_setting, table_mistakes
 
 _CATALOGUE: Final = "catalogue:"
 

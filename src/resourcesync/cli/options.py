@@ -7,25 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import click
-import msgspec
 from click.core import ParameterSource
 
+from resourcesync.app.tables import SettingValue, overlay
 from resourcesync.cli.output import Job, OutputOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.settings import FILE, FOLDER, PLACE, Form, Section
 from resourcesync.settings import files
-from resourcesync.settings.mirror import PullSettings
 from resourcesync.settings.network import Network, SecretNames
-from resourcesync.settings.schema import (
-    FILE,
-    FOLDER,
-    PLACE,
-    Field,
-    Form,
-    Section,
-    fields_of,
-    from_variable,
-)
-from resourcesync.settings.tables import SettingValue, overlay
+from resourcesync.settings.schema import Field, fields_of, from_variable
 from resourcesync.settings.values import (
     parse_binding,
     parse_duration,
@@ -236,17 +227,9 @@ def _type_of(field: Field) -> click.ParamType[Any] | None:
     form = field.form
     if field.choices:
         return click.Choice(field.choices)
-    if form.is_whole:
+    if field.is_whole:
         return click.IntRange(form.lowest, form.highest)
-    if form.pattern:
-        is_clearable = field.setting.is_clearable
-        return Parsed(form.name, _or_empty(form.parse) if is_clearable else form.parse)
-    return _PATHS.get(form)
-
-
-def _or_empty(parse: Callable[[str], V]) -> Callable[[str], V | str]:
-    """Return a parser that leaves the empty text as it is: it removes a stored value."""
-    return lambda text: parse(text) if text else text
+    return Parsed(form.name, field.read) if field.has_syntax else _PATHS.get(form)
 
 
 def with_settings(fields: Iterable[Field], *, named: bool = True) -> Decorator:
@@ -303,7 +286,7 @@ def _parse_keys(
             )
         field = fields[key]
         try:
-            value = from_variable(msgspec.structs.replace(field, is_many=False), text)
+            value = from_variable(field._replace(is_many=False), text)
         except ConfigurationError as error:
             raise click.UsageError(f"-o {written}: it {error.message}") from error
         found[key] = (*found.get(key, ()), value) if field.is_many else value
@@ -342,7 +325,7 @@ MAX_DOCUMENTS: Final = option(
     show_default=True,
     help="Check at most this number of documents of a Source.",
 )
-MAX_DELETE: Final = field_option(fields_of(PullSettings)["max_delete"])
+MAX_DELETE: Final = field_option(fields_of(PullOptions)["max_delete"])
 
 
 def complete_mirror(

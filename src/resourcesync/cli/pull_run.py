@@ -7,15 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import structs
+
+from resourcesync.app.tables import SettingValue, overlay
 from resourcesync.cli import configured_mirrors
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
+from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-from resourcesync.settings.mirror import PullSettings
+from resourcesync.settings.mirror import PlaceSettings
 from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import make
-from resourcesync.settings.tables import SettingValue, overlay
 
 if TYPE_CHECKING:
     from resourcesync.app.mirror import Stop
@@ -43,7 +46,8 @@ class PullTarget(NamedTuple):
     name: str
     address: str | None
     folder: Path
-    settings: PullSettings
+    options: PullOptions
+    place: PlaceSettings
     network: Network
     secrets: SecretNames
     is_configured: bool = False
@@ -76,7 +80,7 @@ class TargetResolver:
     def target_at(self, address: str | None, place: str) -> PullTarget:
         """Return the mirror at a folder or store address, of a Source or of its remembered one."""
         found = self._target(place, address, Path(place), self.configuration.defaults)
-        folder, store = configured_mirrors.locate_mirror(place, found.settings.state or None)
+        folder, store = configured_mirrors.locate_mirror(place, found.place.state or None)
         name = place if store else str(folder)
         return found._replace(name=name, folder=folder, store=store)
 
@@ -88,7 +92,8 @@ class TargetResolver:
             name=name,
             address=address,
             folder=folder,
-            settings=make(PullSettings, values),
+            options=make(PullOptions, values),
+            place=make(PlaceSettings, values),
             network=configured_mirrors.network_of(values),
             secrets=make(SecretNames, values),
             dry_run=self._dry_run,
@@ -136,7 +141,7 @@ class Puller(NamedTuple):
         if self._is_several(target):
             yield from self._pull_sets(target, network, report)
         else:
-            name = "".join(target.settings.set_names)
+            name = "".join(target.place.set_names)
             yield PulledMirror(
                 target.folder, self._pull_one(target, target.folder, name, network, report)
             )
@@ -161,7 +166,7 @@ class Puller(NamedTuple):
         """Return the network settings for the Source, with its secret."""
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
-        source = target.settings.moved or target.address or ""
+        source = target.options.moved or target.address or ""
         if target.secrets.auth and not source and mirror_state.is_mirror(target.folder):
             source = mirror_state.read_status(target.folder).source
         return self.configuration.with_secrets(target.network, target.secrets, source)
@@ -170,15 +175,15 @@ class Puller(NamedTuple):
         """True for a folder with a mirror for each set."""
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
-        settings, folder = target.settings, target.folder
-        is_several = settings.all_sets or len(settings.set_names) > 1
+        place, folder = target.place, target.folder
+        is_several = place.all_sets or len(place.set_names) > 1
         if is_several and target.store:
             raise ConfigurationError(
                 "a store can contain only one mirror, and so only one set",
                 hint="name one set, and give each set its own store",
             )
         is_several = is_several or mirror_state.is_folder_of_sets(folder)
-        if settings.moved and is_several:
+        if target.options.moved and is_several:
             raise ConfigurationError(
                 "--moved needs exactly one mirror",
                 hint=f"run it for each set: name the folder of the set below {folder}",
@@ -192,9 +197,9 @@ class Puller(NamedTuple):
         from resourcesync.app.mirrors import sets  # noqa: PLC0415 - rarely
         from resourcesync.ports.cancellation import CancelToken  # noqa: PLC0415 - the same
 
-        clock, settings = machine.system_clock(), target.settings
+        clock, place = machine.system_clock(), target.place
         request = sets.SetRequest(
-            source=target.address, names=settings.set_names, every=settings.all_sets
+            source=target.address, names=place.set_names, every=place.all_sets
         )
         cancel = CancelToken(clock, self.stop)
         plan = sets.plan_sets(target.folder, request, network=network, cancel=cancel)
@@ -231,17 +236,17 @@ class Puller(NamedTuple):
         report: "Reporter",
     ) -> "RunReport":
         from resourcesync.app.mirror import mirror_at  # noqa: PLC0415 - help stays quick
-        from resourcesync.app.settings import MirrorSettings  # noqa: PLC0415 - help stays quick
 
         self._check_source(target)
         mirror = mirror_at(
             _home(target, folder),
-            MirrorSettings(target.settings, network, set_name),
+            network,
+            structs.replace(target.options, set_name=set_name),
             target.address,
             is_configured=target.is_configured,
         )
         return (mirror.dry_run if target.dry_run else mirror.pull)(
-            mode=target.settings.mode,
+            mode=target.options.mode,
             on_event=lambda event: report(event.kind, event.fields),
             stop=self.stop,
         )
@@ -250,7 +255,7 @@ class Puller(NamedTuple):
         """Refuse to pull a configured mirror whose Source moved from the address in the file."""
         from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
 
-        if not target.is_configured or target.settings.moved or not target.address:
+        if not target.is_configured or target.options.moved or not target.address:
             return
         if mirror_state.is_mirror(target.folder):
             known = mirror_state.moved_source(target.folder, target.address)
@@ -269,7 +274,7 @@ def _home(target: PullTarget, folder: Path) -> "Home":
     """Return the place of the mirror, and its workers."""
     from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - help stays quick
 
-    engine = target.settings.engine
+    engine = target.place.engine
     if engine is None:
         return Home(folder, target.store)
     from resourcesync.app.mirrors.workers import Workers  # noqa: PLC0415 - rarely needed
@@ -286,7 +291,7 @@ class PullView:
 
     def show(self, puller: Puller, target: PullTarget, report: "Reporter") -> CommandOutcome:
         """Pull a mirror, or those of its sets, and return the outcome."""
-        self._words.since_moves = isinstance(target.settings.since, timedelta)
+        self._words.since_moves = isinstance(target.options.since, timedelta)
 
         def noted(event: str, fields: Mapping[str, object]) -> None:
             if event == "source":
@@ -318,7 +323,7 @@ class PullView:
             folder,
             first=self._words.first,
             plan=self._plan,
-            pruning=target.settings.prune,
+            pruning=target.options.prune,
             place=target.store or folder,
         )
 
@@ -337,7 +342,7 @@ class PullView:
 
 def _with_moved_line(ended: CommandOutcome, target: PullTarget, puller: Puller) -> CommandOutcome:
     """Return an outcome that says which line of the configuration file is to be changed."""
-    moved = target.settings.moved
+    moved = target.options.moved
     if not (target.is_configured and moved) or target.dry_run:
         return ended
     line = puller.configuration.mirror(target.name).moved_line(moved)

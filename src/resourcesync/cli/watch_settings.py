@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from resourcesync.app.tables import SettingValue
 from resourcesync.app.watching.push_subscriptions import PushState
 from resourcesync.app.watching.watch_jobs import AuditOptions
 from resourcesync.cli.configured_mirrors import MirrorConfiguration, values_of
@@ -16,7 +17,6 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageEr
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
 from resourcesync.settings.schema import make
-from resourcesync.settings.tables import SettingValue
 from resourcesync.watch.scheduler import (
     Cron,
     Every,

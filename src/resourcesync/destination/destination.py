@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from resourcesync.destination.cursor import Phase
+from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.links import PatchSizeLimits, link_filter
 from resourcesync.destination.lists.proof import is_believed
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
@@ -19,7 +20,7 @@ from resourcesync.destination.locate import (
 )
 from resourcesync.destination.mapping.escapes import TREE, FileSystemProfile
 from resourcesync.destination.mapping.names import check_mapper, is_rule, normalise_rule
-from resourcesync.destination.options import AuditMethod, Dependencies, PullOptions
+from resourcesync.destination.options import AuditMethod, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
@@ -91,7 +92,7 @@ class Destination:
                 register_lost_trash(equipment.state, equipment.copies, equipment.clock)
             outcome = self._synchronize(options)
             if not options.dry_run and abs(self._measuring_fetcher.skew) < MAX_SKEW:
-                purge_old_trash(self._dependencies, options.trash_days)
+                purge_old_trash(self._dependencies, options.trash)
         report = self._report(run, outcome, options)
         if not options.dry_run:
             run.record(report, report.mode)
@@ -165,8 +166,7 @@ class Destination:
     def _with_all_filters(self, options: PullOptions) -> tuple[PullOptions, bool]:
         """Return the options with all filters; and true if only a baseline can apply them."""
         known = self._sync_state.filters
-        options = structs.replace(options, filters=options.filters or known)
-        options = structs.replace(options, filters=options.all_filters, changes={})
+        options = options.with_filters(known, self._dependencies.clock.now())
         return options, options.prune or known not in (None, options.filters)
 
     def _find_lists(self, options: PullOptions) -> SourcePlace:
@@ -388,7 +388,7 @@ class Destination:
             audit = Audit(session, "stat", kept=MAX_REPAIR_FINDINGS, doubting=not options.dry_run)
             audited = audit.run(run.id, offline=False)
             findings, was_in_sync = audited.findings, audited.in_sync
-        pull = self._known_session(structs.replace(options, changes={}), asking=True)
+        pull = self._known_session(options, asking=True)
         limit = self._dependencies.cancel.within(options.max_duration)
         with limit, pull.packages.retaining_packages():
             pulled = Repair(pull, deleting=deleting).run(findings, was_in_sync=was_in_sync)

@@ -12,7 +12,8 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import DAY
-from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.dependencies import Dependencies
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, discovery_rank

@@ -1,23 +1,28 @@
-"""Options of a pull, and the dependencies of a Destination."""
+"""Options of one pull, each described where it is used."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
-from msgspec import structs
+from msgspec import UNSET, UnsetType, structs
 
-from resourcesync.destination.mapping.escapes import MapperFactory, load_no_mapper
-from resourcesync.destination.planner import DeletionLimit, ReviewedDecision
-from resourcesync.destination.reports import Mode
-from resourcesync.destination.scope import Filters
-from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.ports import Clock, Copies, Fetcher, Reporter
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.model.settings import (
+    ALLOW_ORIGIN,
+    DURATION,
+    LIMIT,
+    MOMENT,
+    SIZE,
+    Limit,
+    Section,
+    Setting,
+)
+from resourcesync.model.timestamps import resolve_moment
 
 if TYPE_CHECKING:
-    from resourcesync.ports.patches import PatchFormat
+    from resourcesync.destination.planner import ReviewedDecision
+    from resourcesync.destination.reports import Mode
+    from resourcesync.destination.scope import Filters
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline"]
@@ -25,7 +30,7 @@ AuditMethod = Literal["lists", "stat", "hash", "remote"]
 """What an audit compares: the state; also size and time; also bytes; or also what is served."""
 DumpPolicy = Literal["auto", "never", "always"]
 """Use of dumps: where they are cheaper, not at all, or wherever they help."""
-Review = Callable[[Mode, Callable[[], Iterator[ReviewedDecision]], int], None]
+Review = Callable[["Mode", Callable[[], Iterator["ReviewedDecision"]], int], None]
 """Review of the decisions of a pull before anything is changed; an exception ends the pull.
 
 Called with the mode of the pull, a function that yields the decisions in URI order at each call,
@@ -33,129 +38,235 @@ and the number of up-to-date copies. For these, and for a resource that is not d
 the decisions leave them out.
 """
 
+_DAY: Final = 86_400.0
+_DEL, _VER, _SEL = Section.DELETION, Section.VERIFICATION, Section.SELECTION
+_TRA, _STO, _MAIN = Section.TRANSFER, Section.STORAGE, Section.MAIN
+DEFAULT_LIMIT: Final = Limit(percent=10.0)
+
 
 class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of one pull.
+    """Options of one pull. A filter that is not set is as the mirror remembers it.
 
     Attributes:
-        mode: ``auto`` uses the Change Lists if they reach back to the last state; ``baseline``
-            compares with the whole Resource List.
         dry_run: Read and plan, change nothing.
-        filters: All filters; ``None`` uses those of the last pull.
-        changes: Filters that replace those, by name; the others stay.
-        prune: Delete copies that no longer match the filters, too, within ``max_delete``; the whole
-            Resource List is read for that.
+        review: Receives the decisions before any of them is executed.
+        filters: All filters; ``None``: those of the last pull. Those that are set replace them.
         set_name: Set to follow, of several: its URI, name or number; empty: the one followed so
             far, or the only one.
-        delete: ``signalled``: what a Change List calls deleted; ``absent``: also what a complete,
-            newer Resource List no longer lists; ``never``: nothing. ``auto`` is ``absent`` for a
-            Resource List and ``signalled`` for a plain sitemap, which promises less.
-        max_delete: Limit of deletions in one run.
-        trash_days: Days that deleted copies stay in the trash.
-        verify: ``strict`` never keeps bytes that are not as listed.
         own_algorithm: Digest recorded of every copy.
-        accept_missing: Count what the Source lists and does not serve (404, 410, its robots.txt, a
-            redirect to another site) as absent or skipped, not as failed. It is stored; ``None``
-            uses the stored value. Without one it is accepted at a plain sitemap.
-        fail_fast: Stop at the first failure.
-        max_duration: Seconds after which the run ends cleanly; the next one continues.
-        max_bytes: Bytes after which no more is fetched; the next run continues.
-        lists_only: Store what is listed, fetch and delete nothing; a later pull does.
-        review: Receives the decisions before any of them is executed.
-        dumps: ``auto``: resources come from packages of the Source's dumps where that costs less
-            than single requests; ``never``: no dump is read; ``always``: wherever they help.
-        mapper: Mapper of URIs to paths: a name, or a rule ``PATTERN => TEMPLATE``; empty: the
-            mirror's.
-        moved: The Source's new address, if it moved; its copies stay. Else empty.
-        recheck: Seconds within which a copy that no listed hash proves is requested again; 0:
-            never; ``None``: 7 days for a plain sitemap, 30 for other lists.
     """
 
-    mode: PullMode = "auto"
+    prune: Annotated[
+        bool,
+        Setting(
+            "Also delete copies that no longer match the filters, into the trash and as far as the "
+            "limit of deletions allows. This reads the whole Resource List.",
+            _DEL,
+            in_file=False,
+            is_option=True,
+        ),
+    ] = False
+    lists_only: Annotated[
+        bool,
+        Setting(
+            "Only record what the Source lists; a later pull fetches and deletes.",
+            _TRA,
+            in_file=False,
+            is_option=True,
+        ),
+    ] = False
+    moved: Annotated[
+        str,
+        Setting(
+            "The new address of the Source: all copies stay, and are compared with the lists "
+            "there. Check with -n first.",
+            _STO,
+            metavar="URL",
+            in_file=False,
+            in_library=False,
+            is_option=True,
+        ),
+    ] = ""
+    mode: Annotated[
+        PullMode,
+        Setting(
+            "Follow the Change Lists where they reach back (auto), or compare with the whole "
+            "Resource List (baseline).",
+            shown="auto",
+            in_library=False,
+            is_option=True,
+        ),
+    ] = "auto"
+    delete: Annotated[
+        Deletion,
+        Setting(
+            "Delete resources that a Change List lists as deleted (signalled), also those that a "
+            "newer Resource List no longer lists (absent), or none (never). auto: absent for a "
+            "Resource List, signalled for a plain sitemap.",
+            shown="auto",
+            is_option=True,
+        ),
+    ] = "auto"
+    max_delete: Annotated[
+        Limit,
+        Setting(
+            "Hold all deletions back if there are more. With P%, 25 are always allowed, but never "
+            "more than half of the copies if the lists only no longer contain them.",
+            _MAIN,
+            LIMIT,
+            "N|P%",
+            shown="10%",
+            is_option=True,
+        ),
+    ] = DEFAULT_LIMIT
+    trash: Annotated[
+        float,
+        Setting(
+            "Time that deleted copies stay in the mirror's trash; 0: no trash.",
+            _DEL,
+            DURATION,
+            shown="30d",
+        ),
+    ] = 30 * _DAY
+    verify: Annotated[
+        Literal["strict", "lenient"],
+        Setting(
+            "Refuse bytes that do not match the list (strict), or store and mark them (lenient): "
+            "a copy that does not match the list is never in sync (exit 3).",
+            _VER,
+            shown="strict",
+        ),
+    ] = "strict"
+    dumps: Annotated[
+        DumpPolicy,
+        Setting(
+            "Use packages of the Source's dumps where they cost less than single requests (auto), "
+            "never, or wherever possible (always).",
+            _TRA,
+            shown="auto",
+        ),
+    ] = "auto"
+    accept_missing: Annotated[
+        bool | None,
+        Setting(
+            "Listed resources that the Source does not deliver are not failures (404, 410, "
+            "robots.txt, a redirect to another site): they are counted as absent or skipped, "
+            "exit 0. The mirror remembers it; for a plain sitemap it is the default.",
+            _VER,
+            is_stored=True,
+            is_option=True,
+        ),
+    ] = None
+    recheck: Annotated[
+        float | None,
+        Setting(
+            "Request each page that is known by its date alone again within this time, a few in "
+            "each pull: many sites change pages without a new date. 0: never. Default: 7d for a "
+            "plain sitemap, 30d for other lists without hashes.",
+            _VER,
+            DURATION,
+        ),
+    ] = None
+    fail_fast: Annotated[bool, Setting("Stop at the first failure.", _TRA)] = False
+    max_duration: Annotated[
+        float | None,
+        Setting(
+            "Stop cleanly after this time, such as 10m (exit 10); the next run continues.",
+            _TRA,
+            DURATION,
+            is_option=True,
+        ),
+    ] = None
+    max_bytes: Annotated[
+        int | None,
+        Setting(
+            "Stop cleanly before more bytes are received, such as 2G (exit 10); the next run "
+            "continues. At least one resource is fetched.",
+            _TRA,
+            SIZE,
+        ),
+    ] = None
+    include: Annotated[
+        tuple[str, ...] | UnsetType,
+        Setting(
+            "Only resources whose path matches: * stops at /, ** does not; a pattern without a "
+            "leading / matches in each folder. A mirror remembers this and each filter below until "
+            "it is given again; an empty value ('') removes it.",
+            metavar="GLOB",
+            is_clearable=True,
+            is_option=True,
+        ),
+    ] = UNSET
+    exclude: Annotated[
+        tuple[str, ...] | UnsetType,
+        Setting(
+            "No resources whose path matches.", metavar="GLOB", is_clearable=True, is_option=True
+        ),
+    ] = UNSET
+    types: Annotated[
+        tuple[str, ...] | UnsetType,
+        Setting(
+            "Only resources of this media type.",
+            _SEL,
+            metavar="MIME",
+            key="type",
+            is_clearable=True,
+            is_option=True,
+        ),
+    ] = UNSET
+    max_size: Annotated[
+        int | UnsetType | None,
+        Setting("No resources larger than this, such as 5M.", _SEL, SIZE, is_clearable=True),
+    ] = UNSET
+    since: Annotated[
+        datetime | timedelta | UnsetType | None,
+        Setting(
+            "Only resources modified since, such as -7d or a date.",
+            _SEL,
+            MOMENT,
+            is_clearable=True,
+            is_option=True,
+        ),
+    ] = UNSET
+    links: Annotated[
+        tuple[str, ...] | UnsetType,
+        Setting(
+            "Also resources that selected entries link to by this relation, such as describedby.",
+            _SEL,
+            metavar="REL",
+            key="link",
+            is_clearable=True,
+        ),
+    ] = UNSET
+    allow_origins: Annotated[tuple[str, ...] | UnsetType, ALLOW_ORIGIN] = UNSET
+    mapper: Annotated[
+        str,
+        Setting(
+            "The mapping from URIs to paths: tree (the names of the Source), a plug-in, or a rule "
+            "such as 'bitstream/{item}/{name} => {item}/{name}'. It cannot be changed later.",
+            _STO,
+            metavar="NAME|RULE",
+            key="map",
+        ),
+    ] = ""
     dry_run: bool = False
-    filters: Filters | None = None
-    changes: Mapping[str, object] = msgspec.field(default_factory=dict)
-    prune: bool = False
-    set_name: str = ""
-    delete: Deletion = "auto"
-    max_delete: DeletionLimit = msgspec.field(default_factory=DeletionLimit)
-    trash_days: float = 30.0
-    verify: Literal["strict", "lenient"] = "strict"
-    own_algorithm: str = "sha-256"
-    accept_missing: bool | None = None
-    fail_fast: bool = False
-    max_duration: float | None = None
-    max_bytes: int | None = None
-    lists_only: bool = False
     review: Review | None = None
-    dumps: DumpPolicy = "auto"
-    mapper: str = ""
-    moved: str = ""
-    recheck: float | None = None
+    filters: "Filters | None" = None
+    set_name: str = ""
+    own_algorithm: str = "sha-256"
 
     @property
-    def all_filters(self) -> Filters:
-        """All filters, with those that replace some of them."""
-        return structs.replace(self.filters or Filters(), **dict(self.changes))
+    def all_filters(self) -> "Filters":
+        """The filters of a pull that has begun, or of the last one."""
+        from resourcesync.destination.scope import Filters  # noqa: PLC0415 - help stays quick
 
+        return self.filters or Filters()
 
-class FindingWriter(Protocol):
-    """A writer of the findings of one audit, from which a repair reads them."""
-
-    def add(self, fields: Mapping[str, object]) -> None:
-        """Write one finding: its kind, URI, path and reason."""
-
-    def set_name(self, audit: str, moment: str) -> None:
-        """Set the audit's id and its time, as ``20261121020004``; without it nothing is stored."""
-
-
-class _DiscardedFindings:
-    """A writer that stores nothing."""
-
-    def add(self, fields: Mapping[str, object]) -> None:
-        """Do nothing."""
-
-    def set_name(self, audit: str, moment: str) -> None:
-        """Do nothing."""
-
-
-@contextmanager
-def discard_findings() -> Iterator[FindingWriter]:
-    """Open a writer of findings that stores nothing."""
-    yield _DiscardedFindings()
-
-
-class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies of a Destination.
-
-    ``source`` is the given address (``None``: that of the last pull). ``scratch`` opens an unnamed
-    temporary file on the mirror's disk, ``purge`` removes one file of the trash for good,
-    ``drop_parts`` the partial downloads that a later run could continue. ``traffic`` returns
-    requests sent and bytes received, ``room`` the free bytes, ``certificate_until`` the end of the
-    first TLS certificate of the servers of the lists. ``is_expected``: a first pull that fails is
-    recorded. ``workers`` fetch the resources of a plan. ``resource_fetcher`` is the network without
-    the measurement of clocks.
-    """
-
-    folder: str
-    source: str | None = None
-    fetcher: Fetcher
-    copies: Copies
-    state: SqliteMirrorState
-    clock: Clock
-    cancel: CancelToken
-    report: Reporter
-    scratch: Callable[[], BinaryIO]
-    check_folder: Callable[[], None]
-    purge: Callable[[str], None]
-    drop_parts: Callable[[], None] = lambda: None
-    is_case_sensitive: bool = True
-    traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
-    certificate_until: Callable[[], datetime | None] = lambda: None
-    room: Callable[[], int | None] = lambda: None
-    patches: "Mapping[str, PatchFormat]" = msgspec.field(default_factory=dict)
-    mappers: Callable[[str], MapperFactory] = load_no_mapper
-    is_expected: bool = False
-    workers: Fetcher | None = None
-    findings: Callable[[], AbstractContextManager[FindingWriter]] = discard_findings
-    resource_fetcher: Fetcher | None = None
+    def with_filters(self, known: "Filters | None", now: datetime) -> "PullOptions":
+        """Return the options with all filters: those that are set, and the stored ones."""
+        before = (self if self.filters else structs.replace(self, filters=known)).all_filters
+        chosen = {name: getattr(self, name) for name in before.__struct_fields__}
+        if isinstance(since := chosen["since"], timedelta):
+            chosen["since"] = resolve_moment(since, now)
+        given = {name: value for name, value in chosen.items() if value is not UNSET}
+        return structs.replace(self, filters=structs.replace(before, **given))

@@ -23,6 +23,7 @@ from resourcesync.mirror_state.rows import (
     make_copy,
 )
 from resourcesync.model.digests import Digest, agree, format_digests, parse_digests, usable
+from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import end_of_lastmod
 from resourcesync.model.vocabulary import ChangeKind
 
@@ -680,25 +681,13 @@ def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((own, *(claim.algorithm for claim in claims))))
 
 
-class DeletionLimit(msgspec.Struct, frozen=True, kw_only=True):
-    """Limit of deletions in one run.
+def may_delete(limit: Limit, deletions: int, copies: int, *, untold: int) -> bool:
+    """True if one run may delete this many; a share is one of the copies before the run.
 
-    A number, or else a share of the copies before the run, 0 to 100.
+    A few are allowed whatever the share, unless a number is set; but of deletions that no Change
+    List reports, never more than half of the copies: a small mirror counts, too.
     """
-
-    count: int | None = None
-    percent: float = 10.0
-
-    def allows(self, deletions: int, copies: int, *, untold: int) -> bool:
-        """True if one run may delete this many.
-
-        A few are allowed whatever the share, unless a count is set; but of deletions that no Change
-        List reports, never more than half of the copies: a small mirror counts, too.
-        """
-        if self.count is not None:
-            return deletions <= self.count
-        few = ALWAYS_ALLOWED_DELETIONS if untold <= copies // 2 else 0
-        return deletions <= max(few, int(copies * self.percent / 100))
-
-    def __str__(self) -> str:
-        return f"{self.percent:g} %" if self.count is None else str(self.count)
+    if limit.number is not None:
+        return deletions <= limit.number
+    few = ALWAYS_ALLOWED_DELETIONS if untold <= copies // 2 else 0
+    return deletions <= max(few, int(copies * (limit.percent or 0.0) / 100))

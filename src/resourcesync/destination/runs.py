@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.options import Dependencies
+from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.planner import FILTERED
 from resourcesync.destination.reports import (
     FailedRun,

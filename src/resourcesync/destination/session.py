@@ -13,12 +13,13 @@ from msgspec import structs
 from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
 from resourcesync.destination.changes.times import ChangeHistory, is_plausible
 from resourcesync.destination.cursor import Cursor
+from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
-from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntry
 from resourcesync.destination.removal.deletion import (
@@ -346,7 +347,7 @@ class SyncSession:
         here = self.state.count() - pulled.tally.created
         limit, proven = self.options.max_delete, list[Pending]()
         held = next(self.state.pending(PendingTask.DELETE), None)
-        if held and limit.count is None and generation is None:  # a number is never exceeded
+        if held and limit.number is None and generation is None:  # a number is never exceeded
             from resourcesync.destination.removal.proven_gone import find_proven_gone  # noqa: PLC0415 - lazy
 
             proven = find_proven_gone(self.dependencies, self.now, self.selection.source_uri)

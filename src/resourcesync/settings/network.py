@@ -1,10 +1,11 @@
 """Settings of requests to a Source."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from resourcesync.settings.schema import (
+from resourcesync.model.settings import (
+    ALLOW_ORIGIN,
     DURATION,
     FILE,
     HEADER,
@@ -18,17 +19,6 @@ from resourcesync.settings.schema import (
 from resourcesync.settings.values import convert_argument
 
 _T, _N = Section.TRANSFER, Section.NETWORK
-ALLOW_ORIGIN: Final = Setting(
-    "Trust this origin too: follow links and redirects to it, fetch its resources, and "
-    "connect to it even if its address is private. A mirror remembers it, as its filters.",
-    _N,
-    metavar="URL",
-    key="allow_origin",
-    is_clearable=True,
-    is_option=True,
-)
-
-
 Robots = Literal["obey", "ignore"]
 
 

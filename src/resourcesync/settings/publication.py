@@ -7,17 +7,14 @@ import msgspec
 
 from resourcesync.errors import damaged_note_error
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.settings.network import Network, SecretNames
-from resourcesync.settings.schema import (
+from resourcesync.model.settings import (
     DURATION,
     FOLDER,
     PAIR,
     PLACE,
     SIZE,
-    Field,
     Section,
     Setting,
-    fields_of,
     size_from,
     whole,
 )
@@ -323,12 +320,3 @@ def decode_settings(text: str | None) -> PublicationSettings:
         )
     except msgspec.MsgspecError as error:
         raise damaged_note_error("settings", error) from error
-
-
-def source_keys() -> dict[str, Field]:
-    """Return the keys of ``[source.NAME]``."""
-    network = fields_of(Network, SecretNames)
-    connection = {key: network[key] for key in ("auth", "proxy", "proxy_auth", "ca_file")}
-    path, *other = fields_of(SystemSettings).values()
-    own = {field.key: field for field in (path, *fields_of(PublicationSettings).values(), *other)}
-    return own | connection

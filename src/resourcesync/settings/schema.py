@@ -1,119 +1,35 @@
-"""A schema of settings: a frozen struct whose fields say what they mean, and how they are written.
-
-``Annotated[TYPE, Setting(…)]`` describes a field. A field without a ``Setting`` is a value that
-only the program sets.
-"""
+"""Settings as they are written: by options, in the file, in variables, and as keyword arguments."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import UnsetType
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.settings.values import (
-    FORMS,
-    parse_binding,
-    parse_duration,
-    parse_header,
-    parse_limit,
-    parse_moment,
-    parse_pair,
-    parse_proxy,
-    parse_rate,
-    parse_size,
-)
+from resourcesync.model.settings import FILE, FOLDER, HEADER, MOMENT, PLACE, TEXT, Form, Setting
+from resourcesync.settings import values
 
 S = TypeVar("S", bound=msgspec.Struct)
 
-
-class Section(Enum):
-    """A section of a command's help and of the reference; they are shown in this order."""
-
-    MAIN = "Options"
-    SELECTION = "Selection"
-    DELETION = "Deletion"
-    VERIFICATION = "Verification"
-    DOCUMENTS = "Documents"
-    VERSIONS = "Versions"
-    TRANSFER = "Transfer"
-    STORAGE = "Storage"
-    NETWORK = "Network"
-    OUTPUT = "Output"
-
-
-class Form(msgspec.Struct, frozen=True, kw_only=True):
-    """How a value is written.
-
-    Attributes:
-        name: Name of the form, such as ``duration``.
-        parse: Turns text into the value; raises ``ConfigurationError``.
-        pattern: Regular expression of the text, for other programs; empty for any text.
-        numbers: The types of numbers that are such a value, too.
-        lowest, highest: The limits of a whole number.
-    """
-
-    name: str
-    parse: Callable[[str], Any] = str
-    pattern: str = ""
-    numbers: tuple[type, ...] = (int,)
-    lowest: int | None = None
-    highest: int | None = None
-
-    @property
-    def is_whole(self) -> bool:
-        """True for a whole number."""
-        return self.lowest is not None
-
-
-def _parse_whole(text: str) -> int:
-    if not text.isascii() or not text.removeprefix("-").isdigit():
-        raise ValueError(text)
-    return int(text)
-
-
-def _form(name: str, parse: Callable[[str], Any], numbers: tuple[type, ...] = (int,)) -> Form:
-    return Form(name=name, parse=parse, pattern=FORMS[name], numbers=numbers)
-
-
-def size_from(lowest: int, highest: int) -> Form:
-    """Return the form of a size in bytes within limits."""
-
-    def parse(text: str) -> int:
-        size = parse_size(text)
-        if not lowest <= size <= highest:
-            raise ConfigurationError(f"it must be from {lowest:,} to {highest:,} bytes")
-        return size
-
-    return _form("size", parse)
-
-
-def whole(lowest: int, highest: int) -> Form:
-    """Return the form of a whole number within limits."""
-    return Form(name="whole number", parse=_parse_whole, lowest=lowest, highest=highest)
-
-
-TEXT: Final = Form(name="text")
-FILE: Final = Form(name="file")
-FOLDER: Final = Form(name="folder", parse=Path)
-PLACE: Final = Form(name="folder or store")
-DURATION: Final = _form("duration", parse_duration, (int, float))
-SIZE: Final = _form("size", parse_size)
-RATE: Final = _form("rate", parse_rate, (int, float))
-MOMENT: Final = _form("time", parse_moment)
-LIMIT: Final = _form("limit", parse_limit)
-HEADER: Final = _form("header", parse_header)
-PAIR: Final = _form("pair", parse_pair)
-PROXY: Final = _form("proxy", parse_proxy)
-BINDING: Final = _form("address", parse_binding)
-
-
+_PARSERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "folder": Path,
+    "duration": values.parse_duration,
+    "size": values.parse_size,
+    "rate": values.parse_rate,
+    "time": values.parse_moment,
+    "limit": values.parse_limit,
+    "header": values.parse_header,
+    "pair": values.parse_pair,
+    "proxy": values.parse_proxy,
+    "address": values.parse_binding,
+    "whole number": values.parse_whole,
+}
 _SAMPLES: Final = {
     "duration": "90s",
     "size": "5M",
@@ -125,61 +41,32 @@ _SAMPLES: Final = {
     "pair": "KEY=VALUE",
     "address": "127.0.0.1:8080",
 }
+"""An example of each form with a syntax of its own."""
+_FRACTIONS: Final = frozenset({"duration", "rate"})
+_WHOLE: Final = "whole number"
+_SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
-class Setting(msgspec.Struct, frozen=True):
-    """The description of one setting.
-
-    Attributes:
-        help: What it does, for a reader of the help or of the reference.
-        section: Its section.
-        form: How it is written; of choices and flags, and of each value of a list, the type tells.
-        metavar: The name of its value in the help; by default the form's.
-        key: Its name in the configuration file and as an option; by default the field's name.
-        short: A short option, such as ``-j``.
-        shown: The default as it is written; empty if there is nothing to show.
-        is_clearable: True if an empty text removes a value that is stored.
-        is_stored: True if a flag that is not given is as it was stored.
-        in_file: True if it is a key of the configuration file.
-        in_library: True if it is a keyword argument of the library.
-        is_option: True if it is an option of its own on the command line; any other key is given
-            as ``-o KEY=VALUE``.
-    """
-
-    help: str
-    section: Section = Section.MAIN
-    form: Form = TEXT
-    metavar: str = ""
-    key: str = ""
-    short: str = ""
-    shown: str = ""
-    is_clearable: bool = False
-    is_stored: bool = False
-    in_file: bool = True
-    in_library: bool = True
-    is_option: bool = False
-
-
-class Field(msgspec.Struct, frozen=True, kw_only=True):
+class Field(NamedTuple):
     """One setting of a schema.
 
     Attributes:
         name: The field's name; the name of the keyword argument.
         key: Its name in the configuration file and as an option.
         setting: Its description.
-        type: The type of its values, without the description.
         choices: All values, if it is a choice.
         is_flag: True if it is true or false.
         is_many: True if it has several values.
+        may_be_none: True if ``None`` is one of its values.
     """
 
     name: str
     key: str
     setting: Setting
-    type: Any
-    choices: tuple[str, ...] = ()
-    is_flag: bool = False
-    is_many: bool = False
+    choices: tuple[str, ...]
+    is_flag: bool
+    is_many: bool
+    may_be_none: bool
 
     @property
     def form(self) -> Form:
@@ -187,38 +74,49 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         return self.setting.form
 
     @property
-    def may_be_none(self) -> bool:
-        """True if ``None`` is one of its values."""
-        return NoneType in get_args(self.type)
+    def has_syntax(self) -> bool:
+        """True if a value has a syntax of its own, such as a duration."""
+        return self.form.name in _SAMPLES
+
+    @property
+    def is_whole(self) -> bool:
+        """True if a value is a whole number."""
+        return self.form.name == _WHOLE
 
     @property
     def nothing(self) -> Any:
         """The value that removes a stored one."""
-        if self.is_many:
-            return ()
-        return None if self.may_be_none else ""
+        return () if self.is_many else None if self.may_be_none else ""
+
+    def read(self, text: str) -> Any:
+        """Return one value from its text; an empty text stays if it removes a stored value.
+
+        Raises:
+            ConfigurationError: It has the wrong form.
+            ValueError: It is no whole number.
+        """
+        if self.setting.is_clearable and not text:
+            return text
+        return _PARSERS.get(self.form.name, str)(text)
 
     def parse(self, text: str) -> Any:
-        """Return one value from its text; an empty text stays if it removes a stored value.
+        """Return one value from its text, within its limits and choices.
 
         Raises:
             ConfigurationError: It is no such value. The message continues the setting's name.
         """
-        if self.setting.is_clearable and not text:
-            return text
-        if self.choices and text not in self.choices:
+        if self.choices and text and text not in self.choices:
             raise ConfigurationError(f"must be one of {', '.join(self.choices)}")
-        form = self.form
         try:
-            value = form.parse(text)
+            value = self.read(text)
         except ConfigurationError as error:
             hint = f": {error.hint}" if error.hint else ""
-            message = f"is wrong: {error.message}{hint}"
-            raise ConfigurationError(message) from None
+            raise ConfigurationError(f"is wrong: {error.message}{hint}") from None
         except ValueError:
             raise ConfigurationError("must be a whole number") from None
-        if form.lowest is not None and not form.lowest <= value <= (form.highest or value):
-            raise ConfigurationError(f"must be from {form.lowest} to {form.highest}")
+        _, lowest, highest = self.form
+        if lowest is not None and value != "" and not lowest <= value <= (highest or value):
+            raise ConfigurationError(f"must be from {lowest} to {highest}")
         return value
 
 
@@ -229,28 +127,29 @@ def fields_of(*schemas: type[msgspec.Struct]) -> Mapping[str, Field]:
 
 
 def _fields(schema: type[msgspec.Struct]) -> Iterable[Field]:
-    hints = get_type_hints(schema, include_extras=True)
+    hints: dict[str, Any] = {}
+    for base in reversed(schema.__mro__):  # a text is a type without a description
+        hints |= vars(base).get("__annotations__", {})
     for name in schema.__struct_fields__:
-        hint = hints[name]
-        for setting in getattr(hint, "__metadata__", ()):
+        for setting in getattr(hints[name], "__metadata__", ()):
             if isinstance(setting, Setting):
-                yield _field(name, get_args(hint)[0], setting)
+                yield _field(name, get_args(hints[name])[0], setting)
 
 
 def _field(name: str, hint: Any, setting: Setting) -> Field:
     is_union = get_origin(hint) in {Union, UnionType}
     members = get_args(hint) if is_union else (hint,)
-    kinds = [member for member in members if member not in {NoneType, UnsetType}]
-    is_many = get_args(kinds[0])[1:] == (...,)
-    one = get_args(kinds[0])[0] if is_many else kinds[0]
+    kind = next(member for member in members if member not in {NoneType, UnsetType})
+    is_many = get_args(kind)[1:] == (...,)
+    one = get_args(kind)[0] if is_many else kind
     return Field(
         name=name,
         key=setting.key or name,
         setting=setting,
-        type=hint,
         choices=get_args(one) if get_origin(one) is Literal else (),
-        is_flag=kinds[0] is bool,
+        is_flag=kind is bool,
         is_many=is_many,
+        may_be_none=NoneType in members,
     )
 
 
@@ -259,18 +158,18 @@ def in_file(*schemas: type[msgspec.Struct]) -> dict[str, Field]:
     return {key: field for key, field in fields_of(*schemas).items() if field.setting.in_file}
 
 
-def make(schema: type[S], values: Mapping[str, Any]) -> S:
+def make(schema: type[S], given: Mapping[str, Any]) -> S:
     """Return the settings with some values, by their keys; the others have their defaults.
 
     Args:
         schema: The schema.
-        values: Values of the right types; ``None`` and ``()`` are none. Other keys are left out.
+        given: Values of the right types; ``None`` and ``()`` are none. Other keys are left out.
     """
-    found = {}
-    for key, field in fields_of(schema).items():
-        value = values.get(key)
-        if value not in (None, ()):
-            found[field.name] = without_empty(field, value)
+    found = {
+        field.name: without_empty(field, given[key])
+        for key, field in fields_of(schema).items()
+        if given.get(key) not in (None, ())
+    }
     return schema(**found)
 
 
@@ -283,9 +182,6 @@ def without_empty(field: Field, value: Any) -> Any:
     return field.nothing if value == "" else value
 
 
-_SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
-
-
 def from_file(field: Field, written: object) -> Any:
     """Return a value that is written in the configuration file.
 
@@ -294,25 +190,25 @@ def from_file(field: Field, written: object) -> Any:
     """
     if field.is_flag:
         return _typed(written, bool, "must be true or false")
-    if not field.is_many:
-        return _one_from_file(field, written)
-    texts = _typed(written, list, "must be a list of strings")
-    values = tuple(field.parse(_typed(text, str, "must be a list of strings")) for text in texts)
-    if field.form is HEADER:
-        for name, _ in values:
-            if name.lower() in _SECRET_HEADERS:
-                raise ConfigurationError(
-                    f"must not contain {name}", hint="write a table [auth.NAME] with its place"
-                )
-    return values
-
-
-def _one_from_file(field: Field, written: object) -> Any:
-    if field.form.is_whole:
+    if field.is_many:
+        texts = _typed(written, list, "must be a list of strings")
+        found = tuple(field.parse(_typed(one, str, "must be a list of strings")) for one in texts)
+        if field.form is HEADER:
+            _refuse_secrets(found)
+        return found
+    if field.is_whole:
         return field.parse(str(_typed(written, int, "must be a whole number")))
-    if field.form.pattern and type(written) in {int, float}:
+    if field.has_syntax and type(written) in {int, float}:
         return field.parse(str(written))
     return field.parse(_typed(written, str, "must be a string"))
+
+
+def _refuse_secrets(headers: Iterable[tuple[str, str]]) -> None:
+    for name, _ in headers:
+        if name.lower() in _SECRET_HEADERS:
+            raise ConfigurationError(
+                f"must not contain {name}", hint="write a table [auth.NAME] with its place"
+            )
 
 
 def _typed(value: object, kind: type, reason: str) -> Any:
@@ -361,18 +257,16 @@ def _form_phrase(field: Field) -> str:
         return "True or False"
     if field.choices:
         return f"one of {', '.join(field.choices)}"
-    if field.form.is_whole or not field.form.pattern:
-        return "a whole number" if field.form.is_whole else "a string"
-    return f"a number, or text such as {_SAMPLES[field.form.name]!r}"
+    if field.has_syntax:
+        return f"a number, or text such as {_SAMPLES[field.form.name]!r}"
+    return "a whole number" if field.is_whole else "a string"
 
 
 def _from_keyword(field: Field, value: object) -> Any:
     if value is None:
-        if field.setting.is_clearable:
-            return field.nothing
-        if not field.may_be_none:
+        if not field.may_be_none and not field.setting.is_clearable:
             raise ConfigurationError("must not be None")
-        return None
+        return field.nothing if field.setting.is_clearable else None
     if field.is_flag:
         return _typed(value, bool, "must be true or false")
     if field.is_many:
@@ -385,10 +279,10 @@ def _from_keyword(field: Field, value: object) -> Any:
 def _one_from_keyword(field: Field, value: object) -> Any:
     if field.choices or field.form in {TEXT, FILE, FOLDER, PLACE}:
         text = os.fspath(value) if isinstance(value, os.PathLike) else value
-        found = field.parse(text) if isinstance(text, str) else None
-        if found is None:
+        if not isinstance(text, str):
             known = f"one of {', '.join(field.choices)}" if field.choices else "a string"
             raise ConfigurationError(f"must be {known}")
+        field.parse(text)
         return text
     if isinstance(value, str):
         return field.parse(value)
@@ -396,8 +290,10 @@ def _one_from_keyword(field: Field, value: object) -> Any:
         if not isinstance(value, datetime | timedelta):
             raise ConfigurationError("must be a datetime or a timedelta")
         return value
-    if type(value) not in field.form.numbers or not isinstance(value, int | float):
+    is_fraction = field.form.name in _FRACTIONS and isinstance(value, float)
+    if type(value) is not int and not is_fraction:
         raise ConfigurationError(f"must be {_form_phrase(field)}")
+    assert isinstance(value, int | float)
     if not value >= 0:
         raise ConfigurationError("is negative")
-    return float(value) if float in field.form.numbers else field.parse(str(value))
+    return float(value) if field.form.name in _FRACTIONS else field.parse(str(value))

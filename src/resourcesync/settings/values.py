@@ -5,12 +5,13 @@ They are the same on every command line, in the configuration file and in the li
 """
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import EnumType
 from ipaddress import ip_network
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.settings import Limit
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhdw])")
@@ -28,19 +29,6 @@ _PROXY: Final = re.compile(
     r":[0-9]{1,5}/?"
 )
 _HIGHEST_PORT: Final = 65_535
-FORMS: Final = {
-    "duration": rf"0|{_DURATION.pattern}",
-    "size": r"[0-9]{1,15}(\.[0-9]{1,6})? ?[kKmMgGtT]?([iI]?[bB])?",
-    "rate": _RATE.pattern,
-    "limit": _LIMIT.pattern,
-    "header": r"[^:]+:.*",
-    "pair": r"[^=]+=.*",
-    "proxy": _PROXY.pattern,
-    "address": r".*:[0-9]{1,5}",
-    "time": r"yesterday|-.+|[0-9]{4}.*",
-}
-"""Value forms as regular expressions for other programs; our parsers are partly stricter."""
-
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAX_PERCENT: Final = 100
 _PORTS: Final = 65_536
@@ -88,6 +76,17 @@ def parse_duration(text: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
+def parse_whole(text: str) -> int:
+    """Return a whole number.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not text.isascii() or not text.removeprefix("-").isdigit():
+        raise ValueError(text)
+    return int(text)
+
+
 def parse_size(text: str) -> int:
     """Return the bytes that ``10k``, ``5M``, ``2G`` (times 1000) or ``512KiB`` means.
 
@@ -132,23 +131,6 @@ def parse_moment(text: str) -> datetime | timedelta:
     except (ConfigurationError, ValueError, OverflowError) as error:
         hint = "write 2026-11-20, 2026-11-20T11:04:09Z, yesterday or -7d"
         raise _value_error("time", text, hint) from error
-
-
-def resolve_moment(moment: datetime | timedelta, now: datetime) -> datetime:
-    """Return the moment itself, or the one that lies that far from ``now``; never before year 1."""
-    if isinstance(moment, datetime):
-        return moment
-    try:
-        return now + moment
-    except OverflowError:
-        return datetime.min.replace(tzinfo=UTC)
-
-
-class Limit(NamedTuple):
-    """A number of things, or a share of them in percent; exactly one is set."""
-
-    number: int | None = None
-    percent: float | None = None
 
 
 def parse_limit(text: str) -> Limit:

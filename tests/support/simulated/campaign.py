@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceSyncError
+from resourcesync.model.settings import Limit
 from resourcesync.ports import FetchRequest, Purpose
 from resourcesync.source.plan import PublicationStep
 from tests.support.crashes.killing import Dying, Fuse, Killed
@@ -321,7 +321,7 @@ class Campaign:
             self.world.home.before = lambda port: port
 
     def attempt(self, luck: random.Random, **options: Any) -> RunReport | None:
-        options.setdefault("max_delete", DeletionLimit(count=LIMIT))
+        options.setdefault("max_delete", Limit(number=LIMIT))
         has = self.published.keys() & self.source.contents().keys() - self.rot.tampered
         try:
             with self.kept.watched(has):
@@ -329,7 +329,9 @@ class Campaign:
         except (ResourceSyncError, Killed, KeyboardInterrupt):
             return None
         self._check_report(report)
-        assert report.deleted <= options["max_delete"].count, "more deletions than one run may make"
+        assert report.deleted <= options["max_delete"].number, (
+            "more deletions than one run may make"
+        )
         return report
 
     def pull_checked(self, luck: random.Random, **options: Any) -> None:
@@ -434,11 +436,9 @@ class Campaign:
         report: RunReport | None = None
         for _ in range(2):
             self.clock.advance(hours=25)
-            report = self.attempt(
-                random.Random(0), filters=Filters(), max_delete=DeletionLimit(count=99)
-            )
+            report = self.attempt(random.Random(0), filters=Filters(), max_delete=Limit(number=99))
         if self.rot.tampered:
-            report = self.world.pull(mode="baseline", max_delete=DeletionLimit(count=99))
+            report = self.world.pull(mode="baseline", max_delete=Limit(number=99))
             self.rot.tampered.clear()
         assert report is not None, "the last pull failed"
         self.assert_in_sync()

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, SourceError, SyncError
+from resourcesync.model.settings import Limit
 from tests.support.simulated.kept import Kept
 from tests.support.simulated.manners import Manners, ServerWithManners
 from tests.support.worlds.daily_source import WEEK, DailySource
@@ -110,7 +110,7 @@ def live_days(
         with kept.watched(source.contents()):
             server.is_lying = False
             try:
-                state = world.pull(max_delete=DeletionLimit(count=1_000)).state
+                state = world.pull(max_delete=Limit(number=1_000)).state
             except ResourceSyncError as error:
                 if not (server.manners.cut or isinstance(error, SourceError | SyncError)):
                     raise

@@ -16,9 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, SourceError, SyncError
+from resourcesync.model.settings import Limit
 from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.simulated.kept import Kept
@@ -332,7 +332,7 @@ class ForeignLife:
         self.server.is_lying = False
         with self.kept.watched(self.source.contents()):
             try:
-                report = self.moving.pull(self.world, max_delete=DeletionLimit(count=1_000))
+                report = self.moving.pull(self.world, max_delete=Limit(number=1_000))
             except ResourceSyncError as error:
                 if not (self.server.manners.cut or isinstance(error, SourceError | SyncError)):
                     raise

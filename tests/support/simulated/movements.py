@@ -6,9 +6,9 @@ from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceError, SyncError
+from resourcesync.model.settings import Limit
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.moving import Moving
 from tests.support.worlds.network import Answer
@@ -41,7 +41,7 @@ class Movements:
         before = self._world.files()
         self._moving.move(f"{self._luck.choice(('http', 'https'))}://moved{self._hosts}.example/")
         try:
-            report = self._world.pull(None, max_delete=DeletionLimit(percent=100))
+            report = self._world.pull(None, max_delete=Limit(percent=100))
         except (SourceError, SyncError) as error:
             self._log.append(f"  not there any more: {error}")
         else:

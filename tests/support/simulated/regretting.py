@@ -5,9 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.scope import Filters
+from resourcesync.model.settings import Limit
 from tests.support.simulated.campaign import Campaign, Move
 from tests.support.simulated.lives import WEIGHTS, moves_of, style_of
 from tests.support.worlds.loose_source import LooseSource, Style
@@ -97,7 +97,7 @@ class Regretting:
             campaign.publish()
             campaign.pull_checked(random.Random(0), filters=Filters())
         campaign.do_snapshot(random.Random(0))
-        report = campaign.world.pull(mode="baseline", max_delete=DeletionLimit(count=99))
+        report = campaign.world.pull(mode="baseline", max_delete=Limit(number=99))
         campaign.rot.tampered.clear()
         campaign.assert_in_sync()
         if _is_only_in_doubt(report):

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from resourcesync.destination.planner import DeletionLimit
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceError, SyncError
+from resourcesync.model.settings import Limit
 from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.simulated.movements import DatedAnswers, Movements, live
@@ -29,7 +29,7 @@ from tests.support.worlds.world import World
 
 STEPS: Final = 20
 _NAMES: Final = tuple("abcdefgh")
-_ALL: Final = DeletionLimit(percent=100)
+_ALL: Final = Limit(percent=100)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 from resourcesync.destination.audits.reports import AuditReport
+from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.ports import FetchRequest

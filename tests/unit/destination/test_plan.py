@@ -11,7 +11,6 @@ from resourcesync.destination.planner import (
     UNREADABLE,
     Decision,
     Delete,
-    DeletionLimit,
     Fetch,
     ListedEntry,
     Match,
@@ -22,11 +21,13 @@ from resourcesync.destination.planner import (
     count_decisions,
     deduplicate,
     match_copy,
+    may_delete,
 )
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.tasks import next_try, pending_fetch
 from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.mirror_state.rows import Copy, Fixity
+from resourcesync.model.settings import Limit
 
 SHA = "sha-256:" + "a" * 64
 OTHER = "sha-256:" + "b" * 64
@@ -143,28 +144,28 @@ def test_every_algorithm_the_source_lets_us_check_is_computed_and_our_own() -> N
 
 
 def test_a_few_deletions_are_always_allowed_and_many_never() -> None:
-    limit = DeletionLimit()
+    limit = Limit(percent=10)
 
-    assert limit.allows(25, 50, untold=25)
-    assert not limit.allows(26, 100, untold=26)
-    assert limit.allows(1_000, 10_000, untold=1_000)
-    assert not limit.allows(1_001, 10_000, untold=0)
+    assert may_delete(limit, 25, 50, untold=25)
+    assert not may_delete(limit, 26, 100, untold=26)
+    assert may_delete(limit, 1_000, 10_000, untold=1_000)
+    assert not may_delete(limit, 1_001, 10_000, untold=0)
 
 
 def test_of_what_no_change_list_tells_more_than_half_is_never_a_few() -> None:
-    limit = DeletionLimit()
+    limit = Limit(percent=10)
 
-    assert limit.allows(1, 2, untold=1)
-    assert not limit.allows(1, 1, untold=1)
-    assert limit.allows(1, 1, untold=0)
-    assert not limit.allows(25, 49, untold=25)
-    assert limit.allows(25, 26, untold=13)
-    assert DeletionLimit(percent=100).allows(20, 20, untold=20)
+    assert may_delete(limit, 1, 2, untold=1)
+    assert not may_delete(limit, 1, 1, untold=1)
+    assert may_delete(limit, 1, 1, untold=0)
+    assert not may_delete(limit, 25, 49, untold=25)
+    assert may_delete(limit, 25, 26, untold=13)
+    assert may_delete(Limit(percent=100), 20, 20, untold=20)
 
 
 def test_a_limit_given_as_a_number_is_exact() -> None:
-    assert not DeletionLimit(count=0).allows(1, 10_000, untold=0)
-    assert DeletionLimit(count=5).allows(5, 5, untold=5)
+    assert not may_delete(Limit(number=0), 1, 10_000, untold=0)
+    assert may_delete(Limit(number=5), 5, 5, untold=5)
 
 
 def test_a_resource_that_fails_is_tried_with_each_run_then_more_and_more_seldom() -> None:

@@ -13,8 +13,9 @@ from typing import BinaryIO, Final, Self, cast
 from weakref import WeakSet
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, format_digests

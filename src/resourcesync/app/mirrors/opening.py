@@ -24,8 +24,8 @@ from resourcesync.app.fetching import OpenFetcher, StoredOrigins
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.options import fetch_settings
+from resourcesync.destination.dependencies import Dependencies, FindingWriter
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Dependencies, FindingWriter
 from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import (

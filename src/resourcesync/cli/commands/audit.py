@@ -26,8 +26,8 @@ from resourcesync.cli.render.audit import (
 )
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.model.settings import Limit
 from resourcesync.settings.network import Network
-from resourcesync.settings.values import Limit
 
 _FINDING_KINDS: Final = {
     "combined": frozenset(FindingKind),
@@ -193,7 +193,6 @@ def _audit(
     write: Callable[[Mapping[str, object]], None],
 ) -> CommandOutcome:
     from resourcesync.app.mirror import Event, mirror_at  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.settings import MirrorSettings  # noqa: PLC0415 - help stays quick
 
     mirror, network, several = target
 
@@ -202,7 +201,7 @@ def _audit(
             write(event.fields)
         screen.report(event.kind, {**several, **event.fields})
 
-    found = mirror_at(mirror, MirrorSettings(network=network)).audit(
+    found = mirror_at(mirror, network).audit(
         method=arguments.method,
         offline=arguments.offline,
         rolling=_rolling(arguments),

@@ -22,8 +22,8 @@ from resourcesync.mirror_state.rows import (
     parse_position,
 )
 from resourcesync.model.formatting import count
-from resourcesync.model.timestamps import from_microseconds
-from resourcesync.settings.values import parse_moment, resolve_moment
+from resourcesync.model.timestamps import from_microseconds, resolve_moment
+from resourcesync.settings.values import parse_moment
 
 if TYPE_CHECKING:
     from resourcesync.app.mirror_changes import ChangeQuery

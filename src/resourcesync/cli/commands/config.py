@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from resourcesync.app.tables import SettingValue, pull_keys
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
@@ -24,7 +25,6 @@ from resourcesync.cli.output import (
 )
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings import environment, files
-from resourcesync.settings.tables import SettingValue, pull_keys
 
 EXAMPLE: Final = """\
 # Settings of resourcesync. Uncomment what you need, then: resourcesync config check

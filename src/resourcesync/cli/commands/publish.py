@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from msgspec.structs import replace
 
+from resourcesync.app.tables import source_keys
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.batch import combine_outcomes, report_failure, run_part
 from resourcesync.cli.configured_sources import ConfiguredSources
@@ -20,7 +21,7 @@ from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files
-from resourcesync.settings.publication import PublicationSettings, source_keys
+from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import Field, fields_of, without_empty
 
 if TYPE_CHECKING:

@@ -9,13 +9,12 @@ from urllib.parse import urlsplit
 
 import click
 
+from resourcesync.app import tables
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.pull_run import Puller, PullView, TargetResolver
-from resourcesync.settings.mirror import PullSettings
-from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import fields_of
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
-PULL_FIELDS: Final = fields_of(PullSettings, Network, SecretNames)
+PULL_FIELDS: Final = fields_of(*tables.PULL)
 
 
 @click.command("pull", cls=SectionedCommand)

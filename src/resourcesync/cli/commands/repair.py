@@ -11,8 +11,8 @@ from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
-from resourcesync.settings.mirror import PullSettings
-from resourcesync.settings.values import Limit
+from resourcesync.destination.options import PullOptions
+from resourcesync.model.settings import Limit
 
 if TYPE_CHECKING:
     from resourcesync.settings.network import Network
@@ -75,12 +75,11 @@ def _repair(
 ) -> CommandOutcome:
     from resourcesync.app.mirror import Event, mirror_at  # noqa: PLC0415 - help stays quick
     from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.settings import MirrorSettings  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
 
     folder = arguments.mirror
-    settings = PullSettings(max_delete=arguments.max_delete)
-    mirror = mirror_at(folder, MirrorSettings(settings, network()))
+    settings = PullOptions(max_delete=arguments.max_delete)
+    mirror = mirror_at(folder, network(), settings)
     known = None
     if arguments.from_audit is not None:
         known = mirror_state.findings_of(folder, arguments.from_audit)

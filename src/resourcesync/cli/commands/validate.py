@@ -13,7 +13,7 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.settings.values import Limit
+from resourcesync.model.settings import Limit
 
 if TYPE_CHECKING:
     from resourcesync.cli.render.validate import ValidationTally

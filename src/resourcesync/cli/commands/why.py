@@ -74,7 +74,6 @@ def _why(
     argument: MirrorArgument, resource: str, screen: Screen, *, offline: bool
 ) -> CommandOutcome:
     from resourcesync.app.mirror import Event, mirror_at  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.settings import MirrorSettings  # noqa: PLC0415 - help stays quick
 
     mirror = argument.folder
 
@@ -84,7 +83,7 @@ def _why(
             screen.report(event.kind, event.fields)
 
     network = Network(proxy="") if offline else argument.network()
-    asked = mirror_at(mirror, MirrorSettings(network=network))
+    asked = mirror_at(mirror, network)
     found = asked.explain(resource, offline=offline, on_event=report)
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
     lines = tuple(TextLine(text, label, QUIET) for label, text in explanation_lines(found, mirror))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from resourcesync.app.tables import overlay
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.formatting import TextLine
@@ -15,7 +16,6 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.settings.mirror import ServiceSettings
 from resourcesync.settings.schema import fields_of, make
-from resourcesync.settings.tables import overlay
 
 if TYPE_CHECKING:
     from resourcesync.cli.watch_settings import WatchSettings

@@ -12,7 +12,6 @@ import msgspec
 from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirror import mirror_at
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.settings import MirrorSettings
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.app.watching.service import StateCache
@@ -175,7 +174,7 @@ class WatchJobRunner:
         outcomes = list[CommandOutcome]()
         network = self._resolver.configuration.network(mirror.target.name, {})
         for folder in mirror_state.each_mirror([mirror.target.folder]):
-            found = mirror_at(folder, MirrorSettings(network=network)).audit(
+            found = mirror_at(folder, network).audit(
                 method=mirror.audit.method,
                 rolling=mirror.audit.rolling,
                 stop=lambda: cancel.is_cancelled,

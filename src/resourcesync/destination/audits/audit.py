@@ -28,9 +28,10 @@ from resourcesync.destination.audits.fixity import (
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Cursor, Phase
+from resourcesync.destination.dependencies import FindingWriter
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.options import AuditMethod, FindingWriter
+from resourcesync.destination.options import AuditMethod
 from resourcesync.destination.path_assignment import new_claim_sorter
 from resourcesync.destination.planner import (
     FILTERED,

@@ -11,13 +11,13 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from resourcesync.destination.options import Dependencies
+from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.planner import (
     ABSENT,
-    DeletionLimit,
     as_unknown,
     is_suspect,
     is_unknown,
+    may_delete,
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import gone_rows
@@ -26,11 +26,12 @@ from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction, TrashRow
+from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyRemoval
 
 _GROUP: Final = 256
-_DAY: Final = 24 * 3_600_000_000
+_SECOND: Final = 1_000_000
 _ALL: Final = (1 << 63) - 1
 _TRASHING: Final = "trashing"
 """Name of the note that files are being moved to the trash."""
@@ -53,7 +54,7 @@ class DeletionResult(msgspec.Struct, kw_only=True):
 
 
 def plan_deletions(
-    state: SqliteMirrorState, limit: DeletionLimit, here: int, deletions: int, untold: int
+    state: SqliteMirrorState, limit: Limit, here: int, deletions: int, untold: int
 ) -> DeletionResult:
     """Return how many deletions are held: all, or none.
 
@@ -64,17 +65,17 @@ def plan_deletions(
     """
     held_of = state.read_note(_HELD_OF, int) or here
     # A number given by the operator counts the pending deletions, as a pull shows them.
-    gone = (state.read_note(_HELD_GONE, int) or 0) if limit.count is None else 0
+    gone = (state.read_note(_HELD_GONE, int) or 0) if limit.number is None else 0
     is_understood = not state.read_note("refused", int)
     untold = untold if is_understood else deletions
-    if not deletions or limit.allows(deletions + gone, held_of, untold=untold + gone):
+    if not deletions or may_delete(limit, deletions + gone, held_of, untold=untold + gone):
         return DeletionResult()
     return DeletionResult(held=deletions, held_of=held_of)
 
 
 def delete_pending(
     equipment: Dependencies,
-    limit: DeletionLimit,
+    limit: Limit,
     here: int,
     *,
     generation: int | None = None,
@@ -231,10 +232,10 @@ def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) 
     state.commit(StateTransaction(notes={_TRASHING: "0"}))
 
 
-def purge_old_trash(equipment: Dependencies, days: float) -> int:
-    """Purge files older than ``days`` in the trash; return their number."""
+def purge_old_trash(equipment: Dependencies, age: float) -> int:
+    """Purge files older than ``age`` seconds in the trash; return their number."""
     now = to_microseconds(equipment.clock.now())
-    old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(days * _DAY) + 1)
+    old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(age * _SECOND) + 1)
     count = 0
     while group := list(islice(old, _GROUP)):
         for row in group:

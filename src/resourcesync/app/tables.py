@@ -9,18 +9,20 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.settings import FILE
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.mirror import (
     FreshnessSettings,
     LogSettings,
     MirrorPlace,
-    PullSettings,
+    PlaceSettings,
     ScheduleSettings,
     ServiceSettings,
 )
 from resourcesync.settings.network import Network, SecretNames
-from resourcesync.settings.schema import FILE, Field, fields_of, from_file, in_file
+from resourcesync.settings.schema import Field, fields_of, from_file, in_file
 
 V = TypeVar("V")
 Keys = Mapping[str, Field]
@@ -28,11 +30,13 @@ TABLES: Final = ("defaults", "mirror", "source", "auth", "watch", "log")
 """The tables of the configuration file."""
 MIRROR_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
 _CONFLICTS: Final = (frozenset({"set", "all_sets"}), frozenset({"every", "cron"}))
+PULL: Final = (PullOptions, PlaceSettings, Network, SecretNames)
+"""The settings of pulls."""
 
 
 def pull_keys() -> Keys:
     """Return the settings of pulls by their names in the configuration file."""
-    return in_file(PullSettings, Network, SecretNames)
+    return in_file(*PULL)
 
 
 def mirror_keys() -> Keys:
@@ -45,7 +49,7 @@ def mirror_keys() -> Keys:
 
 def default_keys() -> Keys:
     """Return the keys of ``[defaults]``: no secret, since it would go to every mirror's Source."""
-    own = in_file(PullSettings, Network, SecretNames, FreshnessSettings, ScheduleSettings)
+    own = in_file(*PULL, FreshnessSettings, ScheduleSettings)
     return {key: field for key, field in own.items() if key != "auth"}
 
 
@@ -57,6 +61,17 @@ def service_keys() -> Keys:
 def log_keys() -> Keys:
     """Return the keys of ``[log]``."""
     return fields_of(LogSettings)
+
+
+def source_keys() -> dict[str, Field]:
+    """Return the keys of ``[source.NAME]``."""
+    from resourcesync.settings.publication import PublicationSettings, SystemSettings  # noqa: PLC0415 - not for pulls
+
+    network = fields_of(Network, SecretNames)
+    connection = {key: network[key] for key in ("auth", "proxy", "proxy_auth", "ca_file")}
+    path, *other = fields_of(SystemSettings).values()
+    own = {field.key: field for field in (path, *fields_of(PublicationSettings).values(), *other)}
+    return own | connection
 
 
 class SettingValue(NamedTuple):
