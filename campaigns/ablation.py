@@ -363,4 +363,6 @@ def run(asked: Asked) -> Outcome:
     return outcome
 
 
-CAMPAIGN: Final = Campaign(run=run, size=300, unit="worlds at most for each rule", exact=True)
+CAMPAIGN: Final = Campaign(
+    run=run, size=300, unit="worlds at most for each rule", least=300, exact=True
+)
