@@ -12,7 +12,7 @@ from resourcesync.documents import ndjson
 from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
 from resourcesync.model.resources import Resource
-from resourcesync.ports.subscriptions import SubscriptionIntent
+from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.server.representations import (
     format_http_date,
     parse_http_date,

@@ -26,7 +26,7 @@ from resourcesync.cli.service.watch_status import WatchPages
 from resourcesync.cli.watch_settings import WatchSettings
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.subscriptions import SubscriptionIntent
+from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import mirror_pages
 from resourcesync.server.dashboard.mirror_page import mirror_page

@@ -15,7 +15,7 @@ from resourcesync.destination.reports import (
     RunReport,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.subscriptions import TopicSubscriber
+from resourcesync.push_state.rows import TopicSubscriber
 from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
 from resourcesync.server.dashboard.mirrors_page import mirrors_page
 from resourcesync.server.dashboard.views import (

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import ConfigurationError
+from resourcesync.push_state.hub_store import FileHub
 from resourcesync.websub.hub import Hub, HubRules
 from resourcesync.websub.messages import TextResponse, link_field, sign
 from tests.support.servers.hubs import KEY, TOPIC, payload

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import BadResponseError, SourceUnavailableError, StoppedError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
-from resourcesync.ports.subscriptions import Payload, SubscriptionIntent
+from resourcesync.push_state.hub_store import FileHub
+from resourcesync.push_state.rows import Payload, SubscriptionIntent
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import DAY, HOUR, read_fields

@@ -19,7 +19,7 @@ from werkzeug.serving import make_server
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.ports.subscriptions import FollowerState
+from resourcesync.push_state.rows import FollowerState
 from resourcesync.websub.channels import Channel
 from tests.support.servers.pushing import served_with_hub, subscriber
 from tests.support.waiting import wait_until

@@ -15,7 +15,7 @@ from resourcesync.app.publishing import trees
 from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.subscriptions import FollowerState
+from resourcesync.push_state.rows import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import FORM
 from tests.support.commands.run import free_port

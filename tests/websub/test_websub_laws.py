@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.ports.subscriptions import SubscriptionIntent
+from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.websub import messages, payloads
 from resourcesync.websub.hub import RateLimiter
 from resourcesync.websub.messages import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.ports.subscriptions import FollowerState
+from resourcesync.push_state.rows import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import DAY
 from resourcesync.websub.subscription_status import (

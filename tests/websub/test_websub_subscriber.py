@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.ports import FetchRequest
-from resourcesync.ports.subscriptions import FollowerState
+from resourcesync.push_state.rows import FollowerState
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import DAY, HOUR, MICROSECONDS, sign
 from tests.support.servers.hubs import payload

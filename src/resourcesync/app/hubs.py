@@ -11,10 +11,10 @@ from typing import Final
 import msgspec
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.hub import FileHub
 from resourcesync.errors import StorageError
 from resourcesync.own_files import NEW, open_path, read_file
 from resourcesync.ports import Clock
+from resourcesync.push_state.hub_store import FileHub
 from resourcesync.server.metrics import Metric
 from resourcesync.server.websub import HubApplication, HubWorker
 from resourcesync.source.notifications import NoticeSender

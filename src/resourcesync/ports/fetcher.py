@@ -249,6 +249,19 @@ class Fetcher(Protocol):
         """
 
 
+class Messenger(Protocol):
+    """A sender of many messages at a time; a slow one delays no other."""
+
+    def fetch(
+        self, requests: Iterable[FetchRequest | None]
+    ) -> Iterator[FetchResponse | FetchFailure]:
+        """Send the requests; yield each outcome as it arrives, in no order.
+
+        ``None`` says that there is nothing for the moment; it asks again soon while others are in
+        flight. What ``requests`` raises passes, and gives up what is in flight.
+        """
+
+
 @runtime_checkable
 class Streamer(Protocol):
     """A reader of endless bodies, such as streams of events."""

@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
-from resourcesync.ports.subscriptions import Messenger
+from resourcesync.ports.fetcher import Messenger
 from resourcesync.server.asgi import (
     CLOSE,
     NO_STORE,

@@ -1,5 +1,5 @@
 """Push by WebSub: hub, publisher and subscriber (Notification, WebSub).
 
 This package touches no network, disk, clock or thread. `resourcesync.server` passes requests in,
-`resourcesync.adapters.hub` stores the state, and a ``Messenger`` sends the messages.
+`resourcesync.push_state` stores the state, and a ``Messenger`` sends the messages.
 """

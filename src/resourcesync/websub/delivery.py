@@ -19,12 +19,8 @@ import msgspec
 from resourcesync.errors import StoppedError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
-from resourcesync.ports.subscriptions import (
-    DeliveryOutcome,
-    HubStore,
-    Subscription,
-    SubscriptionIntent,
-)
+from resourcesync.push_state.hub_store import FileHub
+from resourcesync.push_state.rows import DeliveryOutcome, Subscription, SubscriptionIntent
 from resourcesync.websub import messages
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import (
@@ -98,7 +94,7 @@ class Deliveries:
 
     def __init__(
         self,
-        store: HubStore,
+        store: FileHub,
         clock: Clock,
         rules: Callable[[], HubRules],
         *,

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.subscriptions import HubStore, Payload, SubscriptionIntent
+from resourcesync.push_state.hub_store import FileHub
+from resourcesync.push_state.rows import Payload, SubscriptionIntent
 from resourcesync.websub import messages, payloads
 from resourcesync.websub.messages import (
     HubMode,
@@ -94,7 +95,7 @@ class Hub:
 
     def __init__(
         self,
-        store: HubStore,
+        store: FileHub,
         clock: Clock,
         rules: Callable[[], HubRules],
         *,

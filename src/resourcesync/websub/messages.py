@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from resourcesync.discovery.links import find_targets
-from resourcesync.ports.subscriptions import SubscriptionIntent
+from resourcesync.push_state.rows import SubscriptionIntent
 
 MICROSECONDS: Final = 1_000_000
 HOUR: Final = 3_600

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Message, Purpose
-from resourcesync.ports.subscriptions import Messenger
+from resourcesync.ports.fetcher import Messenger
 from resourcesync.websub import messages
 from resourcesync.websub.delivery import BodySink
 from resourcesync.websub.messages import sign

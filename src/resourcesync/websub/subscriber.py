@@ -17,12 +17,9 @@ from msgspec.structs import replace
 from resourcesync.discovery.uris import join
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
-from resourcesync.ports.subscriptions import (
-    ChannelSubscription,
-    FollowerState,
-    Messenger,
-    SubscriberStore,
-)
+from resourcesync.ports.fetcher import Messenger
+from resourcesync.push_state.follower_store import FileFollowers
+from resourcesync.push_state.rows import ChannelSubscription, FollowerState
 from resourcesync.websub import messages
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.delivery import BodySink
@@ -121,7 +118,7 @@ class Subscriber:
 
     def __init__(  # noqa: PLR0913 - its ports, and the operator's choices
         self,
-        store: SubscriberStore,
+        store: FileFollowers,
         messenger: Messenger,
         clock: Clock,
         *,

@@ -12,7 +12,7 @@ import msgspec
 
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.ports.subscriptions import ChannelSubscription
+from resourcesync.push_state.rows import ChannelSubscription
 
 
 class SubscriptionStatus(StrEnum):

@@ -7,10 +7,10 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 
-from resourcesync.adapters.hub import FileFollowers
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
-from resourcesync.ports.subscriptions import ChannelSubscription
+from resourcesync.push_state.follower_store import FileFollowers
+from resourcesync.push_state.rows import ChannelSubscription
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import TextResponse, sign
 from resourcesync.websub.subscriber import Subscriber

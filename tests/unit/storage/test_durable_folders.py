@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.hub import FileHub
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.own_files import make_folder, sync_folder
+from resourcesync.push_state.hub_store import FileHub
 from resourcesync_oai import repository_state as oai
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.adapters.hub import FileFollowers, FileHub
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import read_note
 from resourcesync.catalogue.schema import CATALOGUE_FORMAT
@@ -21,6 +20,8 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.push_state.follower_store import FileFollowers
+from resourcesync.push_state.hub_store import FileHub
 from resourcesync.sqlite_file import (
     NOTE_TABLE,
     TEMPORARY_ERRORS,

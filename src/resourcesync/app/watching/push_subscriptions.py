@@ -18,7 +18,6 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher
-from resourcesync.adapters.hub import FileFollowers
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.hubs import new_token, open_messenger
 from resourcesync.app.mirrors import mirror_state
@@ -38,6 +37,7 @@ from resourcesync.own_files import (
     open_path,
 )
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
+from resourcesync.push_state.follower_store import FileFollowers
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.settings.network import Network

@@ -5,7 +5,7 @@ from typing import Final
 
 from resourcesync.model import formatting
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.subscriptions import TopicSubscriber
+from resourcesync.push_state.rows import TopicSubscriber
 from resourcesync.server.dashboard.layout import (
     ago,
     card,

@@ -8,7 +8,7 @@ import msgspec
 
 from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import FailedRun, MirrorStatus, RunReport
-from resourcesync.ports.subscriptions import TopicSubscriber
+from resourcesync.push_state.rows import TopicSubscriber
 from resourcesync.watch.scheduler import NextPull
 from resourcesync.websub.subscription_status import SubscriptionReport
 

@@ -1,4 +1,4 @@
-"""A subscriber's state: the ``SubscriberStore`` port on a SQLite file.
+"""A subscriber's state in a SQLite file.
 
 One table, ``follower``: a row for each channel that a mirror follows.
 """
@@ -6,8 +6,8 @@ One table, ``follower``: a row for each channel that a mirror follows.
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.hub.database import Database
-from resourcesync.ports.subscriptions import ChannelSubscription, FollowerState
+from resourcesync.push_state.database import Database
+from resourcesync.push_state.rows import ChannelSubscription, FollowerState
 from resourcesync.sqlite_file import Durability, SqliteFormat
 
 _APPLICATION_ID: Final = 0x52535331  # "RSS1"

@@ -1,4 +1,4 @@
-"""A hub's state: the ``HubStore`` port on a SQLite file.
+"""A hub's state in a SQLite file.
 
 Tables: ``topic`` (each topic served, and the number of its newest payload), ``payload`` (what was
 sent), ``subscription`` (the subscribers, and how far each is), ``intent`` (subscriptions not yet
@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.hub.database import Database
-from resourcesync.ports.subscriptions import (
+from resourcesync.push_state.database import Database
+from resourcesync.push_state.rows import (
     DeliveryOutcome,
     Payload,
     Subscription,

@@ -1,0 +1,1 @@
+"""State of hubs and of subscribers, each in one SQLite file."""
