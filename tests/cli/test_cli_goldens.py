@@ -27,7 +27,7 @@ _UNSTEADY = (
     (r'("\w*seconds"):[0-9.e-]+', r"\1:T"),
     (r"\b(?=\w*[A-Z])[0-9A-Z]{16}\b", "RUN"),
     (r"\b[0-9a-f]{12}\b", "ID"),
-    (r'("disk\w*_bytes"):\d+', r"\1:N"),
+    (r'("(?:disk\w*_bytes|seq)"):\d+', r"\1:N"),
     (r"127\.0\.0\.1(:|%3A)\d+", "HOST"),
     (r"\bpid \d+", "pid N"),
     (r"(?<![.0-9a-f])[0-9a-f]{16}\b", "ID"),

@@ -1,5 +1,6 @@
 """Numbers, times and names formatted for people. All functions are pure."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -103,3 +104,13 @@ def share(part: int, whole: int) -> str:
     if float(text) in {0.0, 100.0}:
         text = f"{min(max(100 * part / whole, _LEAST), 100 - _LEAST):.5f}"
     return f"{text.rstrip('0').rstrip('.')} %"
+
+
+def part_of(number: int, whole: int) -> str:
+    """Return a part of a whole as ``90.9 % (10 of 11)``."""
+    return f"{share(number, whole)} ({count(number)} of {count(whole)})"
+
+
+def counts(numbers: Mapping[str, int]) -> str:
+    """Return the numbers that are not 0 as ``3 created, 1 deleted``."""
+    return ", ".join(f"{count(number)} {name}" for name, number in numbers.items() if number)

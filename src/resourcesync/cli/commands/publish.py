@@ -389,9 +389,6 @@ def _render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     elif event == "watching":
         yield TextLine(f"{fields['tree']}; stop with Ctrl-C", "Watching", QUIET)
     elif event == "published" and fields["written"]:
-        counts = {name: fields[name] for name in ("created", "updated", "deleted")}
-        said = ", ".join(
-            f"{formatting.count(int(str(n)))} {name}" for name, n in counts.items() if n
-        )
+        said = formatting.counts({name: fields[name] for name in ("created", "updated", "deleted")})
         names = formatting.counted(len(fields["written"]), "document")
         yield TextLine(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)

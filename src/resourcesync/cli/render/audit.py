@@ -1,6 +1,6 @@
 """The text output of ``audit``: its events and its closing lines."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -8,15 +8,16 @@ import msgspec
 
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import report_fields
 
-_REMOTE: Final = "check them at the server: --method remote"
-
 _SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""
+_INDENT: Final = " " * 10
+_BELOW: Final = " " * len("Not in sync   ")
+_NO_HASH: Final = "not verifiable (the Source lists no hash)"
 
 
 class AuditRenderer(msgspec.Struct, kw_only=True):
@@ -34,65 +35,79 @@ class AuditRenderer(msgspec.Struct, kw_only=True):
             yield TextLine(f"{next(filter(None, lists))}", "Reference")
         elif event == "finding" and self.is_shown:
             self.findings += 1
-            level = formatting.NORMAL if self.findings <= _SHOWN_FINDINGS else formatting.DETAIL
-            yield TextLine(f"{_name(fields)}   {fields.get('reason')}", str(fields["kind"]), level)
+            level = NORMAL if self.findings <= _SHOWN_FINDINGS else DETAIL
+            name = f"/{fields['path']}" if fields.get("path") else fields.get("uri")
+            yield TextLine(f"{name}   {fields.get('reason')}", str(fields["kind"]), level)
             if self.findings == _SHOWN_FINDINGS + 1:
                 yield TextLine("  more findings are not shown; -v or --combined FILE has them all")
-
-
-def _name(fields: Mapping[str, object]) -> str:
-    path = fields.get("path")
-    return f"/{path}" if path else str(fields.get("uri"))
 
 
 def conclude(
     report: AuditReport, mirror: Path, *, quiet: bool = False, named: bool = False
 ) -> CommandOutcome:
     """Return the outcome of an audit, with its closing lines."""
-    lines = [] if quiet else _closing(report, mirror)
+    closing = _in_sync(report, mirror) if report.in_sync else _not_in_sync(report, mirror)
+    lines = () if quiet else tuple(closing)
     if named and lines:
-        lines.insert(0, TextLine(f"{mirror}", "Mirror", QUIET))
+        lines = (TextLine(f"{mirror}", "Mirror", QUIET), *lines)
     code = ExitCode.OK if report.in_sync else ExitCode.FINDINGS
-    return CommandOutcome(exit=code, closing=tuple(lines), fields=audit_fields(report, mirror))
+    return CommandOutcome(exit=code, closing=lines, fields=audit_fields(report, mirror))
 
 
-def _closing(report: AuditReport, mirror: Path) -> list[TextLine]:
-    coverage = _coverage(report)
-    accuracy = accuracy_of(report)
-    cost = f"{formatting.duration(report.seconds)}, {formatting.size(report.read_bytes)} read"
-    if report.in_sync:
-        unproven = f"; {_REMOTE}" if report.unproven else ""
+def _in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
+    if report.proven is not None:
+        yield TextLine(_sampled(report), "In sync", QUIET)
+    else:
+        unproven = "; check them at the server: --method remote" if report.unproven else ""
         unseen = "" if report.is_looking else ", no file was checked"
-        text = f"coverage {coverage}, accuracy {accuracy}{unproven}{unseen}  {cost}"
-        if report.proven is not None:
-            text = _sampled(report)
-        lines = [TextLine(text, "In sync", QUIET), *_not_given(report), *_retained(report, mirror)]
-        return lines if report.proven is not None else [*lines, *_foreign(report)]
-    indent = " " * len("Not in sync   ")
-    lines = [
-        TextLine(f"coverage {coverage}", "Not in sync", QUIET),
-        TextLine(f"{indent}accuracy {accuracy}     {cost}", level=QUIET),
-    ]
+        known = f"coverage {_coverage(report)}, accuracy {_accuracy(report)}"
+        yield TextLine(f"{known}{unproven}{unseen}  {_cost(report)}", "In sync", QUIET)
+    yield from _remarks(report, mirror)
+
+
+def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
+    yield TextLine(f"coverage {_coverage(report)}", "Not in sync", QUIET)
+    accuracy = f"{_BELOW}accuracy {_accuracy(report)}     {_cost(report)}"
+    yield TextLine(accuracy, level=QUIET)
     if report.has_gap:
         gap = "changes may be missing: the lists that were read do not cover all of them"
-        lines.append(TextLine(f"{indent}{gap}", level=QUIET))
-    counts = _remaining_counts(report)
-    if counts:
-        lines.append(TextLine(f"{indent}{counts}", level=QUIET))
-    return [
-        *lines,
-        *_not_given(report),
-        *_retained(report, mirror),
-        *_foreign(report),
-        TextLine(f"  next        {_next_command(report, mirror)}"),
-    ]
+        yield TextLine(f"{_BELOW}{gap}", level=QUIET)
+    counts = {
+        "not listed by the Source": report.extra,
+        "listed but not usable": report.refused,
+        _NO_HASH: report.unproven,
+    }
+    if said := formatting.counts(counts):
+        yield TextLine(f"{_BELOW}{said}", level=QUIET)
+    yield from _remarks(report, mirror)
+    yield TextLine(f"  next        {_next_command(report, mirror)}")
+
+
+def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
+    """Yield what is no fault: what the Source does not deliver, retained and foreign files."""
+    if text := formatting.not_given(report.absent, report.skipped, report.unknown):
+        unknown = ", not known to be right" if report.unknown else ""
+        yield TextLine(f"{_INDENT}{text}{unknown}")
+    copies = formatting.counted(report.unlisted, "copy", "copies")
+    if report.unlisted and report.has_gap:  # they may still be listed
+        yield TextLine(f"{_INDENT}{copies} not in the lists that could be read (kept)")
+    elif report.unlisted:
+        remove = f"to remove: resourcesync repair {mirror} --delete"
+        yield TextLine(f"{_INDENT}{copies} no longer listed (kept); {remove}")
+    if report.foreign and report.proven is None:
+        files = formatting.counted(report.foreign, "file")
+        yield TextLine(f"{_INDENT}{files} did not come from the Source (not touched)")
 
 
 def _coverage(report: AuditReport) -> str:
     if report.is_begun:
         present = formatting.counted(report.present, "resource")
         return f"not known: the first pull never completed; {present} in the mirror"
-    return _share_of(report.present, report.listed)
+    return formatting.part_of(report.present, report.listed)
+
+
+def _cost(report: AuditReport) -> str:
+    return f"{formatting.duration(report.seconds)}, {formatting.size(report.read_bytes)} read"
 
 
 def _next_command(report: AuditReport, mirror: Path) -> str:
@@ -107,67 +122,26 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
 
 
 def _sampled(report: AuditReport) -> str:
-    proven = report.proven or 0
+    proven, since = report.proven or 0, report.proven_since
     # Copies that the filters leave out now are files of the mirror all the same.
     of = f" of {formatting.count(report.listed)}" if proven <= report.listed else ""
-    checked = f"{formatting.count(proven)}{of} files read"
     ended = ", until the time limit" if report.stopped else ""
-    since = ""
-    if report.proven_since is not None:
-        since = f"; every file checked since {formatting.moment(report.proven_since)}"
-    return f"{checked}{ended}{since}  {formatting.duration(report.seconds)}"
+    every = f"; every file checked since {formatting.moment(since)}" if since else ""
+    text = f"{formatting.count(proven)}{of} files read{ended}{every}"
+    return f"{text}  {formatting.duration(report.seconds)}"
 
 
-def accuracy_of(report: AuditReport) -> str:
+def _accuracy(report: AuditReport) -> str:
     """Return the share of copies that are known to be right, and the reason if it is unknown."""
     if report.accuracy is not None:
-        known = _share_of(report.accurate, report.present)
+        known = formatting.part_of(report.accurate, report.present)
         return f"at most {known}" if report.unproven else known
     if not report.present:
         return "not known: the Source delivers no listed resource"
     if report.unproven == report.present:
         return "not known: the Source lists no hash"
     few, present = formatting.count(report.unproven), formatting.count(report.present)
-    return f"not known: {few} of {present} not verifiable (the Source lists no hash)"
-
-
-def _share_of(part: int, whole: int) -> str:
-    return (
-        f"{formatting.share(part, whole)} ({formatting.count(part)} of {formatting.count(whole)})"
-    )
-
-
-def _remaining_counts(report: AuditReport) -> str:
-    counts: Sequence[tuple[int, str]] = (
-        (report.extra, "not listed by the Source"),
-        (report.refused, "listed but not usable"),
-        (report.unproven, "not verifiable (the Source lists no hash)"),
-    )
-    return ", ".join(f"{formatting.count(number)} {what}" for number, what in counts if number)
-
-
-def _not_given(report: AuditReport) -> list[TextLine]:
-    """Return the line of listed resources that the Source does not deliver."""
-    text = formatting.not_given(report.absent, report.skipped, report.unknown)
-    unknown = ", not known to be right" if report.unknown else ""
-    return [TextLine(f"          {text}{unknown}")] if text else []
-
-
-def _retained(report: AuditReport, mirror: Path) -> list[TextLine]:
-    if not report.unlisted:
-        return []
-    copies = formatting.counted(report.unlisted, "copy", "copies")
-    if report.has_gap:  # they may still be listed
-        return [TextLine(f"          {copies} not in the lists that could be read (kept)")]
-    remove = f"to remove: resourcesync repair {mirror} --delete"
-    return [TextLine(f"          {copies} no longer listed (kept); {remove}")]
-
-
-def _foreign(report: AuditReport) -> list[TextLine]:
-    if not report.foreign:
-        return []
-    files = formatting.counted(report.foreign, "file")
-    return [TextLine(f"          {files} did not come from the Source (not touched)")]
+    return f"not known: {few} of {present} {_NO_HASH}"
 
 
 def audit_fields(report: AuditReport, mirror: Path) -> dict[str, object]:

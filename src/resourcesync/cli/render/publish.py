@@ -191,9 +191,9 @@ def _version_lines(done: "PublicationResult") -> list[TextLine]:
 
 def _changes(done: "PublicationResult") -> str:
     made = done.publication
-    counts = {"created": made.created, "updated": made.updated, "deleted": made.deleted}
-    found = (f"{formatting.count(number)} {name}" for name, number in counts.items() if number)
-    return ", ".join(found)
+    return formatting.counts(
+        {"created": made.created, "updated": made.updated, "deleted": made.deleted}
+    )
 
 
 def _next_steps(done: "PublicationResult", *, has_files: bool, mirror: str) -> Iterator[TextLine]:

@@ -212,7 +212,7 @@ def _in_sync(report: RunReport, folder: str, place: str, *, first: bool) -> list
 
 
 def _changes(report: RunReport) -> str:
-    return _counted({name: attrgetter(field)(report) for field, name in _CHANGES.items()})
+    return formatting.counts({name: attrgetter(field)(report) for field, name in _CHANGES.items()})
 
 
 def _lacks(report: RunReport) -> str:
@@ -227,13 +227,7 @@ def _lacks(report: RunReport) -> str:
         "refused": listed.refused - unread,
         "held": report.held,
     }
-    return _counted(counts)
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(
-        f"{formatting.count(number)} {name}" for name, number in counts.items() if number
-    )
+    return formatting.counts(counts)
 
 
 def _right_of(report: RunReport) -> str:
