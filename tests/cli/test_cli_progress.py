@@ -13,13 +13,7 @@ from resourcesync.cli.output import (
     problem_of,
     render_nothing,
 )
-from resourcesync.cli.terminal import (
-    BarProgress,
-    NoProgress,
-    PlainProgress,
-    choose_progress,
-    open_screen,
-)
+from resourcesync.cli.terminal import Progress, choose_progress, open_screen
 from resourcesync.errors import StorageError
 from resourcesync.settings.environment import Environment
 from tests.support.in_memory import ManualClock
@@ -41,36 +35,35 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("options", "terminal", "live", "kind"),
+    ("options", "terminal", "live", "is_live"),
     [
-        ({}, True, True, BarProgress),
-        ({}, True, False, PlainProgress),
-        ({}, False, True, NoProgress),
-        ({"progress": "bar"}, False, True, BarProgress),
-        ({"progress": "plain"}, True, True, PlainProgress),
-        ({"progress": "off"}, True, True, NoProgress),
-        ({"quiet": 1}, True, True, NoProgress),
+        ({}, True, True, True),
+        ({}, True, False, False),
+        ({}, False, True, None),
+        ({"progress": "bar"}, False, True, True),
+        ({"progress": "plain"}, True, True, False),
+        ({"progress": "off"}, True, True, None),
+        ({"quiet": 1}, True, True, None),
     ],
 )
 def test_progress_suits_the_stream(
-    options: dict[str, Any], terminal: bool, live: bool, kind: type
+    options: dict[str, Any], terminal: bool, live: bool, is_live: bool | None
 ) -> None:
     stream = Terminal() if terminal else io.StringIO()
 
     chosen = choose_progress(job(**options), Environment(live=live), stream, ManualClock())
 
-    assert type(chosen) is kind
+    assert (None if chosen is None else chosen.is_live) is is_live
 
 
 def test_plain_progress_is_a_line_every_30_seconds() -> None:
     stream, clock = io.StringIO(), ManualClock(datetime(2026, 11, 21, tzinfo=UTC))
-    progress = PlainProgress(name="arxiv-pdf", stream=stream, clock=clock)
+    progress = Progress(name="arxiv-pdf", stream=stream, clock=clock, is_live=False)
 
     for done in range(100):
         progress.show({"done": done, "total": 100, "bytes_done": done * 10, "bytes_total": 1000})
         clock.advance(seconds=1)
     progress.pause()
-    progress.close()
 
     lines = stream.getvalue().splitlines()
     assert [line[:20] for line in lines] == [
@@ -84,21 +77,25 @@ def test_plain_progress_is_a_line_every_30_seconds() -> None:
     )
 
 
-def test_a_bar_gives_the_terminal_back() -> None:
-    stream = Terminal()
-    bar = BarProgress(stream=stream)
+def test_a_line_of_progress_is_redrawn_and_gives_its_place_to_text() -> None:
+    stream, clock = Terminal(), ManualClock()
+    progress = Progress(name="museum", stream=stream, clock=clock, is_live=True)
 
-    bar.pause()
-    bar.show({"done": 37, "total": 48, "bytes_done": 2_400_000, "bytes_total": 3_100_000})
-    bar.pause()
-    bar.show({"done": 48, "total": 48})
-    bar.show({"done": 48})
-    bar.close()
-    bar.close()
+    progress.pause()
+    for done in (12, 37, 38):
+        clock.advance(seconds=1 if done < 38 else 0.1)
+        progress.show(
+            {"done": done, "total": 48, "bytes_done": 2_400_000, "bytes_total": 3_100_000}
+        )
+    progress.pause()
+    progress.pause()
 
-    said = stream.getvalue()
-    assert "37 / 48   2.4 MB / 3.1 MB" in said
-    assert said.count("\x1b[?25l") == said.count("\x1b[?25h") == 2
+    assert stream.getvalue().split("\r\x1b[K") == [
+        "",
+        "  [#####               ]  25 %  12/48 resources  2.4 kB/3.1 kB  2.4 kB/s  failed 0"[:79],
+        "  [###############     ]  77 %  37/48 resources  2.4 kB/3.1 kB  1.2 kB/s  failed 0"[:79],
+        "",
+    ]
 
 
 @pytest.mark.parametrize(("color", "colored"), [(True, True), (False, False), (None, False)])

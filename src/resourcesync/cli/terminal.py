@@ -5,11 +5,12 @@ chooses between text and JSON.
 """
 
 import logging
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TextIO
+from typing import Any, Final, NamedTuple, TextIO
 
 import click
 
@@ -38,150 +39,75 @@ from resourcesync.cli.output import (
 from resourcesync.ports import Clock
 from resourcesync.settings.environment import Environment
 
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
-
-
 PLAIN_EVERY: Final = 30.0
 """Seconds between two lines where there is no terminal."""
+_LIVE_EVERY: Final = 0.2
+_BAR: Final = 20
+_CLEAR: Final = "\r\x1b[K"
 
 
-class Progress(Protocol):
-    """A display of the progress of a run."""
+class Progress:
+    """A line of progress: redrawn in place on a terminal, or written each 30 seconds elsewhere."""
+
+    def __init__(self, *, name: str, stream: TextIO, clock: Clock, is_live: bool) -> None:
+        self._name, self._stream, self._clock, self.is_live = name, stream, clock, is_live
+        self._began = self._last = clock.monotonic()
+        self._is_drawn = False
 
     def show(self, fields: Mapping[str, object]) -> None:
-        """Show the newest ``progress`` event."""
+        """Show the newest ``progress`` event, unless the last one was just shown."""
+        now = self._clock.monotonic()
+        if now - self._last < (_LIVE_EVERY if self.is_live else PLAIN_EVERY):
+            return
+        self._last = now
+        if self.is_live:
+            line = progress_line(f"  {_bar(fields)}", fields, now - self._began)
+            width = shutil.get_terminal_size().columns - 1
+            with suppress(OSError):  # the line is lost, and no run for it
+                self._stream.write(f"{_CLEAR}{formatting.escape(line)[:width]}")
+                self._stream.flush()
+            self._is_drawn = True
+        else:
+            at = self._clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            text = progress_line(f"{at} {self._name}", fields, now - self._began)
+            write_line(self._stream, formatting.escape(text))
 
     def pause(self) -> None:
         """Clear the line for the next line of text."""
-
-    def close(self) -> None:
-        """Restore the terminal."""
-
-
-class NoProgress:
-    """A display that shows nothing."""
-
-    def show(self, fields: Mapping[str, object]) -> None:
-        """Show nothing."""
-
-    def pause(self) -> None:
-        """Do nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
+        if self._is_drawn:
+            self._is_drawn = False
+            with suppress(OSError):
+                self._stream.write(_CLEAR)
+                self._stream.flush()
 
 
-class PlainProgress:
-    """A display with one line at most every 30 seconds, for cron, CI and the journal."""
-
-    def __init__(self, *, name: str, stream: TextIO, clock: Clock) -> None:
-        self._name = name
-        self._stream = stream
-        self._clock = clock
-        self._began = self._last = clock.monotonic()
-
-    def show(self, fields: Mapping[str, object]) -> None:
-        """Write a line when the last one is 30 seconds old."""
-        now = self._clock.monotonic()
-        if now - self._last < PLAIN_EVERY:
-            return
-        self._last = now
-        at = self._clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        text = plain_line(f"{at} {self._name}", fields, now - self._began)
-        write_line(self._stream, formatting.escape(text))
-
-    def pause(self) -> None:
-        """Do nothing: lines do not disturb each other."""
-
-    def close(self) -> None:
-        """Do nothing."""
+def _bar(fields: Mapping[str, object]) -> str:
+    done, total = count_field(fields, "done"), count_field(fields, "total")
+    filled = _BAR * min(done, total) // total if total else 0
+    return f"[{'#' * filled}{' ' * (_BAR - filled)}]"
 
 
-def plain_line(head: str, fields: Mapping[str, object], elapsed: float) -> str:
+def progress_line(head: str, fields: Mapping[str, object], elapsed: float) -> str:
     """Return ``HEAD  54 %  2104/3877 resources  1.9 GB/3.4 GB  38.0 MB/s  failed 0  41 s left``."""
     done, total = count_field(fields, "done"), count_field(fields, "total")
     got, expected = count_field(fields, "bytes_done"), count_field(fields, "bytes_total")
-    parts = [head]
-    if total:
-        parts.append(f"{100 * done // total} %")
-    parts.append(f"{done}/{total} resources" if total else f"{done} resources")
-    if got or expected:
-        amount = (
-            f"{formatting.size(got)}/{formatting.size(expected)}"
-            if expected
-            else formatting.size(got)
-        )
-        parts.append(amount)
-    if got and elapsed > 0:
-        parts.append(f"{formatting.size(int(got / elapsed))}/s")
-    parts.append(f"failed {count_field(fields, 'failed')}")
-    if done and total > done:
-        parts.append(f"{formatting.duration(elapsed * (total - done) / done)} left")
-    return "  ".join(parts)
+    of = f"/{formatting.size(expected)}" if expected else ""
+    parts = [
+        head,
+        f"{100 * done // total} %" if total else "",
+        f"{done}/{total} resources" if total else f"{done} resources",
+        f"{formatting.size(got)}{of}" if got or expected else "",
+        f"{formatting.size(int(got / elapsed))}/s" if got and elapsed > 0 else "",
+        f"failed {count_field(fields, 'failed')}",
+        f"{formatting.duration(elapsed * (total - done) / done)} left" if 0 < done < total else "",
+    ]
+    return "  ".join(filter(None, parts))
 
 
 def count_field(fields: Mapping[str, object], name: str) -> int:
     """Return a count of an event; 0 if it is missing."""
     value = fields.get(name)
     return value if isinstance(value, int) else 0
-
-
-class BarProgress:
-    """A bar that is redrawn in place."""
-
-    def __init__(self, *, stream: TextIO) -> None:
-        self._stream = stream
-        self._bar: RichProgress | None = None
-        self._task: TaskID | None = None
-
-    def show(self, fields: Mapping[str, object]) -> None:
-        """Move the bar; draw it first if a line of text has cleared it."""
-        if self._bar is None:
-            self._bar = _open_bar(self._stream)
-            self._task = self._bar.add_task("resources", total=None, text="")
-        if not self._bar.live.is_started:
-            self._bar.start()
-        assert self._task is not None
-        done, total = count_field(fields, "done"), count_field(fields, "total")
-        self._bar.update(
-            self._task, completed=done, total=total or None, text=bar_text(done, total, fields)
-        )
-
-    def pause(self) -> None:
-        """Remove the bar; the next ``show`` draws it again."""
-        if self._bar is not None and self._bar.live.is_started:
-            self._bar.stop()
-
-    def close(self) -> None:
-        """Remove the bar."""
-        self.pause()
-
-
-def bar_text(done: int, total: int, fields: Mapping[str, object]) -> str:
-    """Return the text behind the bar: ``37 / 48   2.4 MB / 3.1 MB``."""
-    got, expected = count_field(fields, "bytes_done"), count_field(fields, "bytes_total")
-    first = f"{done:,} / {total:,}" if total else f"{done:,}"
-    if not expected:
-        return f"{first}   {formatting.size(got)}" if got else first
-    return f"{first}   {formatting.size(got)} / {formatting.size(expected)}"
-
-
-def _open_bar(stream: TextIO) -> "RichProgress":
-    # rich costs 100 ms to import; only a bar on a terminal is worth that.
-    from rich.console import Console  # noqa: PLC0415 - see above
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    return Progress(
-        TextColumn("  {task.description}"),
-        BarColumn(bar_width=28),
-        TextColumn("{task.fields[text]}"),
-        TimeRemainingColumn(compact=True),
-        console=Console(file=stream),
-        transient=True,
-        refresh_per_second=5,
-    )
 
 
 _COLORS: Final = {
@@ -225,7 +151,7 @@ class TextEncoder:
     ) -> None:
         self._render = words
         self._streams = streams
-        self._progress = progress or NoProgress()
+        self._progress = progress
         self._level = DETAIL if options.verbose else NORMAL
         if options.quiet:
             self._level = QUIET
@@ -243,7 +169,7 @@ class TextEncoder:
                 self._ended_on_stderr |= event == "error"
         elif event != "progress":
             self._write_lines(event, fields)
-        elif self._level > QUIET:
+        elif self._progress is not None:
             self._progress.show(fields)
 
     def _write_lines(self, event: str, fields: Mapping[str, object]) -> None:
@@ -303,8 +229,9 @@ class TextEncoder:
             self._write(self._streams.err, f"exit {int(outcome.exit)}")
 
     def close(self) -> None:
-        """Remove the progress bar."""
-        self._progress.close()
+        """Remove the line of progress."""
+        if self._progress is not None:
+            self._progress.pause()
 
     def _show(self, line: TextLine) -> None:
         if not self._silent and line.level <= self._level:
@@ -335,7 +262,7 @@ class TextEncoder:
             last = row["label"]
 
     def _write(self, stream: TextIO, text: str) -> None:
-        self._progress.pause()
+        self.close()
         write_line(stream, text)
 
 
@@ -441,15 +368,13 @@ def _is_colored(stream: TextIO, environment: Environment) -> bool:
     return stream.isatty()
 
 
-def choose_progress(job: Job, environment: Environment, stream: TextIO, clock: Clock) -> Progress:
+def choose_progress(
+    job: Job, environment: Environment, stream: TextIO, clock: Clock
+) -> Progress | None:
     """Return the display of progress: the chosen style, else what the stream can show."""
     style = job.output.progress
-    if job.output.quiet or style == "off":
-        return NoProgress()
-    if style == "auto" and not stream.isatty():
-        return NoProgress()
-    if style == "auto":
-        style = "bar" if environment.live else "plain"
-    if style == "bar":
-        return BarProgress(stream=stream)
-    return PlainProgress(name=job.subject or job.command, stream=stream, clock=clock)
+    if job.output.quiet or style == "off" or (style == "auto" and not stream.isatty()):
+        return None
+    is_live = style == "bar" or (style == "auto" and environment.live)
+    name = job.subject or job.command
+    return Progress(name=name, stream=stream, clock=clock, is_live=is_live)
