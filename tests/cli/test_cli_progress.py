@@ -92,8 +92,8 @@ def test_a_line_of_progress_is_redrawn_and_gives_its_place_to_text() -> None:
 
     assert stream.getvalue().split("\r\x1b[K") == [
         "",
-        "  [#####               ]  25 %  12/48 resources  2.4 kB/3.1 kB  2.4 kB/s  failed 0"[:79],
-        "  [###############     ]  77 %  37/48 resources  2.4 kB/3.1 kB  1.2 kB/s  failed 0"[:79],
+        "  [#####               ]  25 %  12/48 resources  2.4 MB/3.1 MB  2.4 MB/s  failed 0"[:79],
+        "  [###############     ]  77 %  37/48 resources  2.4 MB/3.1 MB  1.2 MB/s  failed 0"[:79],
         "",
     ]
 
