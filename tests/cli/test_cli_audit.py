@@ -11,38 +11,6 @@ from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource
 
 
-def test_an_audit_in_sync_says_coverage_and_accuracy(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    said.readouterr()
-
-    assert run(["audit", "museum"]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    assert lines[0] == f"Reference {source.url}/resourcelist.xml"
-    assert re.fullmatch(
-        r"In sync   coverage 100 % \(12 of 12\), accuracy 100 % \(12 of 12\)  \S+ s, 110 B read",
-        lines[1],
-    )
-
-
-def test_an_audit_names_what_it_finds_and_exits_1(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    spoil("museum")
-    said.readouterr()
-
-    assert run(["audit", "museum"]) == 1
-
-    lines = said.readouterr().out.splitlines()
-    assert lines[1] == "+ /objects/0003.txt   missing"
-    assert lines[2].startswith("* /objects/0005.txt   sha-256 differs")
-    assert lines[3].startswith("- /mine.txt   ")
-    assert lines[4] == "Not in sync   coverage 91.7 % (11 of 12)"
-    assert lines[5].startswith("              accuracy 90.9 % (10 of 11)     ")
-    assert "1 file did not come from the Source (not touched)" in lines[6]
-    assert lines[-2].startswith("  next        resourcesync repair museum --from-audit ")
-    assert lines[-1] == "exit 1"
-
-
 def test_what_an_audit_names_mends_the_mirror(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
     spoil("museum")

@@ -32,24 +32,6 @@ def mirror(source: TinySource, said: Said) -> str:
     return "museum"
 
 
-def test_a_good_mirror_and_its_source_have_no_problem(
-    source: TinySource, mirror: str, said: Said
-) -> None:
-    before = files_in(mirror)
-    source.has_clock = True
-
-    assert run(["doctor", mirror, "--json"]) == 0
-
-    found = verdicts(said)
-    assert {check: row["level"] for check, row in found.items()} == {
-        "writing": "ok",
-        "names": "ok",
-        "tls": "warning",
-        "clock": "ok",
-    }
-    assert files_in(mirror) == before
-
-
 def test_where_no_folder_can_be_made_is_a_problem(said: Said) -> None:
     Path("file").write_text("in the way")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import Said, rows
-from tests.support.servers.tiny_source import Answer, TinySource, dead_address
+from tests.support.commands.command_line import Said
+from tests.support.servers.tiny_source import TinySource, dead_address
 
 INDEX = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -82,26 +82,6 @@ def test_a_document_that_lists_itself_is_shown_once(source: TinySource, said: Sa
     lines = said.readouterr().out.splitlines()
     assert lines[1].endswith("  shown above")
     assert len(lines) == 3
-
-
-def test_every_document_is_a_json_line(source: TinySource, said: Said) -> None:
-    offer_all(source)
-    source.answers["/resourcelist.xml"] = Answer(status=410)
-
-    assert run(["explore", source.url, "--json"]) == 3
-
-    found = [row for row in rows(said) if row["type"] != "run.start"]
-    assert [row.get("kind", "") for row in found] == [
-        "Source Description",
-        "Capability List",
-        "",
-        "Change List",
-        "",
-    ]
-    assert found[2]["error"]["code"] == "missing"
-    assert found[3]["changes"] == {"created": 1, "updated": 1, "deleted": 1}
-    assert found[3]["newest"] == "2026-01-01T11:04:09.000Z"
-    assert (found[4]["documents"], found[4]["failed"], found[4]["exit"]) == (3, 1, 3)
 
 
 def test_a_published_tree_is_explored_where_it_lies(tree: Path, said: Said) -> None:

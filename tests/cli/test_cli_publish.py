@@ -26,42 +26,6 @@ from tests.support.commands.settings_file import put
 URL = "https://museum.example"
 
 
-def test_publish_says_what_it_wrote_and_what_comes_next(tree: Path, said: Said) -> None:
-    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
-
-    captured = said.readouterr()
-    lines = captured.out.splitlines()
-    assert captured.err == ""
-    assert lines[0] == "Scanned   12 files, 110 B, hashed 12"
-    assert lines[1].split() == [
-        "Wrote",
-        "public/resourcesync/resourcelist.xml",
-        "12",
-        "resources",
-    ]
-    assert {line.split()[0] for line in lines[2:5]} == {
-        "public/resourcesync/changelist.xml",
-        "public/resourcesync/capabilitylist.xml",
-        "public/.well-known/resourcesync",
-    }
-    assert lines[5].startswith("Next      upload as usual")
-    assert lines[-1] == ("          Sitemap: https://museum.example/resourcesync/resourcelist.xml")
-
-
-def test_publish_again_says_that_nothing_changed(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    said.readouterr()
-
-    assert run(["publish", "public"]) == 0
-    first = said.readouterr().out
-    os.utime(tree / "objects/0002.txt", (1_000_000_000, 1_000_000_000))
-    assert run(["publish", "public"]) == 0
-    second = said.readouterr().out
-
-    assert first == "Nothing changed\n"
-    assert second == "Nothing changed (1 file touched, same bytes)\n"
-
-
 @pytest.mark.parametrize("options", [(), ("--url", URL)])
 def test_a_first_run_that_is_refused_leaves_nothing(
     options: tuple[str, ...], tmp_path: Path, said: Said

@@ -1,7 +1,6 @@
 """``pull``: what it says, how it ends, what it leaves."""
 
 import os
-import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -16,49 +15,6 @@ from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
-
-
-def test_a_first_pull_says_where_from_what_and_that_it_is_in_sync(
-    source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "museum"]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    assert files_of(Path("museum")) == MIRRORED
-    assert lines[0] == f"Source    {source.url}/.well-known/resourcesync  (ResourceSync 1.1)"
-    assert lines[1] == f"Set       Resource List {source.url}/resourcelist.xml"
-    assert lines[2] == "Plan      baseline: 12 resources, 110 B to fetch"
-    assert re.fullmatch(
-        r"In sync   12 resources, 110 B in museum  \(12 created, all hashes verified\)  \S+ s",
-        lines[3],
-    )
-    assert lines[4] == (
-        "          state as of 2026-01-01 00:00:00Z. Run the same command again to update."
-    )
-    assert len(lines) == 5
-
-
-def test_a_second_pull_needs_no_address_and_says_what_changed(
-    source: TinySource, said: Said
-) -> None:
-    run(["pull", source.url, "museum"])
-    changed = {**FILES, "/objects/0002.txt": b"object two\n", "/objects/0099.txt": b"99\n"}
-    del changed["/objects/0003.txt"]
-    source.offer(changed, at=LATER)
-    said.readouterr()
-
-    assert run(["pull", "museum", "-i"]) == 0
-
-    *items, closing = said.readouterr().out.splitlines()
-    assert sorted(items) == [
-        "* /objects/0002.txt   9 → 11 B   sha-256 verified",
-        "+ /objects/0099.txt   3 B   sha-256 verified",
-        "- /objects/0003.txt   deleted (in the trash)",
-    ]
-    assert re.fullmatch(
-        r"In sync   12 resources \(1 created, 1 updated, 1 deleted, 14 B\), \d+ requests, \S+ s",
-        closing,
-    )
 
 
 def test_a_validator_that_is_not_ascii_is_not_sent_back(source: TinySource) -> None:
@@ -110,34 +66,6 @@ def test_what_is_listed_and_gone_is_accepted_where_a_person_says_so(
     assert run(["pull", "museum"]) == 0
     assert run(["status", "museum", "--check"]) == 0
     assert "1 listed but absent at the Source (404)" in said.readouterr().out
-
-
-def test_json_tells_the_same_with_an_exit_code(source: TinySource, said: Said) -> None:
-    code = run(["pull", source.url, "museum", "--json"])
-
-    found = rows(said)
-    assert code == found[-1]["exit"] == 0
-    kinds = [row["type"] for row in found if row["type"] != "phase"]
-    assert kinds[1:3] == ["source", "plan"]
-    phases = [row["name"] for row in found if row["type"] == "phase"]
-    assert phases == ["discovery", "lists", "transfer", "commit"]
-    assert sum(row["type"] == "item" for row in found) == 12
-    assert found[-1]["created"] == 12
-    assert found[-1]["state"] == "in sync"
-    assert found[0]["mirror"] == "museum"
-
-
-def test_quiet_leaves_what_went_wrong_and_twice_quiet_nothing(
-    source: TinySource, said: Said
-) -> None:
-    source.answers.pop(next(iter(FILES)))
-    assert run(["pull", source.url, "one", "-q"]) == 3
-    once = said.readouterr()
-    assert run(["pull", source.url, "two", "-qq"]) == 3
-    twice = said.readouterr()
-
-    assert "\nNot in sync" in once.err
-    assert twice.out == twice.err == ""
 
 
 def test_filters_choose_and_are_remembered(source: TinySource) -> None:

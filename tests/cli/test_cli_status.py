@@ -20,19 +20,6 @@ from tests.support.servers.tiny_source import TinySource
 LATE = r"museum  late: it was last found in sync \S+ s ago; max_lag is 0 s\."
 
 
-def test_status_is_a_table_of_the_mirrors_here(source: TinySource, said: Said) -> None:
-    for name in ("one", "two"):
-        run(["pull", source.url, name])
-    said.readouterr()
-
-    assert run(["status"]) == 0
-
-    head, *table = said.readouterr().out.splitlines()
-    assert head.split("  ")[0] == "MIRROR"
-    assert [line.split()[0] for line in table] == ["one", "two"]
-    assert all(re.search(r"in sync +100 % +\d+ s +\d+ s ago +12 +0$", line) for line in table)
-
-
 def test_status_checks_the_state_and_the_lag(source: TinySource, said: Said) -> None:
     run(["pull", source.url, "museum"])
 
@@ -82,21 +69,6 @@ def test_a_source_that_stands_still_for_too_long_is_told_of_where_that_is_asked_
     assert 'resourcesync_mirror_source_quiet_seconds{mirror="museum"} ' in said.readouterr().out
 
 
-def test_status_tells_what_is_wrong(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    source.offer({**FILES, "/new.txt": b"new"}, at=LATER)
-    del source.answers["/new.txt"]
-    run(["pull", "museum"])
-    said.readouterr()
-
-    assert run(["status", "museum", "--check"]) == 1
-
-    out = said.readouterr().out
-    assert "behind" in out
-    assert "1 listed resource not in the mirror as listed" in out
-    assert f"! {source.url}/new.txt" in out
-
-
 def test_status_says_when_a_resource_that_failed_often_is_tried_again(
     source: TinySource, said: Said
 ) -> None:
@@ -131,34 +103,6 @@ def test_status_says_when_a_resource_that_failed_often_is_tried_again(
     assert re.search(
         r"Tried     5 times since .*; next try after 20\S+ \S+Z\n", said.readouterr().out
     )
-
-
-def test_status_remembers_that_the_last_pull_failed(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    source.answers.clear()
-    assert run(["pull", "museum", "-o", "retries=0"]) == 5
-    said.readouterr()
-
-    assert run(["status", "museum"]) == 0
-
-    out = said.readouterr().out
-    assert "failing" in out
-    assert f"not found on the server ({source.url}/" in out
-    assert "  exit 5\n        next   resourcesync pull museum\n" in out
-
-
-def test_status_in_json_has_a_line_per_mirror(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    said.readouterr()
-
-    assert run(["status", "museum", "nothing", "--format", "json"]) == 2
-
-    found = rows(said)
-    (mirror,) = [row for row in found if row["type"] == "mirror"]
-    assert mirror["state"] == "in sync"
-    assert mirror["source"] == source.url
-    assert mirror["resources"] == 12
-    assert [row["code"] for row in found if row["type"] == "error"] == ["not-a-mirror"]
 
 
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
@@ -215,15 +159,6 @@ def test_rechecks_that_are_late_change_no_exit_code() -> None:
         .measure(replace(late, in_sync_at=NOW), FreshnessSettings(), NOW)
         .is_fine
     )
-
-
-def test_a_mirror_whose_first_pull_failed_is_not_called_in_sync() -> None:
-    failed = MirrorStatus(mirror="m", source="", state=MirrorState.FAILING, last_run=NOW)
-
-    (_, row) = status_table([failed], NOW)
-
-    assert "%" not in row
-    assert row.split()[:3] == ["m", "failing", "-"]
 
 
 def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(

@@ -3,14 +3,11 @@
 import re
 from datetime import UTC, datetime
 
-from resourcesync.cli.main import run
 from resourcesync.cli.render.metrics import mirror_figures
 from resourcesync.cli.render.status import CheckedMirror
 from resourcesync.destination.reports import ListedCounts, MirrorState, MirrorStatus
 from resourcesync.server.metrics import write_metrics
 from resourcesync.settings.mirror import FreshnessSettings
-from tests.support.commands.command_line import FILES, LATER, Said
-from tests.support.servers.tiny_source import TinySource
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -49,16 +46,3 @@ def test_the_figures_for_prometheus_are_well_formed() -> None:
     )
     heads = [line.split()[2] for line in lines if line.startswith("# TYPE")]
     assert len(set(heads)) == len(heads)
-
-
-def test_status_speaks_to_programs_that_watch(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    source.offer({**FILES, "/new.txt": b"new"}, at=LATER)
-    del source.answers["/new.txt"]
-    run(["pull", source.url, "late"])
-    said.readouterr()
-
-    assert run(["status", "--format", "prom"]) == 0
-    figures = said.readouterr().out
-
-    assert 'resourcesync_mirror_listed_pending{mirror="late"} 1\n' in figures

@@ -25,19 +25,6 @@ def verdict(said: Said) -> str:
     return str(rows(said)[-1]["verdict"])
 
 
-def test_a_resource_that_is_well_is_said_to_be(source: TinySource, museum: str, said: Said) -> None:
-    for name in (ONE, ONE[1:], f"{source.url}{ONE}"):
-        assert run(["why", museum, name]) == 0
-
-        subject, conclusion, here, listed, _ = said.readouterr().out.splitlines()
-        assert subject == f"Resource  {source.url}{ONE}  museum{ONE}"
-        assert here.startswith("Here      9 B  sha-256 ")
-        assert here.endswith(", verified")
-        assert listed.startswith("Source    listed  ")
-        assert listed.endswith("/resourcelist.xml")
-        assert conclusion == "Verdict   the copy is as the Source lists it"
-
-
 def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
     source: TinySource, museum: str, said: Said
 ) -> None:
@@ -56,17 +43,6 @@ def test_a_list_and_its_content_that_disagree_are_told_with_what_was_tried(
     assert "the list says sha-256:" in lines[5]
     assert lines[6].startswith("Check     resourcesync validate http://")
     assert lines[7] == "exit 1"
-
-
-def test_a_lost_and_an_altered_file_are_told(museum: str, said: Said) -> None:
-    Path(museum, ONE[1:]).write_text("altered")
-    assert run(["why", museum, ONE, "--json"]) == 1
-    assert verdict(said) == "altered"
-    Path(museum, ONE[1:]).unlink()
-    assert run(["why", museum, ONE]) == 1
-    lines = said.readouterr().out.splitlines()
-    assert lines[2].endswith("the file is missing")
-    assert lines[-2] == "Next      resourcesync repair museum"
 
 
 def test_an_update_that_is_not_here_yet_is_told_and_offline_is_not_known(
