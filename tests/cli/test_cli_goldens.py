@@ -19,6 +19,7 @@ from tests.support.commands.command_line import FILES, LATER, Said, spoil
 from tests.support.servers.tiny_source import Answer, TinySource, dead_address
 
 GOLDEN = Path(__file__).parent / "golden"
+LINES = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "json-results.md"
 _ITEM = re.compile(r'(2> )?(?:[-!+*~] |\{"type":"(?:item|finding|applied)",)')
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?: ?[+-]\d\d:\d\d|Z)")
@@ -351,30 +352,44 @@ def test_what_is_shown_is_what_was_agreed(name: str, stage: Scene) -> None:
     assert shown == file.read_text("utf-8")
 
 
-def ends() -> dict[str, set[str]]:
-    """Return the fields of ``run.end`` in all files, by their command."""
+def shown(key: str) -> dict[str, set[str]]:
+    """Return the fields of the lines of JSON in all files, by their type or their command."""
     found: dict[str, set[str]] = {}
     for path in GOLDEN.iterdir():
         for line in path.read_text("utf-8").splitlines():
-            if line.startswith('{"type":"run.end"'):
+            if line.startswith('{"type":'):
                 row = json.loads(re.sub(r":(?:T|N|ID|PLACE)\b", ":0", line))
-                found.setdefault(row["command"], set()).update(row)
+                if key == "type" or row["type"] == "run.end":
+                    found.setdefault(row[key], set()).update(row)
     return found
 
 
+def fields_of(page: str, text: str) -> dict[str, set[str]]:
+    """Return the names after each name that begins a line of a list on a page."""
+    assert page in text
+    found = re.findall(r"^- `([\w.-]+)`: (.*)", text.partition(page)[2], re.MULTILINE)
+    return {name: set(re.findall(r"`([\w-]+)`", fields)) for name, fields in found}
+
+
+def test_the_page_names_the_fields_of_each_line() -> None:
+    named = fields_of("## Lines", LINES.read_text("utf-8"))
+    of_reports = {"run.end", "mirror.end", "mirror"}
+    always = {"v", "type", "run"}
+
+    for kind, fields in shown("type").items():
+        if kind not in of_reports:
+            assert fields - always - named[kind] == set(), kind
+
+
 def test_the_page_names_the_results_of_each_command() -> None:
-    text = PAGE.read_text("utf-8").partition("## Other commands")[2]
-    named = {
-        command: set(re.findall(r"`(\w+)`", fields))
-        for command, fields in re.findall(r"^- `(\w+)`: (.*)", text, re.MULTILINE)
-    }
     always = {"v", "type", "run", "time", "command", "seconds", "exit", "code", "uri"}
     always |= {"mirror", "source", "tree"}
-    shown = {command: fields - always for command, fields in ends().items()}
-
     reports = {"pull", "repair", "audit"}
+    found = {command: fields - always for command, fields in shown("command").items()}
+    named = fields_of("## Other commands", PAGE.read_text("utf-8"))
+
     named = {name: fields - always for name, fields in named.items()}
-    assert {name: fields for name, fields in shown.items() if name not in reports} == named
+    assert {name: fields for name, fields in found.items() if name not in reports} == named
 
 
 def test_each_file_is_of_a_scene() -> None:
