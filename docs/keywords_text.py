@@ -15,8 +15,8 @@ from resourcesync.model.settings import (
     PLACE,
     TEXT,
 )
-from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import Field
+from resourcesync.source.publication_settings import PublicationSettings
 
 MODULE: Final = "src/resourcesync/app/keyword_types.pyi"
 

@@ -16,8 +16,8 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.cli.formatting import QUIET
 from resourcesync.cli.main import run
 from resourcesync.cli.render.publish import conclude
-from resourcesync.settings.publication import CATALOGUE, PublicationSettings
 from resourcesync.source.publication_options import PublicationResult
+from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import LeftFile, ScanReport
 from tests.support.commands.command_line import Said, rows

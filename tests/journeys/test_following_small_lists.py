@@ -6,7 +6,8 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.source import naming
-from resourcesync.source.plan import Policy, PublicationStep
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_settings import Policy
 from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import StorageError
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.source.plan import ChangeLists, Policy
+from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -18,19 +18,25 @@ DAY = 24 * HOUR
 
 POLICIES = {
     "append": Policy(),
-    "rotated": Policy(rotate=6 * HOUR),
-    "rotated and dropped": Policy(rotate=3 * HOUR, keep=9 * HOUR, rebase=6 * HOUR),
+    "rotated": Policy(rotate=6 * 3_600),
+    "rotated and dropped": Policy(rotate=3 * 3_600, keep=9 * 3_600, rebase_every=6 * 3_600),
     "rebased": Policy(rebase_up_to=4),
-    "rebased and rotated": Policy(rebase_up_to=50_000, rotate=3 * HOUR, keep=6 * HOUR),
+    "rebased and rotated": Policy(rebase_up_to=50_000, rotate=3 * 3_600, keep=6 * 3_600),
     "rebased, per run": Policy(rebase_up_to=50_000, change_lists=ChangeLists.PER_RUN),
     "per run": Policy(change_lists=ChangeLists.PER_RUN),
-    "per run, dropped": Policy(change_lists=ChangeLists.PER_RUN, keep=12 * HOUR, rebase=6 * HOUR),
+    "per run, dropped": Policy(
+        change_lists=ChangeLists.PER_RUN, keep=12 * 3_600, rebase_every=6 * 3_600
+    ),
     "archive": Policy(change_lists=ChangeLists.ARCHIVE),
-    "archives of all": Policy(rotate=3 * HOUR, keep=6 * HOUR, rebase=6 * HOUR, archive=7 * DAY),
-    "1.0": Policy(rotate=6 * HOUR, rebase=DAY, dialect=Dialect.V1_0),
-    "0.9": Policy(change_lists=ChangeLists.PER_RUN, rebase=6 * HOUR, dialect=Dialect.V0_9),
+    "archives of all": Policy(
+        rotate=3 * 3_600, keep=6 * 3_600, rebase_every=6 * 3_600, archive=7 * 86_400
+    ),
+    "1.0": Policy(rotate=6 * 3_600, rebase_every=86_400, dialect=Dialect.V1_0),
+    "0.9": Policy(change_lists=ChangeLists.PER_RUN, rebase_every=6 * 3_600, dialect=Dialect.V0_9),
     "0.5": Policy(change_lists=ChangeLists.ARCHIVE, dialect=Dialect.V0_5),
-    "DSpace of 2013": Policy(change_lists=ChangeLists.ARCHIVE, rebase=DAY, dialect=Dialect.V0_6),
+    "DSpace of 2013": Policy(
+        change_lists=ChangeLists.ARCHIVE, rebase_every=86_400, dialect=Dialect.V0_6
+    ),
 }
 
 
@@ -76,7 +82,7 @@ def test_while_a_resource_list_cannot_be_written_changes_reach_back_to_the_one_t
 ) -> None:
     """As on a disk that has room for small lists, and not for a large one."""
     world = World(tmp_path / "first")
-    world.source.policy = Policy(rotate=HOUR, keep=2 * HOUR, rebase=DAY)
+    world.source.policy = Policy(rotate=3_600, keep=2 * 3_600, rebase_every=86_400)
     world.source.put("index.txt", "at first")
     world.source.publish()
     world.pull()

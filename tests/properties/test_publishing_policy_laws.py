@@ -7,17 +7,18 @@ from hypothesis import strategies as st
 
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import GRACE, ChangeLists, Policy, PublicationStep
+from resourcesync.source.plan import GRACE, PublicationStep
+from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.sources.publishing import DyingDocuments, Killed, Reader, Source, View
 
 HOUR = 3_600_000_000
-AGE = st.sampled_from([0, HOUR, 5 * HOUR, 30 * HOUR])
+AGE = st.sampled_from([0, 3_600, 5 * 3_600, 30 * 3_600])
 POLICIES = st.builds(
     Policy,
     change_lists=st.sampled_from(ChangeLists),
     rotate=AGE,
     keep=AGE,
-    rebase=AGE,
+    rebase_every=AGE,
     archive=AGE,
     sitemap=st.booleans(),
 )
@@ -66,7 +67,7 @@ def test_a_reader_finds_the_truth_after_every_run_and_a_consistent_set_after_eve
             Reader(source.documents).view().current()
             source.publish()
         assert Reader(source.documents).view().current() == source.truth()
-    if not policy.is_per_run and not policy.rebase and not policy.rotate:
+    if not policy.is_per_run and not policy.rebase_every and not policy.rotate:
         assert source.publish().written == ()
 
 
@@ -102,7 +103,9 @@ def test_a_change_list_that_was_closed_is_never_another(
     shape: ChangeLists,
     limits: PageLimits,
 ) -> None:
-    source = Source(limits=limits, policy=Policy(change_lists=shape, rotate=HOUR, rebase=5 * HOUR))
+    source = Source(
+        limits=limits, policy=Policy(change_lists=shape, rotate=3_600, rebase_every=5 * 3_600)
+    )
     source.put("a")
     source.publish()
     closed: dict[str, bytes] = {}

@@ -14,7 +14,7 @@ from resourcesync.app.serving import applications
 from resourcesync.app.serving import applications as wired
 from resourcesync.server import mementos
 from resourcesync.server.representations import format_http_date, parse_http_date
-from resourcesync.source.versions.version_retention import VersionOptions
+from resourcesync.source.publication_settings import PublicationSettings
 from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import Answer, ask
 
@@ -216,7 +216,7 @@ def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASG
     uri = listed(app, "%C3%A9.txt")[0][1]
     versioned = applications.find_tree(root)
     closed = wired.memento_application(
-        root, VersionOptions(), versioned.base, lambda path: path != "é.txt"
+        root, PublicationSettings(), versioned.base, lambda path: path != "é.txt"
     )
 
     path = "/" + uri.removeprefix(f"{BASE}resourcesync/versions/")

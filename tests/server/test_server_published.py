@@ -14,7 +14,7 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.catalogue import reader as catalogue_reader
 from resourcesync.errors import StateError, StorageError
-from resourcesync.settings.publication import NOTE
+from resourcesync.source.publication_settings import NOTE
 from tests.support.servers.asgi import ask
 
 

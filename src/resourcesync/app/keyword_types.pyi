@@ -35,14 +35,8 @@ class MirrorOptions(TypedDict, total=False):
     network: Network
 
 class PublisherOptions(TypedDict, total=False):
-    url: str
-    out: str
-    include: Sequence[str]
-    exclude: Sequence[str]
-    hashes: Sequence[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]]
     max_entries: int
     max_bytes: int | str
-    described_by: str
     change_lists: Literal["append", "per-run", "archive"]
     rotate: float | str
     keep: float | str
@@ -51,8 +45,14 @@ class PublisherOptions(TypedDict, total=False):
     archive: float | str
     dialect: Literal["1.1", "1.0", "0.9.1", "0.9", "0.6", "0.5"]
     sitemap: bool
-    robots: bool
     hubs: Sequence[str]
+    url: str
+    out: str
+    include: Sequence[str]
+    exclude: Sequence[str]
+    hashes: Sequence[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]]
+    described_by: str
+    robots: bool
     notify: bool
     links: Sequence[str]
     max_package: int | str

@@ -18,8 +18,8 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import DURATION, SIZE
 from resourcesync.settings.network import Network
-from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import Field, fields_of, from_keywords
+from resourcesync.source.publication_settings import PublicationSettings
 
 _UNITS: Final = {
     DURATION: " In seconds, or text such as ``90s`` or ``7d``.",

@@ -65,7 +65,8 @@ def log_keys() -> Keys:
 
 def source_keys() -> dict[str, Field]:
     """Return the keys of ``[source.NAME]``."""
-    from resourcesync.settings.publication import PublicationSettings, SystemSettings  # noqa: PLC0415 - not for pulls
+    from resourcesync.settings.mirror import SystemSettings  # noqa: PLC0415 - not for pulls
+    from resourcesync.source.publication_settings import PublicationSettings  # noqa: PLC0415 - not for pulls
 
     network = fields_of(Network, SecretNames)
     connection = {key: network[key] for key in ("auth", "proxy", "proxy_auth", "ca_file")}

@@ -205,6 +205,18 @@ def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
     return add
 
 
+class _Choice(click.Choice[str]):
+    """A choice among words, each a member of an enum where the setting has one."""
+
+    def __init__(self, field: Field) -> None:
+        super().__init__(field.choices)
+        self._kind = field.kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the chosen value."""
+        return self._kind(super().convert(value, param, ctx))
+
+
 def field_option(field: Field) -> Decorator:
     """Return the option of one setting."""
     setting, name = field.setting, field.key.replace("_", "-")
@@ -226,7 +238,7 @@ def field_option(field: Field) -> Decorator:
 def _type_of(field: Field) -> click.ParamType[Any] | None:
     form = field.form
     if field.choices:
-        return click.Choice(field.choices)
+        return _Choice(field)
     if field.is_whole:
         return click.IntRange(form.lowest, form.highest)
     return Parsed(form.name, field.read) if field.has_syntax else _PATHS.get(form)

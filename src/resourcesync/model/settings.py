@@ -85,6 +85,7 @@ class Setting(NamedTuple):
         in_library: True if it is a keyword argument of the library.
         is_option: True if it is an option of its own on the command line; any other key is given
             as ``-o KEY=VALUE``.
+        choices: Those values of an enum that may be chosen; empty for all.
     """
 
     help: str
@@ -99,6 +100,7 @@ class Setting(NamedTuple):
     in_file: bool = True
     in_library: bool = True
     is_option: bool = False
+    choices: tuple[str, ...] = ()
 
 
 ALLOW_ORIGIN: Final = Setting(

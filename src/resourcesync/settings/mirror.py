@@ -1,7 +1,7 @@
 """Settings of mirrors: of each pull, the schedule, the place, and the service for all of them."""
 
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -11,16 +11,15 @@ from resourcesync.model.settings import (
     FILE,
     FOLDER,
     LIMIT,
+    PAIR,
     Limit,
     Section,
     Setting,
     whole,
 )
 
-_DAY = 86_400.0
 _SEL, _DEL, _VER = Section.SELECTION, Section.DELETION, Section.VERIFICATION
 _TRA, _STO, _MAIN = Section.TRANSFER, Section.STORAGE, Section.MAIN
-DEFAULT_LIMIT: Final = Limit(percent=10.0)
 
 
 class PlaceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,3 +234,64 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["debug", "info", "warning", "error"],
         Setting("The least level of the messages.", shown="info"),
     ] = "info"
+
+
+class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of a publication that are not stored with it."""
+
+    path: Annotated[
+        str,
+        Setting("The tree, or catalogue:FILE; a relative path starts at the folder of the file."),
+    ] = ""
+    dumps: Annotated[
+        Literal["none", "resources", "changes", "all"],
+        Setting(
+            "Also pack all files into a Resource Dump (resources), the changes since the last run"
+            " into a Change Dump (changes), or both (all). Only changed files are packed again; not"
+            " in a dry run, nor while publish watches.",
+            shown="none",
+            is_option=True,
+        ),
+    ] = "none"
+    rescan: Annotated[
+        float | None,
+        Setting(
+            "Time between two complete scans. Default: 4h for a folder that is watched; 7d for"
+            " another system, or 4h if it does not report changes.",
+            _MAIN,
+            DURATION,
+        ),
+    ] = None
+    every: Annotated[
+        float,
+        Setting(
+            "While another system is watched: publish its changes at this interval. A database"
+            " that announces commits is published within about a second.",
+            _MAIN,
+            DURATION,
+            shown="1m",
+        ),
+    ] = 60.0
+    state: Annotated[
+        Path | None,
+        Setting(
+            "The folder for the catalogue, if not in DIR, such as one that each build empties. For"
+            " a bucket or another system: if not with the documents; needed if these go to a"
+            " store.",
+            _STO,
+            FOLDER,
+            is_option=True,
+        ),
+    ] = None
+    values: Annotated[
+        tuple[tuple[str, str], ...],
+        Setting(
+            "For another system: a setting of its adapter, see the list of plug-ins and the"
+            " how-tos. env:NAME and file:PATH read the value from there. Repeat for several.",
+            _STO,
+            PAIR,
+            "KEY=VALUE",
+            "with",
+            is_option=True,
+        ),
+    ] = ()

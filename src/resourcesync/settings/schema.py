@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from enum import EnumType
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
@@ -55,6 +56,7 @@ class Field(NamedTuple):
         key: Its name in the configuration file and as an option.
         setting: Its description.
         choices: All values, if it is a choice.
+        kind: Makes a value of the text of a choice.
         is_flag: True if it is true or false.
         is_many: True if it has several values.
         may_be_none: True if ``None`` is one of its values.
@@ -64,6 +66,7 @@ class Field(NamedTuple):
     key: str
     setting: Setting
     choices: tuple[str, ...]
+    kind: Callable[[str], Any]
     is_flag: bool
     is_many: bool
     may_be_none: bool
@@ -97,7 +100,7 @@ class Field(NamedTuple):
         """
         if self.setting.is_clearable and not text:
             return text
-        return _PARSERS.get(self.form.name, str)(text)
+        return _PARSERS.get(self.form.name, self.kind)(text)
 
     def parse(self, text: str) -> Any:
         """Return one value from its text, within its limits and choices.
@@ -146,11 +149,18 @@ def _field(name: str, hint: Any, setting: Setting) -> Field:
         name=name,
         key=setting.key or name,
         setting=setting,
-        choices=get_args(one) if get_origin(one) is Literal else (),
+        choices=tuple(map(str, setting.choices)) or _choices(one),
+        kind=one if isinstance(one, EnumType) else str,
         is_flag=kind is bool,
         is_many=is_many,
         may_be_none=NoneType in members,
     )
+
+
+def _choices(kind: Any) -> tuple[str, ...]:
+    if isinstance(kind, EnumType):
+        return tuple(map(str, kind))
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 def in_file(*schemas: type[msgspec.Struct]) -> dict[str, Field]:
@@ -282,8 +292,7 @@ def _one_from_keyword(field: Field, value: object) -> Any:
         if not isinstance(text, str):
             known = f"one of {', '.join(field.choices)}" if field.choices else "a string"
             raise ConfigurationError(f"must be {known}")
-        field.parse(text)
-        return text
+        return field.parse(text) if field.choices else os.fspath(field.parse(text))
     if isinstance(value, str):
         return field.parse(value)
     if field.form is MOMENT:

@@ -28,8 +28,8 @@ from resourcesync.websub import messages, payloads
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
-    from resourcesync.settings.publication import PublicationSettings
     from resourcesync.source.open_source import OpenSource
+    from resourcesync.source.publication_settings import PublicationSettings
 
 NoticeSender = Callable[[Sequence[Notice]], Sequence[NoticeOutcome]]
 """Sends notices to their hubs; what did not reach its hub is in its outcome."""

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Annotated, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.settings import Section, Setting, size_from, whole
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES
 
 E = TypeVar("E")
@@ -15,16 +16,17 @@ _BLOCK: Final = 512
 
 
 class PageLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one document.
+    """Limits of one document; a single entry that is longer still gets a document of its own."""
 
-    Attributes:
-        max_entries: Number of entries, 1 to 50,000.
-        max_bytes: Size, uncompressed, 1 to 52,428,800. A single entry that is longer than that
-            still gets a document of its own.
-    """
-
-    max_entries: int = MAX_ENTRIES
-    max_bytes: int = MAX_BYTES
+    max_entries: Annotated[
+        int, Setting("Most entries in one document.", Section.DOCUMENTS, whole(1, MAX_ENTRIES))
+    ] = MAX_ENTRIES
+    max_bytes: Annotated[
+        int,
+        Setting(
+            "Most bytes in one document, such as 10M.", Section.DOCUMENTS, size_from(1, MAX_BYTES)
+        ),
+    ] = MAX_BYTES
 
     def __post_init__(self) -> None:
         """Refuse limits that the specification does not allow."""

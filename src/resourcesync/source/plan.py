@@ -5,7 +5,6 @@ documents after them. So a run that was killed at any point leaves a plan, which
 carries out: the same changes go into the same lists.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -14,9 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.errors import ConfigurationError, damaged_note_error
-from resourcesync.model.vocabulary import Capability, Dialect
+from resourcesync.errors import damaged_note_error
+from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
+from resourcesync.source.publication_settings import Policy
 
 T = TypeVar("T")
 
@@ -274,36 +274,13 @@ def read_note(catalogue: SourceCatalogue, key: str, make: Callable[[Any], T]) ->
         raise damaged_note_error(key, error) from error
 
 
+_SECOND: Final = 1_000_000
 GRACE: Final = 24 * 3_600 * 1_000_000
 """Delay before unlisted documents are removed, for those still reading them; microseconds."""
 COALESCED: Final = 3_600 * 1_000_000
 """Resource Lists that are closer in time than this are superseded as one; microseconds."""
 MOST_LISTS: Final = 10_000
 """Change Lists that one index or archive leads to; the specification allows 50,000 entries."""
-DIALECTS: Final = (
-    Dialect.V1_1,
-    Dialect.V1_0,
-    Dialect.V0_9_1,
-    Dialect.V0_9,
-    Dialect.V0_6,
-    Dialect.V0_5,
-)
-"""The versions that can be published; the first three know open Change Lists."""
-_NOTIFYING: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
-_HUB_ADDRESS: Final = re.compile(r"https?://[!$-;=?-\[\]_a-z~]+", re.IGNORECASE)
-
-
-class ChangeLists(StrEnum):
-    """Layout of the Change Lists (§12).
-
-    ``APPEND``: in one open Change List, which is closed when it is full, or old. ``PER_RUN``: each
-    run that updates writes a closed Change List, possibly empty, and adds it to the Change List
-    Index. ``ARCHIVE``: the same, with a Change List Archive in the place of the index, as in 2013.
-    """
-
-    APPEND = "append"
-    PER_RUN = "per-run"
-    ARCHIVE = "archive"
 
 
 class PublicationStep(StrEnum):
@@ -319,84 +296,23 @@ class PublicationStep(StrEnum):
     REBASE = "rebase"
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Choices of the operator. Times are in microseconds; 0 is never.
-
-    Attributes:
-        change_lists: The layout of the Change Lists.
-        rotate: Age at which an open Change List is closed.
-        keep: Age at which closed Change Lists are dropped, once no one needs them to continue from
-            the oldest Resource List or dump that is offered. 0 retains them all.
-        rebase: Age at which the Resource List is written again.
-        rebase_up_to: Most entries of a Resource List that is written again with each change; 0 is
-            none. Not with archives, which would get each of these lists.
-        archive: Age at which superseded lists are dropped from archives; 0 writes no archive.
-        sitemap: True if a plain sitemap is written too, for search engines.
-        dialect: The version of the format that is written.
-        hubs: Hubs of the channels of notifications; empty for no channels.
-    """
-
-    change_lists: ChangeLists = ChangeLists.APPEND
-    rotate: int = 0
-    keep: int = 0
-    rebase: int = 0
-    rebase_up_to: int = 0
-    archive: int = 0
-    sitemap: bool = False
-    dialect: Dialect = Dialect.V1_1
-    hubs: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Refuse impossible choices."""
-        if min(self.rotate, self.keep, self.rebase, self.archive) < 0:
-            raise ConfigurationError("an age is never below zero")
-        if self.dialect not in DIALECTS:
-            known = ", ".join(DIALECTS)
-            raise ConfigurationError(f"{self.dialect} cannot be published; use one of {known}")
-        if self.dialect in DIALECTS[3:] and not self.is_per_run:
-            raise ConfigurationError(
-                f"version {self.dialect} has no open Change Lists",
-                hint="write a Change List for each run, or an archive: "
-                "--change-lists per-run, or --change-lists archive",
-            )
-        if self.archive and self.dialect is Dialect.V0_5:
-            raise ConfigurationError("version 0.5 has no archives of Resource Lists")
-        if self.hubs and self.dialect not in _NOTIFYING:
-            raise ConfigurationError(f"version {self.dialect} has no notifications")
-        _check_hubs(self.hubs)
-
-    @property
-    def has_monitor(self) -> bool:
-        """True if the format knows entries of a Capability List that have links."""
-        return self.dialect in _NOTIFYING
-
-    @property
-    def is_per_run(self) -> bool:
-        """True if each update writes a Change List of its own."""
-        return self.change_lists is not ChangeLists.APPEND
-
-
-def _check_hubs(hubs: Iterable[str]) -> None:
-    for hub in hubs:
-        if _HUB_ADDRESS.fullmatch(hub) is None:
-            raise ConfigurationError(
-                f"{hub[:200]!r} is not the address of a hub", hint="such as https://HOST/hub"
-            )
-
-
 def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
     """True if the Resource List must be written again: it is old, or pins the Change Lists.
 
     It pins them when there are so many Change Lists since that none can be dropped.
     """
-    if policy.rebase and now - plan.at >= policy.rebase:
+    if policy.rebase_every and now - plan.at >= policy.rebase_every * _SECOND:
         return True
     return len(plan.closed) >= MOST_LISTS and plan.closed[0].reached > plan.at
 
 
 def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
     """True if the open Change List has reached its age; an empty one never does."""
-    return policy.rotate > 0 and plan.open.entries > 0 and now - plan.open.start >= policy.rotate
+    return (
+        policy.rotate > 0
+        and plan.open.entries > 0
+        and now - plan.open.start >= policy.rotate * _SECOND
+    )
 
 
 def supersede(
@@ -447,7 +363,7 @@ def retain(
     There is always a Change List that reaches back to the oldest state that somebody may start from
     now, or may just have started from. One closed list stays, so that an index stays one.
     """
-    longest = max(GRACE, policy.archive)
+    longest = max(GRACE, int(policy.archive * _SECOND))
     superseded = tuple(
         superseded_list
         if policy.archive or not (superseded_list.name or superseded_list.parts)
@@ -461,14 +377,14 @@ def retain(
     reach = min((plan.at, *recent, *offered))
     closed = plan.closed
     while len(closed) > 1 and closed[0].reached <= reach:
-        is_old = policy.keep > 0 and now - closed[0].reached > policy.keep
+        is_old = policy.keep > 0 and now - closed[0].reached > policy.keep * _SECOND
         if not is_old and len(closed) <= MOST_LISTS:
             break
         closed = closed[1:]
     retired: tuple[Span, ...] = ()
     if policy.archive:
         dropped = plan.closed[: len(plan.closed) - len(closed)]
-        oldest = now - policy.keep - policy.archive
+        oldest = now - int((policy.keep + policy.archive) * _SECOND)
         retired = tuple(span for span in (*plan.retired, *dropped) if span.reached >= oldest)
     return replace(
         plan, superseded=superseded[-MOST_LISTS:], closed=closed, retired=retired[-MOST_LISTS:]

@@ -3,22 +3,21 @@
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.ports import Reporter
 from resourcesync.ports.originals import Omission
-from resourcesync.settings.publication import PublicationSettings, decode_settings
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_settings import PublicationSettings, decode_settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import LeftFile, ScanReport
 from resourcesync.source.versions.version_retention import (
     NOTHING_RETAINED,
     RetentionCounts,
-    VersionOptions,
 )
 
 if TYPE_CHECKING:
@@ -27,24 +26,6 @@ if TYPE_CHECKING:
     from resourcesync.source.notifications import Notified
 
 _log = logging.getLogger(__name__)
-_SECOND: Final = 1_000_000
-
-
-def version_options_of(settings: PublicationSettings) -> VersionOptions:
-    """Return the options of versions."""
-    return VersionOptions(
-        is_public=settings.versions,
-        folder=settings.versions_in,
-        keep=settings.versions_keep,
-        least=settings.versions_least,
-        most=settings.versions_max_bytes,
-        patches=settings.patches,
-    )
-
-
-def entry_settings_of(settings: PublicationSettings) -> tuple[object, ...]:
-    """Return what affects entries of unchanged files: after a change all are read again."""
-    return (settings.hashes, settings.links, settings.versions)
 
 
 def read_settings(catalogue: SourceCatalogue, note: str) -> PublicationSettings:

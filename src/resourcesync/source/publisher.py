@@ -21,7 +21,6 @@ from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import (
     Offer,
-    Policy,
     PublicationPlan,
     PublicationRecord,
     PublicationStep,
@@ -37,6 +36,7 @@ from resourcesync.source.plan import (
     write_plan,
     write_record,
 )
+from resourcesync.source.publication_settings import Policy
 
 _MOST_FORGETS: Final = 50
 """Batches of some thousand changes that one publication forgets at most, so that it ends."""

@@ -13,14 +13,14 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.naming import DESCRIPTION
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import Policy
+from resourcesync.source.publication_settings import Policy
 from tests.support.crashes.crash_states import State, files_of
 from tests.support.crashes.renumbered import Numbers, both, signature
 from tests.support.sources.publishing import Reader, Source, View
 
 _OWN: Final = ".resourcesync/"
 _CATALOGUE: Final = ".resourcesync/catalogue.db"
-_HOUR: Final = 3_600_000_000
+_HOUR: Final = 3_600
 
 
 class _Documents(FolderDocuments):
@@ -44,10 +44,10 @@ class Publishing:
         self._root = folder / self._where
         (folder / "tree").mkdir()  # that is where the originals are; what is below `new` is made
         policy = Policy(
-            rotate=luck.choice((0, _HOUR // 100, _HOUR)),
-            rebase=luck.choice((0, 0, _HOUR // 50)),
+            rotate=luck.choice((0, _HOUR / 100, _HOUR)),
+            rebase_every=luck.choice((0, 0, _HOUR / 50)),
             archive=luck.choice((0, 0, _HOUR)),
-            keep=luck.choice((0, 0, _HOUR // 30)),
+            keep=luck.choice((0, 0, _HOUR / 30)),
         )
         self._source = Source(
             limits=PageLimits(max_entries=luck.choice((3, 5, 50_000))), policy=policy

@@ -13,7 +13,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import ChangeLists, Policy
+from resourcesync.source.publication_settings import ChangeLists, Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 
@@ -23,9 +23,9 @@ SELECTION = FileSelection(skip=frozenset({"resourcesync"}), is_own=naming.is_sit
 
 POLICIES = {
     "default": Policy(),
-    "ages": Policy(rotate=50_000, keep=100_000, rebase=150_000, archive=500_000, sitemap=True),
-    "per-run": Policy(change_lists=ChangeLists.PER_RUN, rebase=200_000),
-    "archive": Policy(change_lists=ChangeLists.ARCHIVE, keep=100_000, archive=500_000),
+    "ages": Policy(rotate=0.05, keep=0.1, rebase_every=0.15, archive=0.5, sitemap=True),
+    "per-run": Policy(change_lists=ChangeLists.PER_RUN, rebase_every=0.2),
+    "archive": Policy(change_lists=ChangeLists.ARCHIVE, keep=0.1, archive=0.5),
 }
 """Ages of a fraction of a second, so that all that is done once a day is done in every run."""
 

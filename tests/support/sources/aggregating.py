@@ -10,7 +10,7 @@ from resourcesync.cli.main import run
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
-from resourcesync.settings.publication import CATALOGUE
+from resourcesync.source.publication_settings import CATALOGUE
 
 
 class Site:

@@ -20,7 +20,8 @@ from resourcesync.ports.originals import Originals
 from resourcesync.source import naming
 from resourcesync.source.naming import DESCRIPTION, FOLDER
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import Policy, PublicationStep
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals

@@ -7,7 +7,8 @@ from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.ports import FetchRequest
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import Policy, PublicationStep
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 from tests.support.in_memory import ManualClock, MemoryOriginals

@@ -10,8 +10,8 @@ from resourcesync.adapters.folder_watcher import FolderWatcher
 from resourcesync.app.publishing.inputs import PublishLoop, WatchIntervals
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
+from resourcesync.source.publication_settings import CATALOGUE
 from tests.support.in_memory import ManualClock
 from tests.support.servers.listening import Listener
 

@@ -23,10 +23,11 @@ from resourcesync.settings.mirror import (
     PlaceSettings,
     ScheduleSettings,
     ServiceSettings,
+    SystemSettings,
 )
 from resourcesync.settings.network import Network, SecretNames
-from resourcesync.settings.publication import PublicationSettings, SystemSettings
 from resourcesync.settings.schema import Field, fields_of, from_file, from_variable
+from resourcesync.source.publication_settings import PublicationSettings
 
 SCHEMAS: tuple[type[msgspec.Struct], ...] = (
     PullOptions,

@@ -20,14 +20,14 @@ from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import ChangeLists, Policy
+from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import BASE, Source, content_of
 from tests.support.sources.recording import NOW, changes, record_first, resource
 
 HOUR = 3_600_000_000
 DAY = 24 * HOUR
-STREAM = Policy(rotate=3 * DAY, keep=21 * DAY, rebase=21 * DAY)
+STREAM = Policy(rotate=3 * 86_400, keep=21 * 86_400, rebase_every=21 * 86_400)
 
 
 def kept(catalogue: SourceCatalogue) -> list[int]:
@@ -129,9 +129,9 @@ def dump_changes(source: Source) -> None:
 @settings(max_examples=20)
 @given(
     shape=st.sampled_from(ChangeLists),
-    keep=st.sampled_from([0, HOUR, 3 * HOUR]),
-    archive=st.sampled_from([0, 2 * HOUR]),
-    rebase=st.sampled_from([0, 4 * HOUR]),
+    keep=st.sampled_from([0, 3_600, 3 * 3_600]),
+    archive=st.sampled_from([0, 2 * 3_600]),
+    rebase=st.sampled_from([0, 4 * 3_600]),
     lives=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), min_size=3, max_size=12),
 )
 def test_every_list_that_is_lost_is_written_again_as_it_was(
@@ -141,7 +141,9 @@ def test_every_list_that_is_lost_is_written_again_as_it_was(
     rebase: int,
     lives: list[tuple[int, int]],
 ) -> None:
-    policy = Policy(change_lists=shape, rotate=HOUR, keep=keep, archive=archive, rebase=rebase)
+    policy = Policy(
+        change_lists=shape, rotate=3_600, keep=keep, archive=archive, rebase_every=rebase
+    )
     source = Source(policy=policy, limits=PageLimits(max_entries=3))
     for number, (hours, names) in enumerate(lives):
         source.clock.advance(hours=hours)

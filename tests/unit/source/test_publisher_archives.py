@@ -5,7 +5,8 @@ import pytest
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import Policy, PublicationStep
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_settings import Policy
 from tests.support.sources.publishing import (
     DOCUMENTS,
     Reader,
@@ -25,7 +26,7 @@ DAY = 24 * HOUR
 def test_what_is_superseded_goes_into_archives_for_its_time(count: int) -> None:
     source = Source(
         limits=PageLimits(max_entries=4),
-        policy=Policy(rotate=HOUR, keep=30 * HOUR, rebase=20 * HOUR, archive=5 * DAY),
+        policy=Policy(rotate=3_600, keep=30 * 3_600, rebase_every=20 * 3_600, archive=5 * 86_400),
     )
     source.put(*"abcdefghi"[:count])
     source.publish()
@@ -63,7 +64,9 @@ def test_what_is_superseded_goes_into_archives_for_its_time(count: int) -> None:
 
 
 def test_what_is_lost_of_the_archive_is_written_again_or_no_longer_listed() -> None:
-    source = Source(policy=Policy(rotate=HOUR, keep=HOUR, rebase=2 * HOUR, archive=90 * DAY))
+    source = Source(
+        policy=Policy(rotate=3_600, keep=3_600, rebase_every=2 * 3_600, archive=90 * 86_400)
+    )
     source.put("a")
     source.publish()
     for number in range(5):
@@ -86,7 +89,7 @@ def test_what_is_lost_of_the_archive_is_written_again_or_no_longer_listed() -> N
 
 
 def test_a_resource_list_that_was_lost_before_it_was_kept_is_not_in_the_archive() -> None:
-    source = Source(policy=Policy(archive=DAY))
+    source = Source(policy=Policy(archive=86_400))
     source.put("a")
     source.publish()
     source.documents.delete(naming.RESOURCE_LIST)

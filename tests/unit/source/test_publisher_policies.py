@@ -5,7 +5,7 @@ import pytest
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.source import naming, plan
-from resourcesync.source.plan import ChangeLists, Policy
+from resourcesync.source.publication_settings import ChangeLists, Policy
 from resourcesync.source.publisher import Publication
 from tests.support.sources.publishing import (
     DyingDocuments,
@@ -38,7 +38,7 @@ def test_a_run_that_was_killed_in_the_first_publication_begins_no_list() -> None
 
 
 def test_an_open_list_is_closed_at_its_age_and_an_empty_one_never() -> None:
-    source = Source(policy=Policy(rotate=6 * HOUR))
+    source = Source(policy=Policy(rotate=6 * 3_600))
     source.put("a")
     source.publish()
     source.clock.advance(hours=48)

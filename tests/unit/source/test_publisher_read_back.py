@@ -9,7 +9,8 @@ from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import ChangeLists, Policy, PublicationStep
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.sources.publishing import Reader, Source, content_of, view
 
 HOUR = 3_600_000_000
@@ -143,7 +144,9 @@ def test_a_disk_that_is_full_in_the_middle_of_a_rotation_leaves_what_was_there(
         source = Source(
             limits=PageLimits(max_entries=2),
             documents=documents,
-            policy=Policy(change_lists=shape, rotate=HOUR, rebase=HOUR, archive=DAY, sitemap=True),
+            policy=Policy(
+                change_lists=shape, rotate=3_600, rebase_every=3_600, archive=86_400, sitemap=True
+            ),
         )
         source.put("a", "b", "c")
         source.publish()

@@ -17,7 +17,8 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import Policy, PublicationStep
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher
 from tests.support.in_memory import ManualClock
 
@@ -59,7 +60,7 @@ def entries(documents: MemoryDocuments, name: str) -> tuple[datetime | None, lis
     return document.header.at, found
 
 
-@pytest.mark.parametrize("rebase", [0, 60_000_000], ids=["one list", "a list each time"])
+@pytest.mark.parametrize("rebase", [0, 60], ids=["one list", "a list each time"])
 def test_lists_are_of_one_moment_whatever_is_posted_meanwhile(tmp_path: Path, rebase: int) -> None:
     clock, path, versions = ManualClock(), tmp_path / "c.db", dict.fromkeys(range(SIZE), 1)
 
@@ -93,7 +94,7 @@ def test_lists_are_of_one_moment_whatever_is_posted_meanwhile(tmp_path: Path, re
                     base_uri=BASE,
                     clock=clock,
                     limits=PageLimits(max_entries=7),
-                    policy=Policy(rebase=rebase),
+                    policy=Policy(rebase_every=rebase),
                 ).publish(step)
                 check(documents, list(log.values()), first=dict.fromkeys(range(SIZE), 1))
 

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import Policy
+from resourcesync.source.publication_settings import Policy
 from tests.support.sources.publishing import (
     DyingDocuments,
     Killed,

@@ -1,11 +1,6 @@
 """What a Resource List takes the place of, and what a run leaves that cannot write one."""
 
-from resourcesync.source.plan import (
-    PublicationPlan,
-    Span,
-    SupersededList,
-    supersede,
-)
+from resourcesync.source.plan import PublicationPlan, Span, SupersededList, supersede
 from tests.support.worlds.network import BASE
 
 PLAN = PublicationPlan(

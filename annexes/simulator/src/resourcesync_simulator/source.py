@@ -34,7 +34,8 @@ from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import Policy, PublicationStep
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher
 from resourcesync_simulator.clock import SimulatedClock, SteppingClock
 from resourcesync_simulator.faults import Crash, OnFault
@@ -162,7 +163,6 @@ class _PackedFile:
         weakref.finalize(self, self.path.unlink, missing_ok=True)
 
 
-_SECOND: Final = 1_000_000
 _MOST_OLD_VERSIONS: Final = 4
 _MOST_PACKED: Final = 10_000
 """Entries of one package, the same as where dumps are published."""
@@ -385,7 +385,7 @@ class SimulatedSource:
         self._packed_at = elapsed
         with self._catalogue.snapshot() as snapshot:
             last = snapshot.last_change()
-        oldest = to_microseconds(self.clock.now()) - int(of.keep * _SECOND) if of.keep else 0
+        oldest = to_microseconds(self.clock.now()) - int(of.keep * 1_000_000) if of.keep else 0
         try:
             return self._dumps().publish(changes=of.strategy == "changes", oldest=oldest).written
         except ResourceSyncError as error:  # the lists go on, also where packing failed
@@ -429,10 +429,10 @@ class SimulatedSource:
             clock=self.clock,
             limits=PageLimits(max_entries=of.max_entries),
             policy=Policy(
-                rotate=int(of.rotate * _SECOND),
-                rebase=int(of.rebase * _SECOND),
+                rotate=of.rotate,
+                rebase_every=of.rebase,
                 rebase_up_to=of.rebase_up_to,
-                keep=int(of.keep * _SECOND),
+                keep=of.keep,
                 sitemap=of.strategy == "sitemap",
             ),
         )

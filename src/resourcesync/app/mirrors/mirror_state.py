@@ -189,7 +189,7 @@ def last_findings(folder: Path) -> "list[AuditFinding]":
 
 def not_a_mirror_error(folder: Path) -> ResourceSyncError:
     """Return the error for a folder that is not a mirror; it lists the mirrors of sets."""
-    from resourcesync.settings.publication import CATALOGUE  # noqa: PLC0415 - for a mistake only
+    from resourcesync.source.publication_settings import CATALOGUE  # noqa: PLC0415 - for a mistake only
 
     tried = (("tried", f"{folder / OWN_FOLDER / STATE_FILE}: not found"),)
     message, code = f"{folder} is not a mirror", "not-a-mirror"

@@ -144,7 +144,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
     if not (folder / OWN_FOLDER / _CATALOGUE).is_file():
         return
     from resourcesync.catalogue.reader import read_note  # noqa: PLC0415 - rarely
-    from resourcesync.settings.publication import NOTE, decode_settings  # noqa: PLC0415 - rarely
+    from resourcesync.source.publication_settings import NOTE, decode_settings  # noqa: PLC0415 - rarely
 
     url = ""
     with suppress(StateError, StorageError):  # a damaged catalogue has no address

@@ -21,10 +21,10 @@ from resourcesync.ports.accounts import AccountOptions, Posted, ResourceAccount
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings import environment
 from resourcesync.settings.network import Network
-from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, decode_settings
 from resourcesync.source.account_follower import VALUES_NOTE, AccountFollower, FollowSettings
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
+from resourcesync.source.publication_settings import CATALOGUE, INPUT_NOTE, decode_settings
 
 _URL_NOTE: Final = "account.url"
 _INITIAL_VALUES_NOTE: Final = "account.first-values"

@@ -21,13 +21,18 @@ from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
-from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.open_source import OpenSource
 from resourcesync.source.publication_options import (
     PublicationResult,
     PublishRequest,
     read_settings,
+)
+from resourcesync.source.publication_settings import (
+    CATALOGUE,
+    INPUT_NOTE,
+    NOTE,
+    PublicationSettings,
 )
 from resourcesync.source.publisher import Publication
 from resourcesync.source.round_trip import check_own_resource, find_fault

@@ -39,9 +39,9 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
-from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, decode_settings
 from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
+from resourcesync.source.publication_settings import CATALOGUE, INPUT_NOTE, decode_settings
 
 SCHEME: Final = "mirror:"
 """Prefix of the address of a mirror that is to be published."""

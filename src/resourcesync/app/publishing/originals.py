@@ -15,10 +15,9 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Original, Originals, OriginalsOptions, WrappedOriginals
-from resourcesync.settings.publication import CATALOGUE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.links import LinkedOriginals, parse_rule
-from resourcesync.source.publication_options import version_options_of
+from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
 
 _METHODS: Final = ("scan", "runs", "measure", "measure_run", "open", "omissions", "prefetch")
 
@@ -114,7 +113,7 @@ def check_originals(settings: PublicationSettings, known: PublicationSettings) -
             hint="publish into another folder: --out DIR, or --state DIR",
         )
     stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
-    if version_options_of(settings).is_public or settings.patches:
+    if settings.versions or settings.patches:
         raise ConfigurationError("versions and patches need files in a folder")
 
 

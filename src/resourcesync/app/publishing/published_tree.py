@@ -20,8 +20,13 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.server.entry_fields import FindEntry, ServedEntry
-from resourcesync.settings.publication import CATALOGUE, NOTE, PublicationSettings, decode_settings
 from resourcesync.source.naming import SourceNaming
+from resourcesync.source.publication_settings import (
+    CATALOGUE,
+    NOTE,
+    PublicationSettings,
+    decode_settings,
+)
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
 """Default place of the documents of a published mirror: never among its copies."""

@@ -20,7 +20,6 @@ from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import Omission
-from resourcesync.settings.publication import CATALOGUE, INPUT_NOTE, NOTE, PublicationSettings
 from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.clock_guard import check_clock
@@ -31,9 +30,13 @@ from resourcesync.source.publication_options import (
     LeftAddress,
     PublicationResult,
     PublishRequest,
-    entry_settings_of,
     read_settings,
-    version_options_of,
+)
+from resourcesync.source.publication_settings import (
+    CATALOGUE,
+    INPUT_NOTE,
+    NOTE,
+    PublicationSettings,
 )
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import scan
@@ -104,7 +107,7 @@ def _publish(
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         left = _left_address(known.url, settings.url, store)
         tree = _Tree(folders, source, found, _open_versions(folders, source))
-        done = tree.publish(asked, anew=entry_settings_of(settings) != entry_settings_of(known))
+        done = tree.publish(asked, anew=settings.entries != known.entries)
         done = structs.replace(done, root=root, left=left, unmatched=found.unmatched())
         return _with_changes(done, settings, known)
 
@@ -261,9 +264,9 @@ def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress
 
 def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
     """Return the store of former versions, if there is one; a dry run stores nothing."""
-    catalogue, options = source.catalogue, version_options_of(source.settings)
-    names = SourceNaming(base_uri=source.settings.url)
-    is_enabled = is_retention_enabled(options, names, catalogue)
+    catalogue, settings = source.catalogue, source.settings
+    names = SourceNaming(base_uri=settings.url)
+    is_enabled = is_retention_enabled(settings, names, catalogue)
     if catalogue.dry_run or not is_enabled:
         return TreeVersions()
     from resourcesync.app import plugins  # noqa: PLC0415 - the same
@@ -277,17 +280,19 @@ def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
     from resourcesync.source.versions.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
 
     index = catalogue.versions()
-    store = FolderVersions(options.place(folders.root if options.folder else folders.home))
+    store = FolderVersions(
+        settings.versions_folder(folders.root if settings.versions_in else folders.home)
+    )
     patches = PatchGenerator(plugins.patch_makers, plugins.patch_formats())
     recorder = VersionRecorder(
         index,
         store,
         VersionNames(naming=names),
         source.clock,
-        keeping=VersionPolicy(is_public=options.is_public, most=options.most),
-        patches=patches if options.patches else None,
+        keeping=VersionPolicy(is_public=settings.versions, most=settings.versions_max_bytes),
+        patches=patches if settings.patches else None,
     )
-    return StoredTreeVersions(options, catalogue, index, store, recorder, source.clock)
+    return StoredTreeVersions(settings, catalogue, index, store, recorder, source.clock)
 
 
 @contextmanager
@@ -377,5 +382,5 @@ def merge_settings(
             hint="publish it with its address: "
             f"resourcesync publish {quoted(root, 'DIR')} --url https://HOST/",
         )
-    version_options_of(settings).check(root, settings.hashes)
+    settings.check_versions(root)
     return settings

@@ -43,11 +43,9 @@ from resourcesync.server.uvicorn_server import (
     ServerThread,
     serve_forever,
 )
-from resourcesync.settings.publication import CATALOGUE
 from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
-from resourcesync.source.publication_options import version_options_of
+from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
 from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
-from resourcesync.source.versions.version_retention import VersionOptions
 
 MOUNT: Final = f"/{FOLDER}{VERSIONS_FOLDER}".rstrip("/")
 """Path of the application of versions, in that of the tree."""
@@ -55,14 +53,14 @@ _NON_RESOURCES: Final = (FOLDER, ".well-known/")
 
 
 def memento_application(
-    root: Path, asked: VersionOptions, url: str, is_published: Callable[[str], bool]
+    root: Path, asked: PublicationSettings, url: str, is_published: Callable[[str], bool]
 ) -> MementoApplication:
     """Return the application that answers at the addresses of versions."""
     names = SourceNaming(base_uri=url)
     return MementoApplication(
         ServedVersions(
             index=CatalogueReader(root / CATALOGUE),
-            contents=ServedFolder(asked.place(root)),
+            contents=ServedFolder(asked.versions_folder(root)),
             names=VersionNames(naming=names),
             uri_of=lambda path: _uri_of(names, path),
             is_published=is_published,
@@ -237,7 +235,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         """Return the application that serves it."""
         current = CurrentTree(self)
         mounts: dict[str, ASGIApp] = {} if hub is None else {hub.path: hub.hub.application}
-        if self._versions.is_public:
+        if self._versions.versions:
             mounts[MOUNT] = _CurrentApplication(current, PublishedTree._mementos)
         served = self
 
@@ -257,8 +255,8 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
-    def _versions(self) -> VersionOptions:
-        return version_options_of(published_settings(self.root))
+    def _versions(self) -> PublicationSettings:
+        return published_settings(self.root)
 
     def _mementos(self) -> ASGIApp:
         is_published = published_files(self.root)
@@ -271,7 +269,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         def every(path: str) -> Sequence[str]:
             return (*channels(path), *links(path))
 
-        if not self._versions.is_public:
+        if not self._versions.versions:
             return every
         return timegate_links(self.base, published_files(self.root), every)
 

@@ -17,17 +17,17 @@ from resourcesync.catalogue.reader import read_note
 from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
-from resourcesync.settings.publication import (
+from resourcesync.source import naming, notifications
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.notifications import Notified
+from resourcesync.source.publication_options import read_settings
+from resourcesync.source.publication_settings import (
     CATALOGUE,
     INPUT_NOTE,
     NOTE,
     PublicationSettings,
     decode_settings,
 )
-from resourcesync.source import naming, notifications
-from resourcesync.source.naming import SourceNaming
-from resourcesync.source.notifications import Notified
-from resourcesync.source.publication_options import read_settings
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import link_field
 

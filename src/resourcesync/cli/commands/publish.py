@@ -21,8 +21,8 @@ from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files
-from resourcesync.settings.publication import PublicationSettings
 from resourcesync.settings.schema import Field, fields_of, without_empty
+from resourcesync.source.publication_settings import PublicationSettings
 
 if TYPE_CHECKING:
     from resourcesync.app.publishing.inputs import OnFailed, OnPublished, PublishedInput

@@ -13,7 +13,7 @@ from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.open_source import OpenSource, limits_of
+from resourcesync.source.open_source import OpenSource
 
 _MOST_ENTRIES: Final = 10_000
 """Most files of one package: a change of one file must not repack all small files."""
@@ -44,7 +44,7 @@ def dump(
 ) -> DumpOutcome:
     """Pack everything that is not packed yet; a second process packs every other package."""
     settings, clock = source.settings, source.clock
-    if Dialect(settings.dialect) not in _DIALECTS:
+    if settings.dialect not in _DIALECTS:
         raise ConfigurationError(
             f"dumps are written in version 1.1, and the lists here in {settings.dialect}",
             hint="leave the dumps out, or publish in version 1.1: -o dialect=1.1",
@@ -53,7 +53,6 @@ def dump(
     oldest = 0
     if settings.keep:
         oldest = to_microseconds(clock.now()) - int(settings.keep * _SECOND)
-    limits = limits_of(settings)
     return DumpPublisher(
         source.catalogue,
         source.documents,
@@ -62,9 +61,9 @@ def dump(
         clock=clock,
         size=PackageSize(
             max_bytes=settings.max_package or PackageSize().max_bytes,
-            max_entries=min(_MOST_ENTRIES, limits.max_entries),
+            max_entries=min(_MOST_ENTRIES, settings.max_entries),
         ),
-        limits=limits,
+        limits=settings,
         archive=int(settings.archive * _SECOND),
         second=second,
     ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

@@ -1,7 +1,5 @@
 """Retention of former versions of a tree's files during its publication."""
 
-import os
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -9,7 +7,6 @@ import msgspec
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.catalogue.versions import VersionIndex
-from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Originals, ResourceContents
@@ -19,56 +16,12 @@ from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.garbage import VersionRetention, drop_unlisted_versions
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import GRACE, read_note, read_plan
+from resourcesync.source.publication_settings import PublicationSettings
 from resourcesync.source.versions.version_recording import (
     VersionedContents,
     VersionedOriginals,
     VersionRecorder,
 )
-
-VERSIONS_FOLDER: Final = ".resourcesync/versions"
-"""Default folder of versions, from the tree."""
-
-
-class VersionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of versions.
-
-    Attributes:
-        is_public: True if entries link to them.
-        folder: Their folder, from the tree; empty is ``FOLDER``.
-        keep: Least time that they stay, in seconds.
-        least: Least number of former versions of each file that stay.
-        most: The most bytes of all; 0 for any number.
-        patches: True if patches are computed.
-    """
-
-    is_public: bool = False
-    folder: str = ""
-    keep: float = 0
-    least: int = 0
-    most: int = 0
-    patches: bool = False
-
-    def place(self, root: Path) -> Path:
-        """Return their folder."""
-        return root / (self.folder or VERSIONS_FOLDER)
-
-    def check(self, root: Path, algorithms: tuple[str, ...]) -> None:
-        """Refuse invalid options."""
-        if min(self.keep, self.least, self.most) < 0:
-            raise ConfigurationError("the limits on versions must not be negative")
-        if self.patches and not self.is_public:
-            raise ConfigurationError("patches need stored versions", hint="store them: --versions")
-        if self.is_public and "sha-256" not in algorithms:
-            raise ConfigurationError(
-                "versions need sha-256 digests",
-                hint="add that algorithm: -o hash=sha-256",
-            )
-        way = Path(os.path.relpath(self.place(root).absolute(), root.absolute())).parts
-        if not any(name.startswith(".") and name != "." for name in way):
-            raise ConfigurationError(
-                f"versions in {self.folder} would be published as files of the tree",
-                hint="choose a folder outside, or one whose name begins with a dot",
-            )
 
 
 class RetentionCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,14 +65,14 @@ class TreeVersions:
 
 
 def is_retention_enabled(
-    asked: VersionOptions, names: SourceNaming, catalogue: SourceCatalogue
+    asked: PublicationSettings, names: SourceNaming, catalogue: SourceCatalogue
 ) -> bool:
     """True if former versions are stored: on request, and where a Change Dump is offered.
 
     There, changed files are stored until they are packed: a file that changes twice before that
     would leave a gap.
     """
-    if asked.is_public:
+    if asked.versions:
         return True
     dumps = read_dumps(catalogue)
     return naming.CHANGE_DUMP in dumps.documents and dumps.base_uri == names.base_uri
@@ -135,7 +88,7 @@ class StoredTreeVersions(TreeVersions):
 
     def __init__(
         self,
-        asked: VersionOptions,
+        asked: PublicationSettings,
         catalogue: SourceCatalogue,
         index: VersionIndex,
         store: FolderVersions,
@@ -173,9 +126,9 @@ class StoredTreeVersions(TreeVersions):
         """Remove versions without references, after the lists are written; see ``Past``."""
         self.flush()
         now = to_microseconds(self._clock.now())
-        if self._asked.is_public:
+        if self._asked.versions:
             retention = VersionRetention(
-                keep=int(self._asked.keep * 1_000_000), least=self._asked.least
+                keep=int(self._asked.versions_keep * 1_000_000), least=self._asked.versions_least
             )
             drop_unlisted_versions(
                 self._index, self._store, retention, self._earliest_needed(now), now
