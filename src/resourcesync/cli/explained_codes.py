@@ -4,7 +4,7 @@ The codes that errors and warnings carry besides those of their kinds, and what 
 """
 
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync.cli.exit_codes import ExitCode
@@ -227,7 +227,7 @@ class CodeMeaning(NamedTuple):
 def _read_codes() -> dict[str, CodeMeaning]:
     found: dict[str, CodeMeaning] = {}
     kind = ""
-    for line in (files(__package__) / "codes.txt").read_text("utf-8").splitlines():
+    for line in Path(__file__).with_name("codes.txt").read_text("utf-8").splitlines():
         code, _, meaning = line.strip().partition(" ")
         if line.startswith(" "):
             found[code] = CodeMeaning(kind, meaning.strip())

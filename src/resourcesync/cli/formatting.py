@@ -41,7 +41,6 @@ __all__ = [
     "escape",
     "labelled",
     "moment",
-    "not_given",
     "part_of",
     "proof",
     "share",
@@ -116,17 +115,6 @@ def labelled(line: TextLine) -> tuple[str, str]:
         return f"{line.label} ", line.text
     gap = LABEL_WIDTH if len(line.label) < LABEL_WIDTH else len(line.label) + 3
     return line.label.ljust(gap), line.text
-
-
-def not_given(absent: int, skipped: int, copies: int) -> str:
-    """Return the number of listed resources that the Source does not deliver; empty for none."""
-    parts = []
-    if absent:
-        parts.append(f"{count(absent)} listed but absent at the Source (404)")
-    if skipped:
-        parts.append(f"{count(skipped)} skipped (robots.txt, or a redirect to another site)")
-    kept = f"; {counted(copies, 'older copy', 'older copies')} kept" if copies else ""
-    return ", ".join(parts) + kept
 
 
 HIDDEN: Final = "(hidden)"

@@ -85,8 +85,13 @@ def _not_in_sync(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
 
 def _remarks(report: AuditReport, mirror: Path) -> Iterator[TextLine]:
     """Yield what is no fault: what the Source does not deliver, retained and foreign files."""
-    if text := formatting.not_given(report.absent, report.skipped, report.unknown):
-        unknown = ", not known to be right" if report.unknown else ""
+    counts = {
+        "listed but absent at the Source (404)": report.absent,
+        "skipped (robots.txt, or a redirect to another site)": report.skipped,
+    }
+    if text := formatting.counts(counts):
+        copies = formatting.counted(report.unknown, "older copy", "older copies")
+        unknown = f"; {copies} kept, not known to be right" if report.unknown else ""
         yield TextLine(f"{_INDENT}{text}{unknown}")
     copies = formatting.counted(report.unlisted, "copy", "copies")
     if report.unlisted and report.has_gap:  # they may still be listed

@@ -1,93 +1,19 @@
 """The end of a pull or a repair: its exit code, its fields, and the closing lines."""
 
-import re
 from collections.abc import Iterator, Mapping
-from operator import attrgetter
 from typing import Final
 
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
+from resourcesync.cli.render.words import say
 from resourcesync.cli.terminal import count_field
 from resourcesync.destination.reports import MirrorState, RunReport, report_fields
 from resourcesync.errors import ResourceMissingError, SourceRefusedError
 
 _NEXT: Final = "  next   "
 _INDENT: Final = " " * 10
-
-
-_CHANGES: Final = {
-    "created": "created",
-    "updated": "updated",
-    "deleted": "deleted",
-    "fetched.equal": "fetched again and equal",
-    "renamed": "renamed",
-}
-_REMARKS: Final = {
-    "retained.linked": "{n} of them [is|are] not listed, but linked from listed resources",
-    "fetched.unpatched": (
-        "{n} [resource|resources] fetched whole, since a patch cannot be used; -i shows why"
-    ),
-    "retained.filtered": (
-        "{n} [file|files] no longer [matches|match] the filters (kept); --prune deletes [it|them]"
-    ),
-    "evidence.by_date": "{n} of {all} known by [its date|their dates] only; requested in turn",
-    "retained.restored": (
-        "{n} [file|files] restored from the trash (kept); resourcesync repair {folder} --delete"
-        " deletes [it|them]"
-    ),
-    "listed.absent": "{n} listed but absent at the Source (404)",
-    "listed.skipped": "{n} skipped (robots.txt, or a redirect to another site)",
-    "retained.unknown": "{n} older [copy|copies] of [it|these] kept",
-    "retained.unlisted": (
-        "{n} [file|files] no longer listed (kept); --delete absent deletes [it|them]"
-    ),
-}
-"""What does not make a mirror wrong: a field of the report, and the words for its number."""
-_FAULTS: Final = {
-    "retained.contradicting": (
-        "{n} [copy|copies] not matching the list (-o verify=lenient): ask the Source to correct\n"
-        "its list; for details: resourcesync why {folder} URI"
-    ),
-    "retained.edited": (
-        "{n} [file|files] to delete, but changed locally: move or remove [it|them],\n"
-        "then: resourcesync pull {folder}"
-    ),
-    "faults.skew_seconds": (
-        "correct this machine's clock, for example with NTP; if the Source's clock is wrong,\n"
-        "report it to the Source"
-    ),
-    "faults.absent_below": (
-        "{absent} of {listed} listed pages are absent at the Source (404), below {n}\n"
-        "ask the Source to correct its list"
-    ),
-    "accept": "or accept that: resourcesync pull {folder} --accept-missing",
-    "forbidden": (
-        "{n} listed [resource|resources] refused by the server (401, 403): give its credentials\n"
-        "(--auth NAME), leave [it|them] out (--exclude GLOB), or ask the Source"
-    ),
-    "missing": (
-        "{n} listed [resource|resources] not at the Source (404): ask it to correct its list,\n"
-        "or accept that: resourcesync pull {folder} --accept-missing"
-    ),
-    "again": "run it again: resourcesync pull {folder}",
-    "faults.gap": (
-        "changes may be missing{since}, and nothing was deleted for them.\n"
-        "The Source's next Resource List proves what there is; after it: resourcesync pull {folder}"
-    ),
-    "faults.unread": (
-        "{n} [part|parts] of the list cannot be read, and nothing was deleted: ask the Source\n"
-        "to correct it, then: resourcesync pull {folder}"
-    ),
-    "unusable": (
-        "ask the Source to correct the {n} [entry|entries] that cannot be used;\n"
-        "if it may list resources of another origin: --allow-origin ORIGIN\n"
-        "if it moved there: resourcesync pull {folder} --moved URL"
-    ),
-}
-"""What makes a mirror wrong, and the next step; each line of the words is one of the screen."""
-_EITHER: Final = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 
 
 def conclude(
@@ -154,7 +80,8 @@ def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLi
         again = "it" if absent == 1 else "them"
         before = f"{formatting.count(absent)} of these not delivered before"
         lines.append(TextLine(f"{_INDENT}{before}: a pull requests {again} again"))
-    return [*lines, *_remarks(report, "", only="retained.filtered")]
+    kept = say("remarks", report, only={"retained.filtered"})
+    return [*lines, *(TextLine(f"{_INDENT}{text}") for text in kept)]
 
 
 def _release_steps(report: RunReport, folder: str, *, pruning: bool) -> Iterator[TextLine]:
@@ -199,7 +126,7 @@ def _in_sync(report: RunReport, folder: str, place: str, *, first: bool) -> list
     seconds = formatting.duration(report.seconds)
     as_of = "" if report.as_of is None else formatting.moment(report.as_of)
     changes, size = _changes(report), formatting.size(report.fetched.bytes)
-    remarks = _remarks(report, folder)
+    remarks = [TextLine(f"{_INDENT}{text}") for text in say("remarks", report, folder)]
     if first and changes:
         text = f"{resources}, {size} in {place}  ({changes}{_hash_note(report)})  {seconds}"
         state = f"state as of {as_of}. " if as_of else ""
@@ -212,22 +139,7 @@ def _in_sync(report: RunReport, folder: str, place: str, *, first: bool) -> list
 
 
 def _changes(report: RunReport) -> str:
-    return formatting.counts({name: attrgetter(field)(report) for field, name in _CHANGES.items()})
-
-
-def _lacks(report: RunReport) -> str:
-    listed, retained, unread = report.listed, report.retained, report.faults.unread
-    counts = {
-        f"{'part' if unread == 1 else 'parts'} of the list not read": unread,
-        "absent": listed.absent,
-        "skipped": listed.skipped,
-        "failed": report.failed - retained.contradicting - retained.edited,
-        "changed locally and kept": retained.edited,
-        "not matching the list": retained.contradicting,
-        "refused": listed.refused - unread,
-        "held": report.held,
-    }
-    return formatting.counts(counts)
+    return ", ".join(say("changes", report))
 
 
 def _right_of(report: RunReport) -> str:
@@ -249,29 +161,16 @@ def _hash_note(report: RunReport) -> str:
     return f"{note}{weak if got.weak else ''}"
 
 
-def _remarks(report: RunReport, folder: str, only: str = "") -> Iterator[TextLine]:
-    """Yield remarks that do not make the mirror wrong."""
-    for field, words in _REMARKS.items():
-        number = attrgetter(field)(report)
-        if number and only in ("", field):
-            yield TextLine(f"{_INDENT}{_said(words, number, report, folder)}")
-
-
-def _said(words: str, number: int | str, report: RunReport, folder: str) -> str:
-    """Return the words for a number, with the right one of ``[singular|plural]``."""
-    text = _EITHER.sub(r"\1" if number == 1 else r"\2", words)
-    return text.format(
-        n=number if isinstance(number, str) else formatting.count(int(number)),
-        folder=folder,
-        all=formatting.count(report.resources),
-        absent=formatting.count(report.listed.absent),
-        listed=formatting.count(report.listed.total),
-        since=f" since {formatting.moment(report.as_of)}" if report.as_of else "",
-    )
-
-
 def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLine]:
-    lacks = ", ".join(filter(None, (_changes(report), _lacks(report))))
+    retained, faults, listed = report.retained, report.faults, report.listed
+    counts = {
+        "missing": report.reasons.get(ResourceMissingError.default_code, 0),
+        "forbidden": report.reasons.get(SourceRefusedError.default_code, 0),
+        "accept": listed.right if faults.absent_below else 0,
+        "unusable": listed.refused - faults.unread,
+        "other_failed": report.failed - retained.contradicting - retained.edited,
+    }
+    lacks = ", ".join((*say("changes", report), *say("lacks", report, more=counts)))
     text = f"{_right_of(report)} ({lacks or 'nothing changed'})"
     if code is ExitCode.STOPPED:
         of = report.held_of or report.resources
@@ -279,25 +178,14 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
         share = formatting.share(report.held, of)
         held = TextLine(f"{_INDENT}{would} ({share}); none of these was deleted")
         return [TextLine(text, "Stopped", QUIET), held]
-    return [TextLine(text, "Not in sync", QUIET), *_next_steps(report, folder)]
-
-
-def _next_steps(report: RunReport, folder: str) -> Iterator[TextLine]:
-    """Yield the next steps; a rerun does not help for entries that cannot be used."""
-    faults, refused = report.faults, report.listed.refused
-    counts: dict[str, int] = {
-        "missing": report.reasons.get(ResourceMissingError.default_code, 0),
-        "forbidden": report.reasons.get(SourceRefusedError.default_code, 0),
-        "accept": report.listed.right if faults.absent_below else 0,
-        "unusable": refused - faults.unread,
-    }
-    known = report.retained.contradicting + report.retained.edited
-    known += counts["missing"] + counts["forbidden"]
-    is_known = known or refused or faults.gap or faults.skew_seconds or faults.absent_below
-    counts["again"] = report.failed - known if is_known else 1
-    for field, words in _FAULTS.items():
-        number = counts[field] if field in counts else attrgetter(field)(report)
-        if number:
-            first, *rest = _said(words, number, report, folder).split("\n")
-            yield TextLine(f"{_NEXT}{first}")
-            yield from (TextLine(f"{' ' * len(_NEXT)}{text}") for text in rest)
+    # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
+    others = counts["other_failed"] - counts["missing"] - counts["forbidden"]
+    is_known = bool(report.failed - others or listed.refused)
+    is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
+    counts["again"] = max(others, 0) if is_known else 1
+    lines = [TextLine(text, "Not in sync", QUIET)]
+    for said in say("faults", report, folder, more=counts):
+        first, *rest = said.split("\n")
+        lines.append(TextLine(f"{_NEXT}{first}"))
+        lines += (TextLine(f"{' ' * len(_NEXT)}{line}") for line in rest)
+    return lines

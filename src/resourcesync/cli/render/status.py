@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.formatting import TextLine, with_mirror
+from resourcesync.cli.render.words import say
 from resourcesync.destination.reports import (
     FailedRun,
     Failing,
@@ -26,6 +27,7 @@ _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES"
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
 _UNKNOWN: Final = ("-",) * (len(_COLUMNS) - 2)
 _LEAST_ROOM: Final = 1024 * 1024
+_NOT_GIVEN: Final = frozenset({"listed.absent", "listed.skipped", "retained.unknown"})
 
 
 class DiskSpace(NamedTuple):
@@ -209,23 +211,18 @@ def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
     """Return the notes about a mirror that is not in sync, and the next steps."""
     notes = [*_held(mirror), *_why_failed(mirror), *_uncounted(mirror)]
     again, ended = f"resourcesync pull {mirror.mirror}", mirror.last_run
-    listed, retained = mirror.listed, mirror.retained
+    listed = mirror.listed
     if listed.pending:
         waiting = formatting.counted(listed.pending, "listed resource")
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
-    if retained.contradicting:
-        copies = formatting.counted(retained.contradicting, "copy", "copies")
-        notes.append(f"{copies} of them stored, but not matching the list (-o verify=lenient).")
     if mirror.is_refuted and not listed.pending and mirror.state is MirrorState.BEHIND:
         notes.append(f"an audit found that it is not in sync; next: {again}")
-    if retained.edited:
-        files = formatting.counted(retained.edited, "file")
-        notes.append(f"{files} to delete, but changed locally: move or remove them, then: {again}")
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in mirror.failures[:3]]
-    if not_given := formatting.not_given(listed.absent, listed.skipped, retained.unknown):
-        notes.append(f"{not_given}.")
-    if listed.refused:
-        notes.append(f"{formatting.count(listed.refused)} listed but not usable.")
+    for said in (
+        *say("faults", mirror, mirror.mirror, more={"unusable": listed.refused}),
+        *say("remarks", mirror, only=_NOT_GIVEN),
+    ):
+        notes += said.split("\n")
     return [*notes, *_known_by_date(mirror)]
 
 
