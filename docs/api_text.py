@@ -9,6 +9,8 @@ from textwrap import dedent
 
 import msgspec
 
+from resourcesync.settings.schema import fields_of
+
 NAMES: dict[str, tuple[str, ...]] = {
     "api-mirrors": (
         "resourcesync.Mirror",
@@ -136,10 +138,21 @@ def described(name: str) -> str:
             return "\n".join(lines)
         if name not in RESULTS:
             lines.append(code(f"class {own}{arguments(item)}"))
-        lines += [words(item), *members(item)]
+        lines += [words(item), *settings_of(item), *members(item)]
     else:
         lines += [code(f"{own}{arguments(item)}"), words(item)]
     return "\n".join(lines)
+
+
+def settings_of(item: type) -> list[str]:
+    """Return the fields of a class that are settings, with their descriptions."""
+    found = fields_of(item).values() if issubclass(item, msgspec.Struct) else ()
+    units = {"duration": " In seconds.", "size": " In bytes."}
+    rows = [
+        f"- `{field.name}`: {field.setting.help}{units.get(field.form.name, '')}\n"
+        for field in found
+    ]
+    return [f"**Settings**\n\n{''.join(rows)}".replace("``", "`")] if rows else []
 
 
 def keywords(item: type) -> str:

@@ -18,8 +18,8 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES
 from resourcesync.adapters.mirror.staging import MAX_PARTS
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import opening
-from resourcesync.app.options import fetch_settings
+from resourcesync.app import requests
+from resourcesync.app.requests import fetch_settings
 from resourcesync.destination.reports import MirrorState
 from resourcesync.settings.network import Network
 from tests.support.servers.hostile_server import CLOSE, Asked, Step
@@ -73,7 +73,7 @@ def test_a_resource_that_had_its_time_is_continued_by_the_next_run(
     source.put("/small.txt", b"small")
     source.server.on("/big.bin", trickle)
     with monkeypatch.context() as patched:
-        patched.setattr(opening, "fetch_settings", hurried)
+        patched.setattr(requests, "fetch_settings", hurried)
         report = source.pull(Network(retries=3))
     assert (report.state, report.created) == (MirrorState.BEHIND, 1)
     assert [failure.code for failure in report.failures] == ["too-slow"]

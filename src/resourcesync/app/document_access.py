@@ -3,14 +3,12 @@
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from random import Random
 from typing import Final
 
-from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.local_documents import LocalDocuments
-from resourcesync.app.options import fetch_settings
+from resourcesync.app.requests import open_fetcher
 from resourcesync.discovery.document_fetcher import DocumentFetcher, DocumentProvider
 from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
 from resourcesync.discovery.uris import with_likely_scheme
@@ -26,15 +24,6 @@ _ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")
 def is_web_address(target: str) -> bool:
     """True if a target is an address of the network, not a path of this machine."""
     return "://" in target
-
-
-@contextmanager
-def open_fetcher(address: str, network: Network, cancel: CancelToken) -> Iterator[Fetcher]:
-    """Open the network for one Source."""
-    settings = fetch_settings(network, address)
-    dice = Random()  # noqa: S311 - jitter
-    with closing(CurlFetcher(settings, cancel.clock, dice, cancel=cancel)) as fetcher:
-        yield fetcher
 
 
 def network_documents(fetcher: Fetcher) -> DocumentFetcher:

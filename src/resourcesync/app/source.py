@@ -6,7 +6,9 @@ from datetime import datetime
 
 import msgspec
 
-from resourcesync.app import document_access, machine
+from resourcesync.app import machine
+from resourcesync.app.document_access import network_documents
+from resourcesync.app.requests import open_fetcher
 from resourcesync.discovery.discover import absolute
 from resourcesync.discovery.discover import discover as discover_lists
 from resourcesync.discovery.discover import offered_sets as find_sets
@@ -105,8 +107,8 @@ def _parts(index: Document, since: datetime | None) -> Iterator[str]:
 @contextmanager
 def _open_network(address: str, network: Network) -> Iterator[DocumentFetcher]:
     cancel = machine.new_cancel_token()
-    with document_access.open_fetcher(address, network, cancel) as fetcher:
-        yield document_access.network_documents(fetcher)
+    with open_fetcher(address, network, cancel) as fetcher:
+        yield network_documents(fetcher)
 
 
 @contextmanager

@@ -421,7 +421,7 @@ class MirrorConfiguration:
         """Return the secret of ``[auth.NAME]`` for a Source; none for an empty name."""
         if not name:
             return ()
-        from resourcesync.app.options import origin_of  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.requests import origin_of  # noqa: PLC0415 - help stays quick
         from resourcesync.settings.credentials import read_credentials  # noqa: PLC0415 - rarely
 
         table = self._auth(name)

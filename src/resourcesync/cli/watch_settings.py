@@ -162,8 +162,7 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
     def _with_job_share(self, target: PullTarget) -> PullTarget:
         """Return the target with its share of all requests, or less if it has a lower limit."""
         share = max(self.service.jobs // self.service.parallel, 1)
-        own = target.network.jobs
-        jobs = share if own is None else min(own, share)
+        jobs = min(target.network.jobs, share)
         return target._replace(network=structs.replace(target.network, jobs=jobs))
 
 

@@ -1,25 +1,20 @@
 """Settings of requests to a Source."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import (
     ALLOW_ORIGIN,
-    DURATION,
-    FILE,
     HEADER,
     PROXY,
-    RATE,
-    SIZE,
+    RequestSettings,
     Section,
     Setting,
-    whole,
 )
-from resourcesync.settings.values import convert_argument
 
 _T, _N = Section.TRANSFER, Section.NETWORK
-Robots = Literal["obey", "ignore"]
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,49 +32,14 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
         return f"Credentials(origin={self.origin!r})"
 
 
-class Network(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings for requests to a Source; ``None`` is the fetcher's own default.
+class Network(RequestSettings, frozen=True, kw_only=True):
+    """Settings for requests to a Source.
 
     Attributes:
-        jobs: Requests at a time, all hosts together.
-        per_host: Most requests at a time to one host.
-        rate: Requests per second to one host.
-        bandwidth: Bytes per second, all together.
-        timeout: Seconds without an answer, or of a body that hardly moves. A whole body may take
-            twice that, at least a minute, and a second more for every 16 KiB.
-        retries: Further tries after a temporary failure.
-        robots: ``obey`` or ``ignore`` ``robots.txt``.
-        headers: Fields that are sent to the Source's own origin only.
-        allow_origins: Origins that the Source may list resources of, besides its own.
-        contact: A mail address or page of the operator, sent to every server.
-        proxy: ``http://HOST:PORT``, ``https://HOST:PORT`` or ``socks5h://HOST:PORT`` for all
-            servers; empty, or ``direct``, for none. ``None`` is what ``HTTP_PROXY``,
-            ``HTTPS_PROXY``, ``ALL_PROXY`` and ``NO_PROXY`` of the environment say.
-        ca_file: PEM file of the trusted authorities, in place of the system's; empty for those.
         credentials: Secrets, each for its own origin.
         proxy_auth: User and password for the proxy; they are sent to nothing else.
     """
 
-    jobs: Annotated[
-        int | None, Setting("Requests at a time.", _T, whole(1, 1000), short="-j", is_option=True)
-    ] = None
-    per_host: Annotated[
-        int | None, Setting("Requests at a time to one host.", _T, whole(1, 1000))
-    ] = None
-    rate: Annotated[
-        float | None,
-        Setting("Requests per second to one host, such as 5/s.", _T, RATE, is_option=True),
-    ] = None
-    bandwidth: Annotated[
-        int | None, Setting("Bytes per second in total, such as 2M.", _T, SIZE, key="bwlimit")
-    ] = None
-    timeout: Annotated[
-        float | None, Setting("Longest wait for a response, such as 30s.", _N, DURATION)
-    ] = None
-    retries: Annotated[
-        int | None, Setting("Retries of a request; none after 404.", _N, whole(0, 100))
-    ] = None
-    robots: Annotated[Robots, Setting("Obey or ignore robots.txt.", _N, shown="obey")] = "obey"
     headers: Annotated[
         tuple[tuple[str, str], ...],
         Setting("Send a header, only to the Source's own origin.", _N, HEADER, "'K: V'", "header"),
@@ -88,14 +48,6 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...],
         ALLOW_ORIGIN,
     ] = ()
-    contact: Annotated[
-        str,
-        Setting(
-            "Contact address for the Source's operator; sent in From and User-Agent.",
-            _N,
-            metavar="MAIL|URL",
-        ),
-    ] = ""
     proxy: Annotated[
         str | None,
         Setting(
@@ -106,17 +58,12 @@ class Network(msgspec.Struct, frozen=True, kw_only=True):
             "URL",
         ),
     ] = None
-    ca_file: Annotated[
-        str,
-        Setting(
-            "Trust the authorities in this file (PEM), instead of the system's.", _N, FILE, "FILE"
-        ),
-    ] = ""
     credentials: tuple[Credentials, ...] = ()
     proxy_auth: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
-        convert_argument("robots", self.robots, Robots)
+        if self.robots not in {"obey", "ignore"}:
+            raise ConfigurationError(f"robots={self.robots!r} must be one of obey, ignore")
 
     def __repr__(self) -> str:
         """Return a text without secrets."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.document_access import open_fetcher
+from resourcesync.app.requests import open_fetcher
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network

@@ -1,10 +1,10 @@
 """A Source whose robots.txt asks for days between two requests."""
 
-from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.fetching import open_fetcher
+from resourcesync.app.requests import open_fetcher
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.settings.network import Network
 from resourcesync.settings.values import parse_rate
 from tests.support.servers.fetching import request
 from tests.support.servers.hostile_server import HostileServer, answer
@@ -29,20 +29,17 @@ def fetched(body: bytes, *, known: bool = False, rate: float | None = None) -> W
     """Fetch one resource of a Source with that robots.txt, and return the warnings of it."""
     warnings: Warnings = []
 
-    def settings(_: str) -> FetchSettings:
-        return FetchSettings(trusted_origins=frozenset({server.origin}), rate=rate)
-
     with HostileServer() as server:
         server.on("/robots.txt", answer(body=body))
         server.on("/x", answer(body=b"x"))
         opened = open_fetcher(
             server.origin,
-            settings,
+            Network(rate=rate),
             CancelToken(SystemClock()),
             Known(body) if known else NoKnownOrigins(),
             lambda event, fields: warnings.append({"event": event, **fields}),
         )
-        with opened as (fetcher, *_):
+        with opened as fetcher:
             list(fetcher.fetch([request(f"{server.origin}/x")]))
         for warning in warnings:
             warning["message"] = str(warning["message"]).replace(server.origin, "ORIGIN")

@@ -3,18 +3,16 @@
 import tempfile
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from functools import partial
 from pathlib import Path
 
 from msgspec import structs
 
-from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.mirror.staging import FileSyncer, open_staging
 from resourcesync.adapters.mirror.staging_area import FolderStagingArea
-from resourcesync.app import fetching, machine
+from resourcesync.app import machine
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.workers import Site, Workers
-from resourcesync.app.options import fetch_settings
+from resourcesync.app.requests import open_fetcher
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
@@ -38,7 +36,7 @@ def open_workers(
     """
     network = site.network
     limits = HostLimits(
-        units=workers.units, rate=network.rate, jobs=network.per_host or network.jobs
+        units=workers.units, rate=network.rate, jobs=min(network.per_host, network.jobs)
     )
     opened: list[ExecutionEngine] = []
 
@@ -67,18 +65,14 @@ def fetch_unit(unit: FetchUnit, share: HostShare) -> UnitOutcome:
 def _tools(site: Site, share: HostShare) -> Iterator[worker.WorkerTools]:
     clock = machine.system_clock()
     network = structs.replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
-    settings = partial(fetch_settings, network)
     with (
         _staging_area(site, clock) as area,
-        fetching.open_fetcher(
-            site.source, settings, CancelToken(clock), NoKnownOrigins()
-        ) as opened,
+        open_fetcher(site.source, network, CancelToken(clock)) as fetcher,
     ):
-        fetcher = opened.fetcher
         yield worker.WorkerTools(
             fetcher=fetcher,
             area=area,
-            traffic=opened.traffic,
+            traffic=lambda: (fetcher.stats.requests, fetcher.stats.received),
             wait=lambda: fetcher.stats.wait,
         )
 

@@ -8,6 +8,7 @@ import msgspec
 from resourcesync.adapters.http.addresses import origin_of
 from resourcesync.adapters.http.proxies import ProxyRules
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.settings import RequestSettings
 from resourcesync.ports import Purpose
 
 KIB = 1024
@@ -41,63 +42,44 @@ _POSITIVE = (
 Header = tuple[str, str]
 
 
-class FetchSettings(msgspec.Struct, frozen=True, kw_only=True):
+class FetchSettings(RequestSettings, frozen=True, kw_only=True):
     """The limits, politeness and secrets of a fetcher.
 
     Attributes:
-        jobs: Transfers at a time, all origins together.
-        per_host: Most transfers at a time to one origin; the number in use adapts below it.
         first_window: Transfers at a time that an origin starts with.
-        rate: Requests per second to one origin; ``None`` for no limit.
-        bandwidth: Bytes per second, all transfers together; ``None`` for no limit.
-        timeout: Seconds to wait for a response's head, and the span over which the body must
-            keep ``minimum_rate``.
         minimum_rate: Bytes per second below which a body is aborted as too slow.
         connect_timeout: Seconds for name, connection and TLS handshake together.
         deadline: Seconds that a try may take in all, besides one second for every
             ``deadline_rate`` bytes of its body: of those that are announced, or that came.
         deadline_rate: Bytes per second, see ``deadline``; less where ``bandwidth`` leaves less.
-        retries: Retries after a temporary failure.
         backoff: Seconds before the first retry; later ones wait longer, with jitter.
         max_wait: Longest seconds to wait for one origin to become ready. An origin that asks for
             more (``Retry-After``) has its requests fail at once, with ``retry_after``.
         redirects: Most redirects of one request.
-        robots: Fetch and obey ``robots.txt``.
         allow_private: Allow connections to loopback, private and other special addresses; ``auto``
             allows them to ``trusted_origins`` only.
         trusted_origins: Origins (``scheme://host[:port]``) that the operator named.
         source_host: The name of the Source's host, if only its address tells that it may be
             private: not once it was public. Empty for none.
         headers: Fields to send, by the one origin they are ever sent to. Secrets belong here.
-        contact: A mail address or page of the operator, sent as ``From`` and in ``User-Agent``.
         proxies: Which requests take which proxy. A proxy does the dialling, so that of the address
             policy only the rules on literal addresses are left.
-        ca_file: PEM file of the trusted authorities; empty for the system's.
         body_limits: Most bytes of a body, on the wire and decoded, by purpose.
     """
 
-    jobs: int = 100
-    per_host: int = 100
     first_window: int = 4
-    rate: float | None = None
-    bandwidth: int | None = None
-    timeout: float = 30.0
     minimum_rate: int = KIB
     connect_timeout: float = 10.0
     deadline: float = 60.0
     deadline_rate: int = FAIR_RATE
-    retries: int = 5
     backoff: float = 1.0
     max_wait: float = 60.0
     redirects: int = 5
-    robots: Literal["obey", "ignore"] = "obey"
     allow_private: Literal["auto", "always", "never"] = "auto"
     trusted_origins: frozenset[str] = frozenset()
     source_host: str = ""
     headers: Mapping[str, tuple[Header, ...]] = msgspec.field(default_factory=dict)
-    contact: str = ""
     proxies: ProxyRules = msgspec.field(default_factory=ProxyRules)
-    ca_file: str = ""
     body_limits: Mapping[Purpose, int] = msgspec.field(default_factory=lambda: BODY_LIMITS)
 
     def __repr__(self) -> str:

@@ -12,8 +12,8 @@ from resourcesync.app.document_access import (
     is_web_address,
     network_documents,
     no_such_file_error,
-    open_fetcher,
 )
+from resourcesync.app.requests import open_fetcher
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.network import Network
 from resourcesync.validator.crawl import OpenedTarget

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import structs
 
+from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app import fetching, plugins
-from resourcesync.app.fetching import OpenFetcher, StoredOrigins
+from resourcesync.app import plugins
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
-from resourcesync.app.options import fetch_settings
+from resourcesync.app.requests import StoredOrigins, open_fetcher
 from resourcesync.destination.dependencies import Dependencies, FindingWriter
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.runs import failed_run, record_failed_run
@@ -69,14 +69,12 @@ def _open_workers(
         yield fetcher
 
 
-def _traffic(http: OpenFetcher, workers: "CountingFetcher | None") -> Callable[[], tuple[int, int]]:
+def _traffic(http: CurlFetcher, workers: "CountingFetcher | None") -> Callable[[], tuple[int, int]]:
     """Return the counter of requests sent and bytes received, with those of workers."""
-    if workers is None:
-        return http.traffic
 
     def traffic() -> tuple[int, int]:
-        (requests, received), (more_requests, more_received) = http.traffic(), workers.traffic()
-        return requests + more_requests, received + more_received
+        requests, received = (0, 0) if workers is None else workers.traffic()
+        return http.stats.requests + requests, http.stats.received + received
 
     return traffic
 
@@ -266,23 +264,22 @@ def open_destination(
         state, local = open_state_and_copies(mirror)
         network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredOrigins(state, clock)
-        settings = partial(fetch_settings, network)
         with (
             _recording(stores.copies_of(mirror, clock), state, clock, failed_pulls) as copies,
-            fetching.open_fetcher(address, settings, cancel, rules, report) as http,
+            open_fetcher(address, network, cancel, rules, report) as http,
             _open_workers(home, address, network, cancel, report) as workers,
         ):
             yield Destination(
                 Dependencies(
                     source=source,
-                    fetcher=http.fetcher,
+                    fetcher=http,
                     copies=copies,
                     clock=clock,
                     cancel=cancel,
                     report=report,
                     purge=copies.purge,
                     traffic=_traffic(http, workers),
-                    certificate_until=http.certificate_until,
+                    certificate_until=lambda: http.stats.certificate_until,
                     **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
                     is_expected=is_expected,
                     workers=workers,

@@ -138,7 +138,8 @@ def _is_discovery_due(known: FollowedSets, request: SetRequest, *, every: bool, 
 
 
 def _fetch_sets(address: str, network: Network, cancel: CancelToken) -> tuple[OfferedSet, ...]:
-    from resourcesync.app.document_access import network_documents, open_fetcher  # noqa: PLC0415
+    from resourcesync.app.document_access import network_documents  # noqa: PLC0415 - rarely
+    from resourcesync.app.requests import open_fetcher  # noqa: PLC0415 - rarely
 
     with open_fetcher(address, network, cancel) as fetcher:
         return offered_sets(network_documents(fetcher), address, allowed=network.allow_origins)

@@ -21,7 +21,7 @@ from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.hubs import new_token, open_messenger
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.options import fetch_settings, origin_of
+from resourcesync.app.requests import fetch_settings, origin_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import (
