@@ -20,7 +20,6 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.fetcher import CacheValidators
 
 _log = logging.getLogger(__name__)
 _MAX_CLOSED_LISTS: Final = 50
@@ -49,7 +48,7 @@ def _find_changed(pull: SyncSession) -> str:
     documents = DocumentFetcher(pull.dependencies.fetcher, pull.dependencies.scratch)
     for seen in pull.state.closed_documents(_MAX_CLOSED_LISTS):
         try:
-            fetched = documents.get(seen.uri, etag=seen.etag, last_modified=seen.last_modified)
+            fetched = documents.get(seen.uri, seen)
             if fetched is None:
                 continue
             with fetched:
@@ -97,11 +96,7 @@ class NewerListCheck:
     def _check_head(self) -> bool:
         known = self.known
         is_known = known.parts is not None
-        fetched = self._documents.get(
-            known.uri,
-            etag=known.etag if is_known else "",
-            last_modified=known.last_modified if is_known else "",
-        )
+        fetched = self._documents.get(known.uri, known if is_known else None)
         if fetched is None:
             return False
         with fetched:
@@ -128,10 +123,7 @@ class NewerListCheck:
             _log.info("cannot check whether a part of a list is newer: %s", error)
             unknown.add(uri)
 
-        versions = {
-            part.uri: CacheValidators(part.etag, part.last_modified) for part in parts.values()
-        }
-        with closing(self._documents.fetch_changed(versions, record_unknown)) as changed_parts:
+        with closing(self._documents.get_all({**parts}, record_unknown)) as changed_parts:
             for fetched in changed_parts:
                 known = parts[fetched.uri]
                 try:

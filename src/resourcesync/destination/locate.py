@@ -247,11 +247,7 @@ class CapabilityListProbe:
         """Read the Capability List; ``None`` if it did not change."""
         equipment, before = self._pull.dependencies, self._last_probe(uri)
         documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        fetched = documents.get(
-            uri,
-            etag=before.etag if before else "",
-            last_modified=before.last_modified if before else "",
-        )
+        fetched = documents.get(uri, before)
         if fetched is None:
             assert before is not None, "only a conditional request is answered with 304"
             self._record_probe(before.etag, before.last_modified, uri)

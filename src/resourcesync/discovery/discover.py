@@ -19,6 +19,13 @@ from resourcesync.model.vocabulary import VALID_FROM, Capability, Relation
 _MAX_SETS: Final = 1_000
 _MAX_DESCRIPTIONS: Final = 100
 _MAX_HOPS: Final = 4
+_LISTS: Final = {
+    Capability.RESOURCE_LIST: "resource_list",
+    Capability.CHANGE_LIST: "change_list",
+    Capability.RESOURCE_DUMP: "resource_dump",
+    Capability.CHANGE_DUMP: "change_dump",
+}
+"""The fields of ``SourceLists`` for the documents that a mirror follows."""
 _SETS: Final = frozenset({Capability.CAPABILITY_LIST, Capability.DESCRIPTION})
 
 
@@ -82,24 +89,14 @@ class _SourceResolver:
                 return from_capability_list(document, replace(found, capability_list=uri))
             case Capability.DESCRIPTION | Capability.CAPABILITY_LIST:
                 return self._from_description(document, fetched, hops)
-            case Capability.RESOURCE_LIST:
-                found = replace(found, resource_list=_head(document, uri))
-            case Capability.CHANGE_LIST:
-                found = replace(found, change_list=_head(document, uri))
-            case Capability.RESOURCE_DUMP:
-                found = replace(found, resource_dump=_head(document, uri))
-            case Capability.CHANGE_DUMP:
-                found = replace(found, change_dump=_head(document, uri))
-            case other:
-                return self._beside(document, found, other.phrase)
-        return self._climb(document, found)
-
-    def _beside(self, document: Document, found: SourceLists, phrase: str) -> SourceLists:
-        """Climb from a manifest, archive or notification to the lists of its set."""
-        climbed = self._climb(document, found)
-        if climbed == found:
-            raise NotAListError(f"this {phrase} leads to no list", uri=document.uri)
-        return climbed
+            case listed if listed in _LISTS:
+                whole = join(document.uri, header.link(Relation.INDEX) or "") or uri
+                return self._climb(document, replace(found, **{_LISTS[listed]: whole}))
+            case beside:  # a manifest, archive or notification
+                climbed = self._climb(document, found)
+                if climbed == found:
+                    raise NotAListError(f"this {beside.phrase} leads to no list", uri=document.uri)
+                return climbed
 
     def _climb(self, document: Document, found: SourceLists) -> SourceLists:
         """From a list up to its Capability List, which knows the other lists (§6.2).
@@ -241,11 +238,6 @@ def _too_deep(uri: str) -> NotAListError:
     return NotAListError("descriptions that point to descriptions, too deep", uri=uri)
 
 
-def _head(document: Document, uri: str) -> str:
-    """Return the index that a list is a part of, or the list itself."""
-    return join(document.uri, document.header.link(Relation.INDEX) or "") or uri
-
-
 def _above(header: Header, base: str, seen: set[str]) -> str | None:
     """Return what is above a document and was not met yet: by ``up``, else by ``index``."""
     for relation in (Relation.UP, Relation.INDEX):
@@ -298,12 +290,12 @@ def from_capability_list(document: Document, found: SourceLists) -> SourceLists:
         if entry.capability is Capability.RESOURCE_LIST and entry.capability not in lists:
             monitor, since = _monitor_of(entry, document.uri)
         lists.setdefault(entry.capability, absolute(document, entry.uri))
-    resource_list = lists.get(Capability.RESOURCE_LIST, found.resource_list)
     archive = lists.get(Capability.CHANGE_LIST_ARCHIVE)
-    change_list = lists.get(Capability.CHANGE_LIST, found.change_list) or archive
-    resource_dump = lists.get(Capability.RESOURCE_DUMP, found.resource_dump)
-    change_dump = lists.get(Capability.CHANGE_DUMP, found.change_dump)
-    if not (resource_list or change_list or resource_dump or change_dump):
+    followed = {
+        field: lists.get(capability, getattr(found, field)) for capability, field in _LISTS.items()
+    }
+    followed["change_list"] = followed["change_list"] or archive
+    if not any(followed.values()):
         raise NotAListError(
             "this Capability List offers neither a list nor a dump of resources or changes",
             uri=document.uri,
@@ -312,10 +304,7 @@ def from_capability_list(document: Document, found: SourceLists) -> SourceLists:
     return replace(
         found,
         description=found.description or join(document.uri, up or ""),
-        resource_list=resource_list,
-        change_list=change_list,
-        resource_dump=resource_dump,
-        change_dump=change_dump,
+        **followed,
         change_list_archive=archive,
         change_dump_archive=lists.get(Capability.CHANGE_DUMP_ARCHIVE),
         monitor=monitor,
@@ -340,15 +329,5 @@ def offered_by(capability_list: Document, known: SourceLists) -> SourceLists:
     header = capability_list.header
     if header.capability is not Capability.CAPABILITY_LIST or header.is_index:
         raise UnexpectedDocumentError(f"a {header.phrase}", uri=capability_list.uri)
-
-    def entry(uri: str | None) -> str | None:
-        return uri if uri == known.entry else None
-
-    bare = replace(
-        known,
-        resource_list=entry(known.resource_list),
-        change_list=entry(known.change_list),
-        resource_dump=entry(known.resource_dump),
-        change_dump=entry(known.change_dump),
-    )
-    return from_capability_list(capability_list, bare)
+    others = {field: None for field in _LISTS.values() if getattr(known, field) != known.entry}
+    return from_capability_list(capability_list, replace(known, **others))

@@ -18,7 +18,6 @@ from resourcesync.ports import (
     served_at,
     validators_of,
 )
-from resourcesync.ports.fetcher import CacheValidators
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
@@ -87,6 +86,18 @@ class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
         self.stream.close()
 
 
+class Validated(Protocol):
+    """What has the validators of an answer for a conditional request; empty for none."""
+
+    @property
+    def etag(self) -> str:
+        """For ``FetchRequest.etag``."""
+
+    @property
+    def last_modified(self) -> str:
+        """For ``FetchRequest.last_modified``."""
+
+
 class DocumentProvider(Protocol):
     """A provider of documents, from the network or a folder."""
 
@@ -114,74 +125,41 @@ class DocumentFetcher:
         return DocumentFetcher(self._fetcher, self._scratch, uncached=True)
 
     def get(
-        self,
-        uri: str,
-        *,
-        purpose: Purpose = Purpose.DOCUMENT,
-        etag: str = "",
-        last_modified: str = "",
+        self, uri: str, known: Validated | None = None, *, purpose: Purpose = Purpose.DOCUMENT
     ) -> FetchedDocument | None:
-        """Fetch one document; ``None`` if it is unchanged by ``etag`` or ``last_modified``."""
-        request = FetchRequest(
-            uri=uri,
-            sink=_FileSink(self._scratch),
-            purpose=purpose,
-            etag=etag,
-            last_modified=last_modified,
-            uncached=self._uncached,
-        )
-        with closing(self._outcomes([request])) as outcomes:
+        """Fetch one document; ``None`` if it is what is known of it."""
+        request = self._request(uri, known, purpose)
+        with closing(self._outcomes([request], _raise)) as outcomes:
             return next(outcomes)
 
     def get_all(
         self,
-        uris: Iterable[str],
-        *,
-        on_missing: Callable[[str, ResourceSyncError], None] | None = None,
-    ) -> Iterator[FetchedDocument]:
-        """Fetch many documents, several at a time; yield each as it comes, in no order."""
-        requests = (
-            FetchRequest(
-                uri=uri,
-                sink=_FileSink(self._scratch),
-                purpose=Purpose.DOCUMENT,
-                uncached=self._uncached,
-            )
-            for uri in uris
-        )
-
-        def missing(uri: str, error: ResourceSyncError) -> None:
-            if on_missing is None or error.transient:
-                raise error
-            on_missing(uri, error)
-
-        for document in self._outcomes(requests, missing):
-            assert document is not None, "only a conditional request is answered with 304"
-            yield document
-
-    def fetch_changed(
-        self,
-        known: Mapping[str, CacheValidators],
+        known: Mapping[str, Validated | None],
         on_missing: Callable[[str, ResourceSyncError], None],
     ) -> Generator[FetchedDocument, None, None]:
-        """Fetch those of many documents that are not what is known of them, several at a time."""
-        requests = (
-            FetchRequest(
-                uri=uri,
-                sink=_FileSink(self._scratch),
-                purpose=Purpose.DOCUMENT,
-                etag=validators.etag,
-                last_modified=validators.last_modified,
-                uncached=self._uncached,
-            )
-            for uri, validators in known.items()
-        )
+        """Fetch those of many documents that are not what is known of them, several at a time.
+
+        Each is yielded as it comes, in no order.
+        """
+        requests = (self._request(uri, validated) for uri, validated in known.items())
         yield from filter(None, self._outcomes(requests, on_missing))
+
+    def _request(
+        self, uri: str, known: Validated | None, purpose: Purpose = Purpose.DOCUMENT
+    ) -> FetchRequest:
+        return FetchRequest(
+            uri=uri,
+            sink=_FileSink(self._scratch),
+            purpose=purpose,
+            etag=known.etag if known else "",
+            last_modified=known.last_modified if known else "",
+            uncached=self._uncached,
+        )
 
     def _outcomes(
         self,
         requests: Iterable[FetchRequest],
-        on_missing: Callable[[str, ResourceSyncError], None] | None = None,
+        on_missing: Callable[[str, ResourceSyncError], None],
     ) -> Generator[FetchedDocument | None, None, None]:
         asked: set[_FileSink] = set()
         with (
@@ -190,7 +168,7 @@ class DocumentFetcher:
         ):
             try:
                 for outcome in outcomes:
-                    if on_missing and isinstance(outcome, FetchFailure):
+                    if isinstance(outcome, FetchFailure):
                         on_missing(outcome.request.uri, outcome.error)
                         continue
                     document = _document(outcome)
@@ -215,20 +193,21 @@ def _sink(request: FetchRequest) -> _FileSink:
     return request.sink
 
 
-def _document(outcome: FetchResponse | FetchFailure) -> FetchedDocument | None:
+def _raise(_uri: str, error: ResourceSyncError) -> None:
+    raise error
+
+
+def _document(outcome: FetchResponse) -> FetchedDocument | None:
     sink = _sink(outcome.request)
-    if isinstance(outcome, FetchFailure):
-        raise outcome.error
     if outcome.status == _NOT_MODIFIED:
         sink.close()
         return None
-    stream = sink.stream()
     headers = outcome.headers
     etag, last_modified = validators_of(headers)
     return FetchedDocument(
         uri=outcome.request.uri,
         final_uri=outcome.uri,
-        stream=stream,
+        stream=sink.stream(),
         etag=etag,
         last_modified=last_modified,
         links=headers.get("link", ""),

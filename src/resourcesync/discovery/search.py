@@ -265,7 +265,7 @@ class Search:
         if feeds and (marked or plain):
             self.found_by += _NO_FEEDS
         whole = [uri for uri in plain if uri not in listed] or plain or feeds
-        return _offered(marked, whole)
+        return tuple(OfferedSet(uri=uri, is_sitemap=not marked) for uri in marked or whole)
 
     def _is_missing(self, address: str) -> bool:
         return any(
@@ -355,13 +355,6 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> "Document":
         raise
 
 
-def _offered(marked: list[str], whole: list[str]) -> tuple[OfferedSet, ...]:
-    """Return the documents with a capability; without any, the sitemaps."""
-    if marked:
-        return tuple(OfferedSet(uri=uri) for uri in marked)
-    return tuple(OfferedSet(uri=uri, is_sitemap=True) for uri in whole)
-
-
 def _parts_among(targets: Iterable[str], document: "Document") -> set[str]:
     """Return which of the targets an index lists."""
     if not document.header.is_index:
@@ -384,27 +377,23 @@ def _candidates(address: str) -> Iterator[tuple[str, str]]:
     if _is_document(address):
         yield "", address
         return
-    well_known = urljoin(address, WELL_KNOWN_PATH)
-    home = urljoin(address, "/").rstrip("/")
-    tried = [(_WELL_KNOWN + home, well_known), ("", address)]
-    if not _is_root(address):
-        tried.reverse()
+    home, parts = urljoin(address, "/").rstrip("/"), urlsplit(address)
+    is_root = parts.path in ("", "/") and not parts.query
+    if not is_root:
+        yield "", address
         if address.endswith("/"):
-            below = urljoin(address, WELL_KNOWN_PATH.lstrip("/"))
-            tried.insert(1, (_WELL_KNOWN + address, below))
-    tried.append((_ROBOTS + home, urljoin(address, "/robots.txt")))
-    tried += [(_USUAL + home, urljoin(address, path)) for path in _SITEMAPS]
-    yield from tried
+            yield _WELL_KNOWN + address, urljoin(address, WELL_KNOWN_PATH.lstrip("/"))
+    yield _WELL_KNOWN + home, urljoin(address, WELL_KNOWN_PATH)
+    if is_root:
+        yield "", address
+    yield _ROBOTS + home, urljoin(address, "/robots.txt")
+    for path in _SITEMAPS:
+        yield _USUAL + home, urljoin(address, path)
 
 
 def _is_document(address: str) -> bool:
     path = urlsplit(address).path.lower()
     return path.endswith(_DOCUMENT_ENDINGS) and path not in _NO_SITEMAPS
-
-
-def _is_root(address: str) -> bool:
-    parts = urlsplit(address)
-    return parts.path in ("", "/") and not parts.query
 
 
 def _is_absence(error: SourceError) -> bool:

@@ -12,6 +12,10 @@ from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 URIS = [f"http://h.example/{name}.xml" for name in ("first", "second", "third")]
 
 
+def _raise(_uri: str, error: ResourceSyncError) -> None:
+    raise error
+
+
 class HalfWay:
     """Asks for everything at a time, answers the first request, and is then cut short."""
 
@@ -40,7 +44,9 @@ def test_a_fetch_that_is_cut_short_closes_what_it_began(is_raised: bool) -> None
         files.append(BytesIO())
         return files[-1]
 
-    coming = DocumentFetcher(HalfWay(error, is_raised=is_raised), scratch).get_all(URIS)
+    coming = DocumentFetcher(HalfWay(error, is_raised=is_raised), scratch).get_all(
+        dict.fromkeys(URIS), _raise
+    )
     first = next(coming)
     with pytest.raises(type(error)):
         next(coming)
@@ -58,8 +64,10 @@ def test_who_wants_no_more_documents_leaves_no_file_open() -> None:
         files.append(BytesIO())
         return files[-1]
 
-    coming = DocumentFetcher(HalfWay(StoppedError("stop"), is_raised=True), scratch).get_all(URIS)
+    coming = DocumentFetcher(HalfWay(StoppedError("stop"), is_raised=True), scratch).get_all(
+        dict.fromkeys(URIS), _raise
+    )
     next(coming)
-    coming.close()  # type: ignore[attr-defined]  # it is a generator
+    coming.close()
 
     assert [file.closed for file in files] == [False, True, True]

@@ -255,11 +255,7 @@ class ChangeListReader:
         # That another head is the same proves nothing: its open lists are not those of the cursor.
         is_followed = uri == reading.start.head or uri in reading.start.open_lists
         known = reading.known(uri) if is_followed and not reading.archived else None
-        fetched = self._documents.get(
-            uri,
-            etag=known.etag if known else "",
-            last_modified=known.last_modified if known else "",
-        )
+        fetched = self._documents.get(uri, known)
         return None if fetched is None else opened.enter_context(fetched)
 
     def _read_open_lists(self, reading: Reading) -> None:

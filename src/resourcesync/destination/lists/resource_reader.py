@@ -161,11 +161,7 @@ class ResourceListReader:
         or another request may bring one that was not had, it raises all the same.
         """
         documents = self._documents if known else self._documents.uncached()
-        fetched = documents.get(
-            uri,
-            etag=known.etag if known else "",
-            last_modified=known.last_modified if known else "",
-        )
+        fetched = documents.get(uri, known)
         if fetched is None:
             return None
         with fetched:
@@ -235,9 +231,15 @@ class ResourceListReader:
 
         def refuse(uri: str, error: ResourceSyncError) -> None:
             unread.append(error)
-            refuse_part(self._selection, uri, error)
+            reason = f"this part of the list cannot be read: {error.message}"
+            self._selection.refusals.add(uri, PART_UNREAD, reason)  # its content is unknown
 
-        for fetched in documents.get_all(parts, on_missing=refuse):
+        def refuse_missing(uri: str, error: ResourceSyncError) -> None:
+            if error.transient:
+                raise error
+            refuse(uri, error)
+
+        for fetched in documents.get_all(dict.fromkeys(parts), refuse_missing):
             try:
                 document, count, version = self._read_part(fetched, spool)
             except DocumentError as error:
@@ -405,12 +407,6 @@ def check_list(document: "Document", capability: Capability) -> None:
             uri=document.uri,
             hint="report it to the Source; check its lists: resourcesync validate URL",
         )
-
-
-def refuse_part(selection: ResourceSelection, uri: str, error: ResourceSyncError) -> None:
-    """Refuse a part of a list that cannot be read: its content is unknown."""
-    reason = f"this part of the list cannot be read: {error.message}"
-    selection.refusals.add(uri, PART_UNREAD, reason)
 
 
 def parts_of(document: "Document") -> dict[str, Part]:
