@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Final, TypeGuard
 
 import msgspec
+from msgspec import structs
 
 from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
 from resourcesync.destination.audits.fixity import (
@@ -21,8 +22,10 @@ from resourcesync.destination.audits.fixity import (
     SuspectMarker,
     as_read,
     check_by_stat,
+    check_content,
     is_as_recorded,
     listed_from_copy,
+    never_same,
     stored_rows,
 )
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
@@ -54,9 +57,7 @@ from resourcesync.destination.tasks import (
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import (
-    Digest,
     agree,
-    disagree,
     format_digests,
     parse_digests,
     usable,
@@ -93,7 +94,7 @@ class _AuditCounts(msgspec.Struct, kw_only=True):
     held: int = 0
     unlisted: int = 0
     foreign: int = 0
-    read: int = 0
+    read_bytes: int = 0
     findings: list[AuditFinding] = msgspec.field(default_factory=list)
 
 
@@ -137,24 +138,17 @@ class Audit:
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
             self._compare(rows, inspector)
         self._finish()
+        found = structs.asdict(counts) | {
+            "listed": counts.listed - counts.unknown,
+            "present": counts.present - counts.unknown,
+            "findings": tuple(counts.findings),
+        }
         return AuditReport(
+            **found,
             audit=run,
             at=_datetime_of(at),
-            listed=counts.listed - counts.unknown,
-            absent=counts.absent,
-            skipped=counts.skipped,
-            unknown=counts.unknown,
-            present=counts.present - counts.unknown,
-            accurate=counts.accurate,
-            unproven=counts.unproven,
-            extra=counts.extra,
-            held=counts.held,
-            unlisted=counts.unlisted,
-            foreign=counts.foreign,
             refused=sync_state.refused_count if offline else self._pull.selection.refusals.count,
-            read_bytes=counts.read,
             doubted=self._suspects.count,
-            findings=tuple(counts.findings),
             proven=None if proven is None else proven.count,
             proven_since=_datetime_of(None if proven is None else proven.oldest),
             stopped=proven is not None and proven.stopped,
@@ -171,7 +165,7 @@ class Audit:
         proven = FixityChecker(self._pull, self._method, run, self._suspects).check(
             rolling or AuditRolling()
         )
-        self._failed_checks, self._counts.read = proven.failed, proven.read
+        self._failed_checks, self._counts.read_bytes = proven.failed, proven.read_bytes
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
         self._method = "lists"
         self._finds_foreign = rolling is None
@@ -210,7 +204,7 @@ class Audit:
     def _compare(self, rows: Iterator[ListedEntry], inspector: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
         is_simple = self._method != "stat" and not (self._failed_checks or self._has_unavailable)
-        same = _is_plainly_same if is_simple else _never_same
+        same = _is_plainly_same if is_simple else never_same
         differences = compare(self._pull.state.copies(), wanted, same=same)
         if self._method == "hash":
             differences = self._read_copies(differences, inspector)
@@ -251,7 +245,7 @@ class Audit:
                 copy, row = difference
                 content = next(contents)
                 if isinstance(difference, Same) and is_as_recorded(copy, content):
-                    counts.read += copy.length
+                    counts.read_bytes += copy.length
                     yield difference
                 else:
                     self._contents[copy.uri] = content
@@ -327,31 +321,28 @@ class Audit:
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
     def _check(self, copy: Copy, row: ListedEntry, inspector: CopyInspector) -> None:
+        bad, content = self._failed_checks.get(copy.uri), None
         if self._method == "hash":
-            self._check_bytes(copy, row, inspector, self._contents.pop(copy.uri))
-            return
-        bad = self._failed_checks.get(copy.uri)
-        if self._method == "stat":
+            content = self._contents.pop(copy.uri)
+            bad = check_content(copy, content, inspector, self._suspects, self._counts)
+        elif self._method == "stat":
             if inspector.signature(copy.path) is None:
                 bad = FailedCheck(FindingKind.MISSING, "missing")
             else:
                 bad = check_by_stat(copy, inspector, self._suspects, self._counts)
-        if bad is not None and bad.is_local:
-            self._report_damaged(bad.kind, copy, row, bad.reason)
-            return
-        self._counts.present += 1
+        self._counts.present += bad is None or bad.kind is not FindingKind.MISSING
         if bad is not None:
-            self._suspects.mark_answer(copy, row, bad)
-        if bad is None or self._unavailable_code(copy.uri):
-            self._check_against_state(copy, row)
-        else:
+            if bad.is_local:
+                self._suspects.mark_suspect(copy, row, bad.reason)
+            else:
+                self._suspects.mark_answer(copy, row, bad)
+        if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
             self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
-
-    def _report_damaged(self, kind: FindingKind, copy: Copy, row: ListedEntry, reason: str) -> None:
-        """Report a copy whose file is not as it was installed, and mark it suspect."""
-        self._counts.present += kind is not FindingKind.MISSING
-        self._add_finding(kind, copy.uri, copy.path, reason)
-        self._suspects.mark_suspect(copy, row, reason)
+        elif isinstance(content, CopyContent):
+            sound = copy if is_unknown(copy) else as_read(copy, content, inspector)
+            self._check_digests(sound, row, content)
+        else:
+            self._check_against_state(copy, row)
 
     def _check_against_state(self, copy: Copy, row: ListedEntry) -> None:
         match match_copy(copy, row):
@@ -396,40 +387,9 @@ class Audit:
         elif not row.hash or row.hash != copy.digests:  # own digests can be computed
             self._counts.unproven += not usable(parse_digests(row.hash))
 
-    def _check_bytes(
-        self,
-        copy: Copy,
-        row: ListedEntry,
-        inspector: CopyInspector,
-        content: CopyContent | StorageError | None,
-    ) -> None:
-        if content is None:
-            self._report_damaged(FindingKind.MISSING, copy, row, "missing")
-            return
-        if isinstance(content, StorageError):
-            self._counts.present += 1
-            self._add_finding(FindingKind.FAILED, copy.uri, copy.path, content.message)
-            return
-        length, digests = content[0], parse_digests(content[1])
-        self._counts.read += length
-        if not (is_unknown(copy) or self._is_damaged(copy, length, digests)):
-            copy = self._suspects.record_sound(copy, as_read(copy, content, inspector))
-        if self._is_damaged(copy, length, digests):
-            same = " (same length)" if length == copy.length else ""
-            claims = (*usable(parse_digests(row.hash)), *digests)
-            reason = f"{claims[0].algorithm} differs{same}: silent corruption or local edit"
-            self._report_damaged(FindingKind.DIFFERENT, copy, row, reason)
-        else:
-            self._counts.present += 1
-            self._check_digests(copy, row, length, digests)
-
-    @staticmethod
-    def _is_damaged(copy: Copy, length: int, digests: tuple[Digest, ...]) -> bool:
-        return length != copy.length >= 0 or disagree(digests, parse_digests(copy.digests))
-
-    def _check_digests(
-        self, copy: Copy, row: ListedEntry, length: int, digests: tuple[Digest, ...]
-    ) -> None:
+    def _check_digests(self, copy: Copy, row: ListedEntry, content: CopyContent) -> None:
+        """Compare the bytes of a copy, which are as installed, with what the Source lists."""
+        length, digests = content.length, parse_digests(content.digests)
         claims = usable(parse_digests(row.hash))
         if row.length is not None and row.length != length:
             reason = f"{count(length)} B in the mirror, the Source lists {count(row.length)} B"
@@ -515,8 +475,3 @@ def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
         and not is_suspect(copy)
         and not copy.is_stale
     )
-
-
-def _never_same(copy: Copy, row: ListedEntry | Pending) -> bool:
-    del copy, row
-    return False

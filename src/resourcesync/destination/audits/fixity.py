@@ -178,7 +178,7 @@ def stored_rows(state: SqliteMirrorState) -> Iterator[ListedEntry]:
     """
     going = (row.uri for row in state.pending(PendingTask.DELETE))
     next_to_go = next(going, None)
-    for difference in compare(state.copies(), state.pending(PendingTask.FETCH), same=_never_same):
+    for difference in compare(state.copies(), state.pending(PendingTask.FETCH), same=never_same):
         match difference:
             case Deleted(copy):
                 while next_to_go is not None and next_to_go < copy.uri:
@@ -192,7 +192,8 @@ def stored_rows(state: SqliteMirrorState) -> Iterator[ListedEntry]:
                 yield listed_from_task(waiting)
 
 
-def _never_same(copy: Copy, row: Pending) -> bool:
+def never_same(copy: Copy, row: ListedEntry | Pending) -> bool:
+    """Find no pair to be the same, so that each is checked."""
     del copy, row
     return False
 
@@ -246,7 +247,7 @@ class FixityResult(msgspec.Struct, kw_only=True):
     """
 
     count: int = 0
-    read: int = 0
+    read_bytes: int = 0
     failed: dict[str, FailedCheck] = msgspec.field(default_factory=dict)
     stopped: bool = False
     oldest: int | None = None
@@ -331,22 +332,9 @@ class FixityChecker:
             return FailedCheck(FindingKind.DIFFERENT, UNKNOWN_CONTENT)
         if self._method == "stat":
             return check_by_stat(copy, look, self._suspects, self._result)
-        known = parse_digests(copy.digests)
-        wanted = [(copy.path, [digest.algorithm for digest in known])]
-        found = next(look.digest_all(wanted))
-        if found is None:
-            return FailedCheck(FindingKind.MISSING, "missing")
-        if isinstance(found, StorageError):
-            return FailedCheck(FindingKind.FAILED, found.message, is_local=False)
-        length, digests, _ = found
-        self._result.read += length
-        if length == copy.length and not disagree(parse_digests(digests), known):
-            self._suspects.record_sound(copy, as_read(copy, found, look))
-            return None
-        same = " (same length)" if length == copy.length else ""
-        algorithm = known[0].algorithm if known else "content"
-        reason = f"{algorithm} differs{same}: silent corruption or local edit"
-        return FailedCheck(FindingKind.DIFFERENT, reason)
+        wanted = [digest.algorithm for digest in parse_digests(copy.digests)]
+        content = next(look.digest_all([(copy.path, wanted)]))
+        return check_content(copy, content, look, self._suspects, self._result)
 
     def _check_source(self, copies: Iterable[Copy]) -> None:
         """Request the resources from the Source, and compare the bytes."""
@@ -383,7 +371,7 @@ class FixityChecker:
 class ReadBytes(Protocol):
     """Counts of an audit."""
 
-    read: int
+    read_bytes: int
 
 
 def check_by_stat(
@@ -399,8 +387,32 @@ def check_by_stat(
     if sound is None:
         return FailedCheck(FindingKind.DIFFERENT, "changed locally since it was fetched")
     if sound is not copy:
-        counts.read += copy.length
+        counts.read_bytes += copy.length
         suspects.record_sound(copy, sound)
+    return None
+
+
+def check_content(
+    copy: Copy,
+    content: CopyContent | StorageError | None,
+    look: CopyInspector,
+    suspects: SuspectMarker,
+    counts: ReadBytes,
+) -> FailedCheck | None:
+    """Compare the bytes of a copy's file with what was installed, as far as that is known."""
+    if content is None:
+        return FailedCheck(FindingKind.MISSING, "missing")
+    if isinstance(content, StorageError):
+        return FailedCheck(FindingKind.FAILED, content.message, is_local=False)
+    length, known = content.length, parse_digests(copy.digests)
+    counts.read_bytes += length
+    if length != copy.length >= 0 or disagree(parse_digests(content.digests), known):
+        same = " (same length)" if length == copy.length else ""
+        algorithm = known[0].algorithm if known else "content"
+        reason = f"{algorithm} differs{same}: silent corruption or local edit"
+        return FailedCheck(FindingKind.DIFFERENT, reason)
+    if not is_unknown(copy):
+        suspects.record_sound(copy, as_read(copy, content, look))
     return None
 
 
