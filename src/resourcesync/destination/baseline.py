@@ -65,7 +65,6 @@ from resourcesync.destination.session import (
     timed_phase,
 )
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
-from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.verification import inspected_copies
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
 from resourcesync.mirror_state.rows import Copy, Pending, ProcessedDocument, StateTransaction
@@ -456,8 +455,7 @@ class Baseline:
     ) -> Pending:
         reason = decision.reason if isinstance(decision, Delete | Retain) else ""
         at = self._listed_at if reason in {ABSENT, *OPEN_REASONS} else self._through
-        now, generation = self._pull.now, self._pull.generation
-        return task_of(decision, known, now=now, at=at, generation=generation)
+        return self._pull.task_of(decision, at, known)
 
     def _finish(self, lists: _ListsRead, *, unsure: bool) -> None:
         pull, snapshot, history = self._pull, lists.snapshot, lists.history

@@ -45,7 +45,6 @@ from resourcesync.destination.planner import (
     Delete,
     Fetch,
     ListedEntry,
-    Postponed,
     Retain,
     UpToDate,
     decide,
@@ -58,7 +57,7 @@ from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
-from resourcesync.destination.tasks import MISMATCH_CODES, task_of
+from resourcesync.destination.tasks import MISMATCH_CODES
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Pending, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
@@ -332,18 +331,12 @@ class Incremental:
             if decision is None or isinstance(decision, UpToDate):
                 completed.append(uri)
             elif known is None or isinstance(decision, Delete | Retain):
-                pending.append(self._task_of(decision, known, at))
+                pending.append(self._pull.task_of(decision, at, known))
             if len(pending) + len(completed) >= _CHUNK:
                 self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
                 pending, completed = [], []
         if pending or completed:
             self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
-
-    def _task_of(
-        self, decision: Fetch | Delete | Retain | Postponed, known: Pending | None, at: int
-    ) -> Pending:
-        pull = self._pull
-        return task_of(decision, known, now=pull.now, at=at, generation=pull.generation)
 
     def _store_links(self, history: ChangeHistory, linked: ExternalSorter[ListedEntry]) -> None:
         """Store the links of changed entries, in place of their earlier ones."""
@@ -369,7 +362,7 @@ class Incremental:
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
             decisions = (decide_gone(copy, UNLINKED_REASON, self._policy) for copy in copies)
-            tasks = [self._task_of(decision, None, at) for decision in decisions]
+            tasks = [pull.task_of(decision, at) for decision in decisions]
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
 
     def work_off(self) -> SyncOutcome:

@@ -10,7 +10,7 @@ from resourcesync.destination.scope import Filters, Scope
 from resourcesync.discovery.uris import normalise_if_possible, read_address
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.mirror_state.rows import Copy, EntryLink, Fixity, Pending
-from resourcesync.model.digests import STRONG, format_digests, usable
+from resourcesync.model.digests import format_digests, has_strong
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
@@ -153,8 +153,7 @@ def usable_patch_of(resource: Resource, largest: Mapping[str, int | None]) -> Pa
     The result must be provable by a strong digest, and the patch smaller than the resource.
     """
     length = resource.length
-    proven = any(digest.algorithm in STRONG for digest in usable(resource.digests))
-    if length is None or not proven or resource.encoding:
+    if length is None or not has_strong(resource.digests) or resource.encoding:
         return None
     for link in resource.patches:
         name = link.media_type.partition(";")[0].strip().lower()

@@ -30,7 +30,7 @@ from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.status import failing_tasks
-from resourcesync.destination.tasks import LOCAL_CHANGE, UNAVAILABLE_CODES, task_of
+from resourcesync.destination.tasks import LOCAL_CHANGE, UNAVAILABLE_CODES, failed_item
 from resourcesync.destination.transfers.verification import read_installed
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
@@ -114,26 +114,18 @@ class Repair:
         """Report the failures that are no part of this repair: they count in its result."""
         for task in islice(failing_tasks(self._pull.state), _MAX_REPORTED):
             if task.uri not in wanted and task.code != LOCAL_CHANGE:
-                fields = {
-                    "status": "error",
-                    "action": "postpone",
-                    "uri": task.loc,
-                    "path": task.path,
-                    "code": task.code,
-                    "reason": f"{task.reason}; not part of this repair",
-                    "tries": task.tries,
-                    "kept": False,
-                }
+                reason = f"{task.reason}; not part of this repair"
+                found = ("postpone", task.loc, task.path, task.code, reason)
+                fields = failed_item(*found, kept=False, tries=task.tries)
                 self._pull.dependencies.report("item", fields)
 
     def _delete(self, pulled: SyncOutcome, extra: set[str], at: int) -> None:
         """Delete what is not listed, within the limit."""
-        pull, generation = self._pull, self._pull.generation
-        decisions = self._deletions(extra)
-        tasks = [task_of(each, now=pull.now, at=at, generation=generation) for each in decisions]
+        pull = self._pull
+        tasks = [pull.task_of(decision, at) for decision in self._deletions(extra)]
         pull.state.commit(StateTransaction(pending=tasks))
         # Tasks of earlier pulls are not of this reading: the Source may have withdrawn them.
-        pull.delete_pending(pulled, generation=generation)
+        pull.delete_pending(pulled, generation=pull.generation)
 
     def _is_in_sync(self, listed: ListedRows) -> bool:
         """True if the mirror's state has all that is listed now, and nothing else."""

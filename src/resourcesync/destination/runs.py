@@ -9,7 +9,7 @@ called in sync.
 
 import os
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
 from typing import Final
@@ -47,9 +47,9 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import (
     Clock,
     Fetcher,
-    FetchFailure,
     FetchRequest,
     FetchResponse,
+    Outcomes,
     Purpose,
     served_at,
 )
@@ -188,10 +188,10 @@ class SkewMeasuringFetcher:
         self._clock = clock
         self._skews: tuple[timedelta, timedelta] | None = None
 
-    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Outcomes:
         """Execute the requests; yield each outcome as it comes."""
         sent: dict[FetchRequest, datetime] = {}
-        with closing(_closable(self._fetcher.fetch(self._record_sent(requests, sent)))) as outcomes:
+        with closing(self._fetcher.fetch(self._record_sent(requests, sent))) as outcomes:
             for outcome in outcomes:
                 moment = sent.pop(outcome.request, None)
                 if moment is not None and isinstance(outcome, FetchResponse):
@@ -238,12 +238,6 @@ def describe_skew(skew: timedelta) -> str:
     days, hours = abs(skew).days, abs(skew).seconds // 3_600
     amount = f"{days:,} days" if days > 1 else f"{24 * days + hours} h"
     return f"this machine's clock is {amount} {way} the Source's"
-
-
-def _closable(
-    outcomes: Iterator[FetchResponse | FetchFailure],
-) -> Generator[FetchResponse | FetchFailure, None, None]:
-    yield from outcomes
 
 
 _MAX_REPORTED_FAILURES: Final = 100

@@ -21,13 +21,22 @@ from resourcesync.destination.lists.resource_reader import ListSnapshot, Resourc
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
-from resourcesync.destination.planner import Absence, DecisionPolicy, ListedEntry
+from resourcesync.destination.planner import (
+    Absence,
+    DecisionPolicy,
+    Delete,
+    Fetch,
+    ListedEntry,
+    Postponed,
+    Retain,
+)
 from resourcesync.destination.removal.deletion import (
     DeletionResult,
     delete_pending,
 )
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, cursor_note
+from resourcesync.destination.tasks import task_of
 from resourcesync.destination.transfers.commit import Budget, Spent, TransferPolicy, TransferTally
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.discovery.document_fetcher import DocumentFetcher
@@ -328,6 +337,15 @@ class SyncSession:
             if self.options.mode == "baseline"
             else self.now,  # nothing waits for its turn
         )
+
+    def task_of(
+        self,
+        decision: Fetch | Delete | Retain | Postponed,
+        at: int,
+        known: Pending | None = None,
+    ) -> Pending:
+        """Return the task that a decision leaves which is made from lists up to ``at``."""
+        return task_of(decision, known, now=self.now, at=at, generation=self.generation)
 
     def record_refused(self, *, add: bool) -> None:
         """Store the refused entries: those of this run only, or added to earlier ones."""

@@ -193,6 +193,30 @@ def is_missed(row: Pending) -> bool:
     return row.task == PendingTask.RETAIN and row.reason in OPEN_REASONS
 
 
+def failed_item(  # noqa: PLR0913 - an event has that many fields
+    action: str,
+    uri: str,
+    path: str,
+    code: str,
+    reason: str,
+    *,
+    kept: bool,
+    tries: int = 1,
+    status: str = "error",
+) -> dict[str, object]:
+    """Return the fields of a resource whose action failed."""
+    return {
+        "status": status,
+        "action": action,
+        "uri": uri,
+        "path": path,
+        "code": code,
+        "reason": reason,
+        "tries": tries,
+        "kept": kept,
+    }
+
+
 def refused_item(refused: RefusedRow) -> dict[str, object]:
     """Return the fields of an entry of the Source that cannot be used."""
     return {

@@ -1,6 +1,6 @@
 """The fetcher of documents: whole, into temporary files, so that no part of one is ever used."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
 
@@ -164,7 +164,7 @@ class DocumentFetcher:
         asked: set[_FileSink] = set()
         with (
             closing(_track_sinks(requests, asked)) as noted,
-            closing(_generator(self._fetcher.fetch(noted))) as outcomes,
+            closing(self._fetcher.fetch(noted)) as outcomes,
         ):
             try:
                 for outcome in outcomes:
@@ -220,10 +220,3 @@ def _served(headers: Mapping[str, str]) -> int | None:
     served, age = known_microseconds(served_at(headers)), headers.get("age", "")
     is_old = age.isascii() and age.isdigit() and len(age) <= _MAX_AGE_DIGITS
     return served if served is None or not is_old else served - int(age) * 1_000_000
-
-
-def _generator(
-    outcomes: Iterator[FetchResponse | FetchFailure],
-) -> Generator[FetchResponse | FetchFailure, None, None]:
-    """Return a generator over ``outcomes``, so that it can be closed whatever the fetcher gave."""
-    yield from outcomes

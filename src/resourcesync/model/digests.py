@@ -131,6 +131,11 @@ def format_digests(digests: Sequence[Digest]) -> str:
             return " ".join(f"{algorithm}:{value}" for algorithm, value in digests)
 
 
+def has_strong(digests: Iterable[Digest]) -> bool:
+    """True if one of the digests proves bytes from any location."""
+    return any(digest.algorithm in STRONG and digest.is_usable for digest in digests)
+
+
 def usable(digests: Iterable[Digest]) -> tuple[Digest, ...]:
     """Return the digests that can be checked, strongest first."""
     found = [digest for digest in digests if digest.is_usable]

@@ -1,6 +1,6 @@
 """The network as a Destination needs it: requests, and how each ends."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -237,14 +237,18 @@ class FetchFailure(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     tries: int = 1
 
 
+Outcomes = Generator[FetchResponse | FetchFailure, None, None]
+"""The outcomes of requests; closing it cancels the requests in flight."""
+
+
 class Fetcher(Protocol):
     """A fetcher of many resources at a time, within limits of load."""
 
-    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Outcomes:
         """Carry out the requests; yield each outcome as it comes, in no order.
 
         ``requests`` is read lazily, a few ahead of what is in flight, so it may be endless or
-        depend on earlier outcomes. Closing the iterator cancels the requests in flight.
+        depend on earlier outcomes.
         Never raises for a single request.
         """
 
@@ -252,9 +256,7 @@ class Fetcher(Protocol):
 class Messenger(Protocol):
     """A sender of many messages at a time; a slow one delays no other."""
 
-    def fetch(
-        self, requests: Iterable[FetchRequest | None]
-    ) -> Iterator[FetchResponse | FetchFailure]:
+    def fetch(self, requests: Iterable[FetchRequest | None]) -> Outcomes:
         """Send the requests; yield each outcome as it arrives, in no order.
 
         ``None`` says that there is nothing for the moment; it asks again soon while others are in

@@ -1,6 +1,6 @@
 """A subscriber for tests: hubs with a script, a clock that stands, hints that are kept."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 
 from resourcesync.errors import SourceUnavailableError
-from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Outcomes
 from resourcesync.push_state.follower_store import FileFollowers
 from resourcesync.push_state.rows import ChannelSubscription
 from resourcesync.websub.channels import Channel
@@ -43,9 +43,7 @@ class ScriptedHubs:
     answer: Callable[[FetchRequest], tuple[int, dict[str, str]]] = lambda _: (202, {})
     asked: list[FetchRequest] = field(default_factory=list)
 
-    def fetch(
-        self, requests: Iterable[FetchRequest | None]
-    ) -> Iterator[FetchResponse | FetchFailure]:
+    def fetch(self, requests: Iterable[FetchRequest | None]) -> Outcomes:
         for request in requests:
             assert request is not None
             self.asked.append(request)

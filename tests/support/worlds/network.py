@@ -1,7 +1,7 @@
 """A network in memory: a fetcher that asks a function, and what stands between it and a Source."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,7 +13,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
-from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Outcomes
 
 BASE: Final = "http://source.example/"
 """Where a Source in memory is."""
@@ -70,7 +70,7 @@ class MemoryFetcher:
         self.requests = 0
         self.received = 0
 
-    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Outcomes:
         for request in requests:
             self.asked.append(request.uri)
             self.requests += 1

@@ -1,13 +1,13 @@
 """Documents on their way: whatever ends a fetch, no temporary file stays open."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from io import BytesIO
 
 import pytest
 
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import ResourceMissingError, ResourceSyncError, StoppedError
-from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Outcomes
 
 URIS = [f"http://h.example/{name}.xml" for name in ("first", "second", "third")]
 
@@ -23,7 +23,7 @@ class HalfWay:
         self.error = error
         self.is_raised = is_raised
 
-    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Outcomes:
         asked = list(requests)
         for request in asked:
             request.sink.write(b"half")

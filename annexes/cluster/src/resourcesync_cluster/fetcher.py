@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from resourcesync.errors import ResourceSyncError, SourceError, StorageError
-from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Outcomes
 from resourcesync.ports.staging import TakingCopy
 from resourcesync_cluster.ports import UnitOutcome
 from resourcesync_cluster.units import FetchedResource, FetchUnit, UnitResult, wanted_by
@@ -37,7 +37,7 @@ class WorkerFetcher:
         """Return requests sent and bytes received by workers so far."""
         return self._requests, self._received
 
-    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Outcomes:
         """Carry out requests for resources; yield each outcome as its unit ends."""
         waiting: dict[str, list[FetchRequest]] = {}
         with closing(self._run(self._units(iter(requests), waiting))) as outcomes:
@@ -70,9 +70,7 @@ class WorkerFetcher:
                 break
         return group
 
-    def _ends(
-        self, group: list[FetchRequest], outcome: UnitOutcome
-    ) -> Iterator[FetchResponse | FetchFailure]:
+    def _ends(self, group: list[FetchRequest], outcome: UnitOutcome) -> Outcomes:
         if outcome.failed is not None:
             code, reason = outcome.failed
             error = SourceError(f"no worker could fetch it: {reason}", code=code)

@@ -3,7 +3,7 @@
 import heapq
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import count
 from typing import Final
 
@@ -15,7 +15,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StorageError,
 )
-from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Purpose
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Outcomes, Purpose
 from resourcesync_simulator.clock import SimulatedClock
 from resourcesync_simulator.faults import FaultInjector
 from resourcesync_simulator.origin import BASE
@@ -69,7 +69,7 @@ class SimulatedNetwork:
         """The most requests within one second."""
         self._recent = deque[float]()
 
-    def fetch(self, requests: Iterable[FetchRequest]) -> Iterator[FetchResponse | FetchFailure]:
+    def fetch(self, requests: Iterable[FetchRequest]) -> Outcomes:
         """Carry out the requests; yield each outcome when its time has come."""
         waiting, numbers = iter(requests), count()
         under_way: list[tuple[float, int, Callable[[], FetchResponse | FetchFailure]]] = []

@@ -18,7 +18,7 @@ from resourcesync.adapters.http.robots import KnownOrigins, NoKnownOrigins
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError
-from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Outcomes, Purpose
 from resourcesync.ports.cancellation import CancelToken
 
 MAX_TURN_SECONDS = 0.1
@@ -125,9 +125,7 @@ class CurlFetcher:
         self._engines: list[CurlEngine] = []
         self._counts = TransferCounts()
 
-    def fetch(
-        self, requests: Iterable[FetchRequest | None]
-    ) -> Generator[FetchResponse | FetchFailure, None, None]:
+    def fetch(self, requests: Iterable[FetchRequest | None]) -> Outcomes:
         """Carry out the requests; yield each outcome as it comes, in no order.
 
         At most ``jobs`` requests and a few more are read ahead of their outcomes. Time that the

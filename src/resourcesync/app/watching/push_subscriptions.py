@@ -36,7 +36,7 @@ from resourcesync.own_files import (
     LOCK,
     open_path,
 )
-from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
+from resourcesync.ports import Clock, FetchRequest, Outcomes
 from resourcesync.push_state.follower_store import FileFollowers
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
@@ -260,9 +260,7 @@ class _HubMessenger:
         """Trust these origins as the operator's own, from the next messages on."""
         self._trusted = origins
 
-    def fetch(
-        self, requests: Iterable[FetchRequest | None]
-    ) -> Iterator[FetchResponse | FetchFailure]:
+    def fetch(self, requests: Iterable[FetchRequest | None]) -> Outcomes:
         """Send messages (``Messenger``); on one thread."""
         trusted = self._trusted
         if self._open is None or self._open[0] != trusted:

@@ -37,7 +37,7 @@ from resourcesync.destination.planner import Fetch, algorithms_for, recordable_l
 from resourcesync.destination.reports import PlanSummary
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource, TransferTally
-from resourcesync.destination.transfers.verification import check_installed, verify_bytes
+from resourcesync.destination.transfers.verification import check_installed, verify_staged
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.errors import (
     BudgetError,
@@ -49,7 +49,6 @@ from resourcesync.errors import (
 )
 from resourcesync.mirror_state.rows import PendingTask
 from resourcesync.model.capabilities import Header
-from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 
 if TYPE_CHECKING:
@@ -398,19 +397,17 @@ class DumpTransfer:
         try:
             for chunk in member.chunks():
                 staged.write(chunk)
-            length, found = staged.seal()
+            received = verify_staged(listed, staged)
         except (PackedMemberError, VerificationError):
             staged.discard()
             return False
         except BaseException:
             staged.discard()
             raise
-        digests = format_digests(found)
-        fixity, wrong = verify_bytes(listed, length, digests)
-        if wrong is not None:
+        if received.wrong is not None:
             staged.discard()
             return False
-        copy = self._commit_batch.new_copy(listed, length, digests, {}, fixity)
+        copy = self._commit_batch.new_copy(listed, received.length, received.found, received.fixity)
         # A dump that is the list has what it lists; any other has the state of its own time.
         lastmod = (
             listed.lastmod if terms.is_list else recordable_lastmod(listed, terms.complete_until)

@@ -9,9 +9,8 @@ from msgspec import structs
 
 from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import Fetch, ListedEntry
-from resourcesync.discovery.uris import origin
-from resourcesync.errors import OutOfScopeError
-from resourcesync.model.digests import STRONG, disagree, parse_digests, usable
+from resourcesync.discovery.uris import origin_if_any
+from resourcesync.model.digests import STRONG, disagree, has_strong, parse_digests, usable
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
 
@@ -113,18 +112,13 @@ def digest_by(listed: ListedEntry, algorithm: str) -> str:
     return ""
 
 
-def has_strong_digest(listed: ListedEntry) -> bool:
-    """True if a digest is listed that proves bytes from any location."""
-    return any(d.algorithm in STRONG for d in usable(parse_digests(listed.hash)))
-
-
 def part_name(uri: str, listed: ListedEntry) -> str:
     """Return the name of a partial download for a later run; empty if it is not worth storing.
 
     Only a strong digest of the whole can prove bytes assembled from parts.
     """
     large = listed.length is None or listed.length >= MIN_RESUMABLE
-    return f"{uri} {listed.hash}" if large and has_strong_digest(listed) else ""
+    return f"{uri} {listed.hash}" if large and has_strong(parse_digests(listed.hash)) else ""
 
 
 def mirrors_of(resource: Resource, allowed: frozenset[str]) -> tuple[str, ...]:
@@ -146,12 +140,6 @@ def memento_of(resource: Resource) -> str:
 def _usable_addresses(
     links: Iterable[Link], resource: Resource, allowed: frozenset[str]
 ) -> dict[str, None]:
-    proven = any(d.algorithm in STRONG for d in usable(resource.digests))
-    found: dict[str, None] = {}
-    for link in links:
-        try:
-            if proven or origin(link.href) in allowed:
-                found[link.href] = None
-        except OutOfScopeError:
-            continue  # not a web address: ignored
-    return found
+    homes = ((link.href, origin_if_any(link.href)) for link in links)
+    proven = has_strong(resource.digests)
+    return dict.fromkeys(uri for uri, home in homes if home in allowed or (proven and home))

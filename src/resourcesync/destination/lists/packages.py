@@ -6,7 +6,7 @@ digest, a later run continues an interrupted one.
 
 import hashlib
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
 from typing import TYPE_CHECKING, BinaryIO, Final
@@ -16,11 +16,10 @@ import msgspec
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.external_sort import translate_disk_errors
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
-from resourcesync.discovery.uris import origin
+from resourcesync.discovery.uris import origin_if_any
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
-    OutOfScopeError,
     PackageError,
     SourceError,
     SourceUnavailableError,
@@ -28,14 +27,12 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.model.capabilities import Header, Package, Part
-from resourcesync.model.digests import STRONG, Digest, disagree, format_digests, usable
+from resourcesync.model.digests import Digest, disagree, format_digests, has_strong, usable
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import (
-    Fetcher,
     FetchFailure,
     FetchRequest,
-    FetchResponse,
     Proof,
     Purpose,
     StagedCopy,
@@ -185,7 +182,7 @@ class DumpPackages:
         """
         copied = self.manifest_copy(offered)
         if copied is not None:
-            return _manifest_document(copied, offered)
+            return _manifest_document(offered, copied.stream, copied.final_uri)
         before = self._retained.pop(offered.uri, None)
         if before is not None:  # a second reading, after an inconsistency
             before.discard()
@@ -216,15 +213,7 @@ class DumpPackages:
         except BaseException:
             stream.close()
             raise
-        return FetchedDocument(
-            uri=offered.uri,
-            final_uri=offered.uri,
-            stream=stream,
-            etag=offered.version,
-            last_modified="",
-            links="",
-            media_type="application/xml",
-        )
+        return _manifest_document(offered, stream)
 
     @contextmanager
     def open_package(
@@ -234,21 +223,15 @@ class DumpPackages:
         from resourcesync.documents.packages.manifest_agreement import check_copy  # noqa: PLC0415 - as above
 
         staged = self._retained.pop(offered.uri, None) or self._download(offered)
-        try:
-            with staged.open_sealed() as file, translate_disk_errors(_PACKAGE_FILE):
-                reader = _open_package(file, offered)
-                if copied is not None and not _is_same_manifest(reader, copied):
-                    check_copy(reader.manifest(), copied.open())
-                yield reader
-        except StoppedError:
-            staged.suspend()
-            raise
-        except Exception:
-            staged.discard()
-            raise
-        except BaseException:
-            staged.suspend()  # interrupted: the next run need not fetch it again
-            raise
+        with (
+            _suspended_if_stopped(staged),
+            staged.open_sealed() as file,
+            translate_disk_errors(_PACKAGE_FILE),
+        ):
+            reader = _open_package(file, offered)
+            if copied is not None and not _is_same_manifest(reader, copied):
+                check_copy(reader.manifest(), copied.open())
+            yield reader
         staged.discard()
 
     def _download(self, offered: DumpPackage) -> StagedCopy:
@@ -275,22 +258,12 @@ class DumpPackages:
     def _download_once(self, offered: DumpPackage, *, uncached: bool = False) -> StagedCopy:
         entry = offered.entry
         claims = usable(entry.digests)[:1]
-        strong = bool(claims) and claims[0].algorithm in STRONG and not uncached
-        of = f"{offered.uri} {claims[0]}" if strong else ""
+        of = f"{offered.uri} {claims[0]}" if has_strong(claims) and not uncached else ""
         staged = self._dependencies.copies.stage([claim.algorithm for claim in claims], of)
-        try:
+        with _suspended_if_stopped(staged):
             if staged.part is None or staged.part.length != entry.length:
                 self._fetch(offered, staged, resuming=bool(of), uncached=uncached)
             _check(offered, *staged.seal())
-        except (SourceUnavailableError, StoppedError):
-            staged.suspend()
-            raise
-        except Exception:
-            staged.discard()
-            raise
-        except BaseException:
-            staged.suspend()
-            raise
         return staged
 
     def _fetch(
@@ -308,10 +281,26 @@ class DumpPackages:
             proof=Proof.BYTES if resuming else Proof.END,
             on_start=staged.record_validator if resuming else None,
         )
-        with closing(_outcomes(self._dependencies.fetcher, request)) as outcomes:
+        with closing(self._dependencies.fetcher.fetch([request])) as outcomes:
             outcome = next(outcomes)
         if isinstance(outcome, FetchFailure):
             raise outcome.error
+
+
+@contextmanager
+def _suspended_if_stopped(staged: StagedCopy) -> Iterator[None]:
+    """Keep a staged package for a later run if this one stops; discard it after any other error."""
+    try:
+        yield
+    except (SourceUnavailableError, StoppedError):
+        staged.suspend()
+        raise
+    except Exception:
+        staged.discard()
+        raise
+    except BaseException:
+        staged.suspend()
+        raise
 
 
 def _check(offered: DumpPackage, length: int, found: Sequence[Digest]) -> None:
@@ -331,7 +320,8 @@ def _packages(dump: "Document") -> list[DumpPackage]:
     found: list[DumpPackage] = []
     for entry in dump.entries():
         assert isinstance(entry, Package), "a dump has packages"
-        copied, near = entry.link_to(Relation.CONTENTS), _is_near(entry.uri, dump.uri)
+        copied, home = entry.link_to(Relation.CONTENTS), origin_if_any(dump.uri)
+        near = home != "" and origin_if_any(entry.uri) == home
         contents = "" if copied is None else copied.href
         found.append(
             DumpPackage(uri=entry.uri, entry=entry, dump=header, contents=contents, is_near=near)
@@ -339,13 +329,6 @@ def _packages(dump: "Document") -> list[DumpPackage]:
         if len(found) > _MAX_PACKAGES:
             raise _too_many(dump.uri)
     return found
-
-
-def _is_near(uri: str, dump: str) -> bool:
-    try:
-        return origin(uri) == origin(dump)
-    except OutOfScopeError:
-        return False
 
 
 def _not_a_dump(document: "Document") -> UnexpectedDocumentError:
@@ -365,15 +348,17 @@ def _too_many(uri: str) -> DocumentLimitError:
     )
 
 
-def _manifest_document(copied: FetchedDocument, offered: DumpPackage) -> FetchedDocument:
+def _manifest_document(
+    offered: DumpPackage, stream: BinaryIO, final_uri: str = ""
+) -> FetchedDocument:
     return FetchedDocument(
         uri=offered.uri,
-        final_uri=copied.final_uri,
-        stream=copied.stream,
+        final_uri=final_uri or offered.uri,
+        stream=stream,
         etag=offered.version,
         last_modified="",
-        links=copied.links,
-        media_type=copied.media_type,
+        links="",
+        media_type="application/xml",
     )
 
 
@@ -393,9 +378,3 @@ def _is_same_manifest(reader: "PackageReader", copied: FetchedDocument) -> bool:
     return all(copied.stream.read(len(chunk)) == chunk for chunk in chunks) and (
         not copied.stream.read(1)
     )
-
-
-def _outcomes(
-    fetcher: Fetcher, request: FetchRequest
-) -> Generator[FetchResponse | FetchFailure, None, None]:
-    yield from fetcher.fetch([request])

@@ -21,7 +21,13 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import gone_rows
-from resourcesync.destination.tasks import EDITED, EDITED_REASON, LOCAL_CHANGE, quarantine_warning
+from resourcesync.destination.tasks import (
+    EDITED,
+    EDITED_REASON,
+    LOCAL_CHANGE,
+    failed_item,
+    quarantine_warning,
+)
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -177,19 +183,8 @@ def _delete_group(
 def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
     """Report a copy that could not be deleted; its file is unchanged."""
     reason = EDITED_REASON if error.code == LOCAL_CHANGE else error.message
-    equipment.report(
-        "item",
-        {
-            "status": "error",
-            "action": "delete",
-            "uri": row.loc,
-            "path": row.path,
-            "code": error.code,
-            "reason": reason,
-            "tries": 1,
-            "kept": True,
-        },
-    )
+    fields = failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
+    equipment.report("item", fields)
     return Failing(uri=row.uri, code=error.code, reason=reason)
 
 

@@ -1,7 +1,8 @@
 """Commit of fetched resources in groups: files durable first, then one state transaction."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal
 
 import msgspec
@@ -31,6 +32,7 @@ from resourcesync.destination.tasks import (
     OLD_ANSWER,
     OLD_ANSWER_REASON,
     SKIPPED_CODES,
+    failed_item,
     pending_fetch,
     quarantine_warning,
     task_of,
@@ -46,6 +48,7 @@ from resourcesync.mirror_state.rows import (
     StateTransaction,
     make_copy,
 )
+from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.ports import (
     Clock,
@@ -118,6 +121,7 @@ class Budget:
 
 
 _GROUP: Final = 256
+_NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
 _GROUP_SECONDS: Final = 1.0
 _PROGRESS_SECONDS: Final = 1.0
 _MAX_FAILURES: Final = 1_000
@@ -264,9 +268,9 @@ class CommitBatch:
         self,
         listed: ListedEntry,
         length: int,
-        digests: str,
-        headers: Mapping[str, str],
+        found: Sequence[Digest],
         fixity: Fixity,
+        headers: Mapping[str, str] = _NO_FIELDS,
     ) -> Copy:
         """Return the copy to record for a resource with verified bytes.
 
@@ -277,6 +281,7 @@ class CommitBatch:
             lastmod = self.lastmod_to_record(listed, headers)
         known, kind = validators_of(headers), str(fixity)  # SQLite stores plain text sooner
         began, evidence = self._policy.began, self.evidence_of(listed, headers)
+        digests = format_digests(found)
         row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, began, evidence)
         return make_copy(row)
 
@@ -340,19 +345,9 @@ class CommitBatch:
         self.tally.skipped += status == "skipped"
         self.tally.failed += status == "error"
         self._failed.append(self._fetch_task(listed, code, reason, tries))
-        self._report(
-            "item",
-            {
-                "status": status,
-                "action": "create" if fetch.creates else "update",
-                "uri": listed.loc,
-                "path": listed.path,
-                "code": code,
-                "reason": reason,
-                "tries": tries,
-                "kept": not fetch.creates,
-            },
-        )
+        action, kept = ("create", False) if fetch.creates else ("update", True)
+        found = (action, listed.loc, listed.path, code, reason)
+        self._report("item", failed_item(*found, kept=kept, tries=tries, status=status))
         return status == "error"
 
     def _record_as_gone(self, fetch: Fetch) -> None:

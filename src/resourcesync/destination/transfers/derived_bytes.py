@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import Fetch, ListedEntry, algorithms_for
-from resourcesync.destination.transfers.verification import check_installed, proof_of, verify_bytes
+from resourcesync.destination.transfers.verification import (
+    ReceivedBytes,
+    check_installed,
+    proof_of,
+    verify_staged,
+)
 from resourcesync.errors import BadResponseError, PatchError, ResourceSyncError, StorageError
 from resourcesync.model.content_codings import (
     CodingError,
     decode,
     is_named_after_coding,
 )
-from resourcesync.model.digests import disagree, format_digests, parse_digests, usable
+from resourcesync.model.digests import disagree, parse_digests, usable
 from resourcesync.ports import Copies, FetchRequest, Proof, StagedCopy
 
 if TYPE_CHECKING:
@@ -88,20 +93,23 @@ class PatchApplication:
         # The version that it makes is proven by a strong digest: a condition of patches.
         return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length, proof=Proof.BYTES)
 
-    def apply(self, fetch: Fetch, patch: StagedCopy) -> tuple[StagedCopy, int, str]:
-        """Return the patched and verified version, its length and its digests."""
+    def apply(self, fetch: Fetch, patch: StagedCopy) -> ReceivedBytes:
+        """Return the patched and verified version."""
         self._check_patch(fetch.listed, patch)
         previous = self._stage_previous(fetch)
         result = self._copies.stage(algorithms_for(fetch.listed, self._own_algorithm))
         try:
             self._run_patch(fetch.listed, previous, patch, result)
-            length, digests = _check_result(fetch.listed, result)
+            made = verify_staged(fetch.listed, result)
         except BaseException:
             result.discard()
             raise
         finally:
             previous.discard()
-        return result, length, digests
+        if made.wrong is not None:  # by a strong digest: a condition of patches
+            result.discard()
+            raise PatchError("the patched version is not as listed")
+        return made
 
     def _check_patch(self, listed: ListedEntry, staged: StagedCopy) -> None:
         patch = _patch_link(listed)
@@ -144,15 +152,6 @@ class PatchApplication:
             raise PatchError(error.message) from error
         except Exception as error:  # a plug-in is foreign code, which may raise anything
             raise PatchError(f"{type(error).__name__}: {error}"[:_MAX_REASON]) from error
-
-
-def _check_result(listed: ListedEntry, result: StagedCopy) -> tuple[int, str]:
-    length, found = result.seal()
-    digests = format_digests(found)
-    _, wrong = verify_bytes(listed, length, digests)  # by a strong digest: a condition of patches
-    if wrong is not None:
-        raise PatchError("the patched version is not as listed")
-    return length, digests
 
 
 def _patch_link(listed: ListedEntry) -> PatchLink:

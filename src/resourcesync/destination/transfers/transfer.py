@@ -6,7 +6,8 @@ to the version before; on any fault the whole resource is fetched.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -43,7 +44,6 @@ from resourcesync.destination.transfers.verification import (
     describe_mismatch,
     proof_of,
     verify_answer,
-    verify_bytes,
     verify_staged,
     wanted_fields,
 )
@@ -63,7 +63,6 @@ from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import (
     STRONG,
     agree,
-    format_digests,
     parse_digests,
     usable,
 )
@@ -157,8 +156,7 @@ class ResourceTransfer:
         return self._commit_batch.tally
 
     def _run(self, attempts: Iterator[FetchAttempt]) -> None:
-        outcomes = self._fetcher.fetch(self._requests(attempts))
-        try:
+        with closing(self._fetcher.fetch(self._requests(attempts))) as outcomes:
             for outcome in outcomes:
                 attempt = self._under_way.pop(outcome.request)
                 if self._budget.is_limited:
@@ -170,15 +168,10 @@ class ResourceTransfer:
                 elif attempt.location.is_patch:
                     self._handle_patch(attempt, _staged(outcome.request))
                 else:
-                    # Every request of this module has a staged copy as its sink.
-                    staged: StagedCopy = outcome.request.sink  # type: ignore[assignment]
-                    self._handle_bytes(attempt, staged, outcome.headers)
+                    self._handle_bytes(attempt, _staged(outcome.request), outcome.headers)
                 self._commit_batch.flush_when_due()
                 if self._stop:
                     return
-        finally:
-            if isinstance(outcomes, Generator):
-                outcomes.close()
 
     def _requests(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchRequest]:
         """Yield requests; those whose last location failed come first, so that few ever wait."""
@@ -260,9 +253,7 @@ class ResourceTransfer:
         found = self._copies.digest(listed.path, algorithms_for(listed, self._policy.own_algorithm))
         if found is None or not agree(found[1], claims):
             return False
-        copy = self._commit_batch.new_copy(
-            listed, found[0], format_digests(found[1]), {}, Fixity.VERIFIED
-        )
+        copy = self._commit_batch.new_copy(listed, *found, Fixity.VERIFIED)
         copy = copy._replace(signature=signature, installed=self._commit_batch.now())
         self._commit_batch.add(StagedResource(fetch, copy, None))
         return True
@@ -296,13 +287,11 @@ class ResourceTransfer:
         staged = self._copies.stage_copy(known.path, algorithms)
         if staged is None:
             return False
-        length, found = staged.seal()
-        digests = format_digests(found)
-        fixity, wrong = verify_bytes(listed, length, digests)
-        if wrong is not None:
+        received = verify_staged(listed, staged)
+        if received.wrong is not None:
             staged.discard()  # that copy was changed locally
             return False
-        copy = self._commit_batch.new_copy(listed, length, digests, {}, fixity)
+        copy = self._commit_batch.new_copy(listed, received.length, received.found, received.fixity)
         self._commit_batch.add(StagedResource(fetch, copy, staged, local=True))
         return True
 
@@ -369,7 +358,6 @@ class ResourceTransfer:
             )
             return
         staged, length, found, fixity, wrong, has_bad_digest = received
-        digests = format_digests(found)
         if wrong is not None and not (self._policy.lenient and own):
             staged.discard()
             self._try_next_location(
@@ -382,11 +370,11 @@ class ResourceTransfer:
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # The validators of another server are useless for the resource's own URI.
-        copy = self._commit_batch.new_copy(listed, length, digests, headers if own else {}, fixity)
+        copy = self._commit_batch.new_copy(listed, length, found, fixity, headers if own else {})
         contradicts = (
             "" if wrong is None else f"{describe_mismatch(wrong)}; kept (`verify` is lenient)"
         )
-        if contradicts and has_bytes(fetch.before, digests):
+        if contradicts and has_bytes(fetch.before, copy.digests):
             staged.discard()
             self._commit_batch.add_failure(fetch, CONTRADICTING, contradicts, 1)
         else:
@@ -434,15 +422,14 @@ class ResourceTransfer:
     def _handle_patch(self, attempt: FetchAttempt, patch: StagedCopy) -> None:
         fetch = attempt.fetch
         try:
-            staged, length, digests = self._patching().apply(fetch, patch)
-            size = patch.seal()[0]
+            made, size = self._patching().apply(fetch, patch), patch.seal()[0]
         except PatchError as error:
             self._try_next_location(self._without_patch(attempt, error, tries=1))
             return
         finally:
             patch.discard()
-        copy = self._commit_batch.new_copy(fetch.listed, length, digests, {}, Fixity.VERIFIED)
-        self._commit_batch.add(StagedResource(fetch, copy, staged, patched=size))
+        copy = self._commit_batch.new_copy(fetch.listed, made.length, made.found, made.fixity)
+        self._commit_batch.add(StagedResource(fetch, copy, made.staged, patched=size))
 
     def _without_patch(
         self, attempt: FetchAttempt, error: ResourceSyncError, *, tries: int

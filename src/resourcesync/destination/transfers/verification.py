@@ -16,13 +16,13 @@ from resourcesync.errors import StorageError
 from resourcesync.mirror_state.rows import Copy, Fixity, StateTransaction
 from resourcesync.model.digests import (
     FIELD_ALGORITHMS,
-    STRONG,
     WANTED,
     Digest,
     agree,
     contradiction,
     format_digests,
     format_wanted,
+    has_strong,
     parse_digests,
     served_digests,
     usable,
@@ -44,10 +44,7 @@ def verify_bytes(
     if listed.hash == digests and digests.startswith(_ONE_STRONG) and listed.length == length:
         return Fixity.VERIFIED, None  # the common case, without parsing the digests
     if listed.rivals:
-        rivals = (
-            listed._replace(hash=rival[0], length=rival[1], rivals=()) for rival in listed.rivals
-        )
-        judged = [verify_bytes(rival, length, digests) for rival in rivals]
+        judged = [verify_bytes(rival, length, digests) for rival in _rivals_of(listed)]
         return next((item for item in judged if item[1] is None), judged[-1])
     if listed.length is not None and listed.length != length:
         return Fixity.UNVERIFIED, ("length-mismatch", f"{listed.length} B", f"{length} B")
@@ -58,20 +55,22 @@ def verify_bytes(
         actual, claim = wrong
         return Fixity.UNVERIFIED, ("hash-mismatch", str(claim), str(actual))
     if claims and agree(found, claims):
-        strong = any(claim.algorithm in STRONG for claim in claims)
-        return (Fixity.VERIFIED if strong else Fixity.WEAK), None
+        return (Fixity.VERIFIED if has_strong(claims) else Fixity.WEAK), None
     return (Fixity.WEAK if listed.length is not None else Fixity.UNVERIFIED), None
+
+
+def _rivals_of(listed: ListedEntry) -> Iterator[ListedEntry]:
+    """Yield an entry with each content that it may have."""
+    for digests, length in listed.rivals:
+        yield listed._replace(hash=digests, length=length, rivals=())
 
 
 def proof_of(listed: ListedEntry) -> Proof:
     """Return the means that an entry gives to check the bytes of its resource."""
     if listed.rivals:
-        rivals = (
-            listed._replace(hash=rival[0], length=rival[1], rivals=()) for rival in listed.rivals
-        )
-        return min(map(proof_of, rivals))
+        return min(map(proof_of, _rivals_of(listed)))
     claims = usable(parse_digests(listed.hash))
-    if any(claim.algorithm in STRONG for claim in claims):
+    if has_strong(claims):
         return Proof.BYTES
     return Proof.NONE if listed.length is None and not claims else Proof.END
 
