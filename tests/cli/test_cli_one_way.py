@@ -12,7 +12,7 @@ from resourcesync.cli.main import run
 from tests.support.commands.started import python
 from tests.support.servers.tiny_source import TinySource
 
-FACE = ("mirror", "publisher", "settings", "plans")
+FACE = ("keywords", "mirror", "publisher")
 """What programs import: the command line has its own arguments and events."""
 
 ARGUMENTS = (

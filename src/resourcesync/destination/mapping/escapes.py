@@ -16,7 +16,6 @@ file system takes for, a mirror's own ``.resourcesync``.
 import re
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from hashlib import sha256
 from typing import Final, Protocol
 
 import msgspec
@@ -241,6 +240,8 @@ def root_of(normal: str, base: str, profile: FileSystemProfile) -> tuple[list[st
 
 def hashed_path(root: Sequence[str], normal: str) -> str:
     """Return the path of a URI by its digest, which cannot be turned back."""
+    from hashlib import sha256  # noqa: PLC0415 - status needs none
+
     digest = sha256(normal.encode()).hexdigest()
     return "/".join((*root, _HASHED, digest[:2], digest))
 
