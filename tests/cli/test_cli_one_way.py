@@ -16,7 +16,7 @@ FACE = ("keywords", "mirror", "publisher")
 """What programs import: the command line has its own arguments and events."""
 
 ARGUMENTS = (
-    *("machine.", "mirrors.sets.", "mirrors.stores."),
+    *("machine.", "mirrors.sets.", "mirrors.stores.", "tables."),
     "mirrors.mirror_state.each_mirror",
     "mirrors.mirror_state.is_folder_of_sets",
     "mirrors.mirror_state.mirrors_of",
