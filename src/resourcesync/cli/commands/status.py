@@ -20,7 +20,6 @@ from resourcesync.cli.render.status import (
     DiskSpace,
     UnreadableMirror,
     lag_of,
-    limit_lines,
     status_details,
     status_table,
 )
@@ -46,13 +45,6 @@ from resourcesync.settings.mirror import FreshnessSettings
     default="text",
     show_default=True,
     help="json is the same as --json; prom are metrics for Prometheus.",
-)
-@option(
-    "--sort",
-    type=click.Choice(["lag", "name", "state", "failing"]),
-    default="lag",
-    show_default=True,
-    help="The order of the table: the longest lag first, or by name, state or failures.",
 )
 @options.CONFIG
 @options.output_options
@@ -84,7 +76,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         if style == "prom":
             lines = tuple(TextLine(text, level=QUIET) for text in _prometheus_lines(found))
             return CommandOutcome(exit=found.exit, closing=lines)
-        return _table(found, values["sort"])
+        return _table(found)
 
     return Job(command="status", acts=check and style == "text", output=output, work=work)
 
@@ -277,14 +269,14 @@ def _prometheus_lines(found: StatusResult) -> list[str]:
     return write_metrics(mirror_figures(found.mirrors, found.unreadable)).decode().splitlines()
 
 
-def _table(found: StatusResult, order: str) -> CommandOutcome:
+def _table(found: StatusResult) -> CommandOutcome:
     mirrors = [mirror.status for mirror in found.mirrors]
     gone = [mirror.name for mirror in found.unreadable]
-    table = status_table(mirrors, found.now, order, gone)
+    table = status_table(mirrors, found.now, gone)
     lines = [TextLine(text, level=QUIET) for text in table]
     return CommandOutcome(
         exit=found.exit,
-        closing=(*lines, *status_details(mirrors), *limit_lines(found.mirrors)),
+        closing=(*lines, *status_details(found.mirrors)),
         fields={"mirrors": len(mirrors)},
     )
 

@@ -1,10 +1,10 @@
 """Mirrors as ``status``, ``watch`` and the pages show them: their fields, the table, and notes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import exit_code_of_kind
@@ -27,7 +27,15 @@ _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES"
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
 _UNKNOWN: Final = ("-",) * (len(_COLUMNS) - 2)
 _LEAST_ROOM: Final = 1024 * 1024
-_NOT_GIVEN: Final = frozenset({"listed.absent", "listed.skipped", "retained.unknown"})
+_REMARKS: Final = frozenset(
+    {
+        "listed.absent",
+        "listed.skipped",
+        "retained.unknown",
+        "evidence.by_date",
+        "evidence.unconfirmed",
+    }
+)
 
 
 class DiskSpace(NamedTuple):
@@ -113,34 +121,6 @@ def _is_over(seconds: float | None, most: float | None) -> bool:
     return most is not None and (seconds is None or seconds > most)
 
 
-def limit_lines(mirrors: Sequence[CheckedMirror]) -> Iterator[TextLine]:
-    """Yield the mirrors that are late, have no room, or whose Sources are quiet for too long."""
-    for mirror in mirrors:
-        name = mirror.status.mirror
-        yield from (TextLine(f"{name}  {note}") for note in full_disk_notes(mirror))
-        if mirror.is_late and mirror.limits.max_lag is not None:
-            found = f"was last found in sync {formatting.age(mirror.lag or 0)} ago"
-            found = "was never found in sync" if mirror.lag is None else found
-            limit = formatting.age(mirror.limits.max_lag)
-            yield TextLine(f"{name}  late: it {found}; max_lag is {limit}.")
-        if mirror.is_too_quiet:
-            known = mirror.status.as_of
-            since = f"has not published since {formatting.moment(known)}" if known else ""
-            said = since or "lists no times"
-            yield TextLine(f"{name}  the Source {said}: check that it still runs.")
-
-
-def full_disk_notes(mirror: CheckedMirror) -> list[str]:
-    """Return the notes about a mirror on a full disk whose state does not say why pulls fail."""
-    if not mirror.is_full or mirror.disk is None or mirror.status.failed_run is not None:
-        return []
-    name, free = quoted(mirror.status.mirror, "MIRROR"), formatting.size(mirror.disk.free)
-    return [
-        f"no space left on its disk ({free} free): pulls store nothing.",
-        f"next   free disk space: resourcesync trash empty {name} --all",
-    ]
-
-
 def lag_of(status: MirrorStatus, now: datetime) -> float | None:
     """Return the seconds since the mirror was last found in sync; ``None`` if it never was."""
     moment = status.in_sync_at
@@ -148,12 +128,9 @@ def lag_of(status: MirrorStatus, now: datetime) -> float | None:
 
 
 def status_table(
-    mirrors: Sequence[MirrorStatus],
-    now: datetime,
-    order: str = "lag",
-    unreadable: Sequence[str] = (),
+    mirrors: Sequence[MirrorStatus], now: datetime, unreadable: Sequence[str] = ()
 ) -> list[str]:
-    """Return the table of the mirrors, by default with the longest lag first."""
+    """Return the table of the mirrors, with the longest lag first."""
     if not mirrors and not unreadable:
         return []
 
@@ -162,18 +139,10 @@ def status_table(
         return -inf if lag is None else -lag
 
     ordered = sorted(mirrors, key=lateness)
-    ordered.sort(key=_ORDERS.get(order, lambda _: 0))
     unknown = [(formatting.escape(name), "unreadable", *_UNKNOWN) for name in unreadable]
     rows = [_COLUMNS, *unknown, *(_row(mirror, now) for mirror in ordered)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
-
-
-_ORDERS: Final[dict[str, Callable[[MirrorStatus], Any]]] = {
-    "name": lambda mirror: mirror.mirror,
-    "state": lambda mirror: mirror.state.value,
-    "failing": lambda mirror: -mirror.listed.pending,
-}
 
 
 def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
@@ -196,34 +165,58 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     )
 
 
-def status_details(mirrors: Sequence[MirrorStatus]) -> list[TextLine]:
-    """Return the notes about the mirrors that are not in sync."""
+def status_details(mirrors: Sequence[CheckedMirror]) -> list[TextLine]:
+    """Return the notes about the mirrors that are not in sync, or not within their limits."""
     lines: list[TextLine] = []
     for mirror in mirrors:
-        head = f"{mirror.mirror}  "
+        head = f"{mirror.status.mirror}  "
         for note in notes_of(mirror):
             lines.append(TextLine(f"{head}{note}"))
             head = " " * len(head)
     return [TextLine(""), *lines] if lines else []
 
 
-def notes_of(mirror: MirrorStatus, next_pull: str = "") -> list[str]:
+def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     """Return the notes about a mirror that is not in sync, and the next steps."""
+    mirror = seen.status
+    listed, ended = mirror.listed, mirror.last_run
     notes = [*_held(mirror), *_why_failed(mirror), *_uncounted(mirror)]
-    again, ended = f"resourcesync pull {mirror.mirror}", mirror.last_run
-    listed = mirror.listed
     if listed.pending:
         waiting = formatting.counted(listed.pending, "listed resource")
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
-    if mirror.is_refuted and not listed.pending and mirror.state is MirrorState.BEHIND:
+    elif mirror.is_refuted and mirror.state is MirrorState.BEHIND:
+        again = f"resourcesync pull {mirror.mirror}"
         notes.append(f"an audit found that it is not in sync; next: {again}")
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in mirror.failures[:3]]
+    unusable = {"unusable": listed.refused}
     for said in (
-        *say("faults", mirror, mirror.mirror, more={"unusable": listed.refused}),
-        *say("remarks", mirror, only=_NOT_GIVEN),
+        *say("faults", mirror, mirror.mirror, more=unusable),
+        *say("remarks", mirror, only=_REMARKS),
     ):
         notes += said.split("\n")
-    return [*notes, *_known_by_date(mirror)]
+    return [*notes, *_beyond_limits(seen)]
+
+
+def _beyond_limits(seen: CheckedMirror) -> Iterator[str]:
+    """Yield that rechecks or the mirror are late, that no room is left, or the Source quiet."""
+    mirror, as_of = seen.status, seen.status.as_of
+    if mirror.is_recheck_late:
+        reached = formatting.span(mirror.recheck_reached_seconds)
+        within = formatting.span(mirror.recheck_seconds or 0)
+        yield f"warning: these are requested again within {reached}, not {within}:"
+        yield "pull more often, or give them more time with -o recheck=TIME."
+    if seen.is_full and seen.disk is not None and mirror.failed_run is None:
+        free = formatting.size(seen.disk.free)
+        yield f"no space left on its disk ({free} free): pulls store nothing."
+        name = quoted(mirror.mirror, "MIRROR")
+        yield f"next   free disk space: resourcesync trash empty {name} --all"
+    if seen.is_late and seen.limits.max_lag is not None:
+        found = f"was last found in sync {formatting.age(seen.lag or 0)} ago"
+        found = "was never found in sync" if seen.lag is None else found
+        yield f"late: it {found}; max_lag is {formatting.age(seen.limits.max_lag)}."
+    if seen.is_too_quiet:
+        since = f"has not published since {formatting.moment(as_of)}" if as_of else "lists no times"
+        yield f"the Source {since}: check that it still runs."
 
 
 def _held(mirror: MirrorStatus) -> Iterator[str]:
@@ -247,30 +240,9 @@ def _uncounted(mirror: MirrorStatus) -> Iterator[str]:
         return
     pull = "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
     is_running = mirror.state is MirrorState.SYNCING
-    now = (
-        "a run is under way" if is_running else f"continue with: resourcesync pull {mirror.mirror}"
-    )
+    again = f"continue with: resourcesync pull {mirror.mirror}"
+    now = "a run is under way" if is_running else again
     yield f"{pull}, so the number of missing resources is unknown; {now}"
-
-
-def _known_by_date(mirror: MirrorStatus) -> Iterator[str]:
-    """Yield the notes about copies that no hash and no request proves."""
-    known = mirror.evidence
-    if known.by_date:
-        number = f"{formatting.count(known.by_date)} of {formatting.count(mirror.resources)}"
-        within = formatting.span(mirror.recheck_seconds or 0)
-        turn = (
-            f"each is requested again within {within}." if mirror.recheck_seconds else "no recheck."
-        )
-        if mirror.is_recheck_late:
-            reached = formatting.span(mirror.recheck_reached_seconds)
-            turn = f"each is requested again within {reached}, not {within}:"
-        yield f"{number} copies known by their dates only; {turn}"
-        if mirror.is_recheck_late:
-            yield "warning: pull more often, or give them more time with -o recheck=TIME."
-    if known.unconfirmed:
-        copies = formatting.counted(known.unconfirmed, "copy", "copies")
-        yield f"{copies} with a new date, but not modified by the server's word."
 
 
 def _failure(failing: Failing, ended: datetime | None) -> str:

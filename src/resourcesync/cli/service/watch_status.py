@@ -20,7 +20,6 @@ from resourcesync.cli.render.metrics import Labels, mirror_figures
 from resourcesync.cli.render.status import (
     CheckedMirror,
     UnreadableMirror,
-    full_disk_notes,
     notes_of,
 )
 from resourcesync.cli.service.watch_mirrors import Subscriptions, subscription_fields
@@ -137,9 +136,7 @@ class WatchPages:
     ) -> MirrorSummary:
         status, disk = seen.status, seen.disk
         next_pull = "" if planned is None else next_pull_text(planned, self.now())
-        notes = (*notes_of(status, next_pull), *full_disk_notes(seen))
-        if seen.is_too_quiet:
-            notes = (*notes, "the Source has not published for long: check that it still runs.")
+        notes = tuple(notes_of(seen, next_pull))
         return MirrorSummary(
             status=status,
             lag=seen.lag,
