@@ -1,0 +1,44 @@
+"""The parts have their budgets of lines: what enters, something else leaves for it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import started
+from tests.support.source_files import ROOT, TESTS
+
+BUDGETS = {
+    "the kernel": (80_400, [ROOT / "src"]),
+    "the command line": (11_000, [ROOT / "src/resourcesync/cli"]),
+    "tests": (97_800, TESTS),
+    "campaigns, fuzz, benchmarks": (
+        7_100,
+        [ROOT / at for at in ("campaigns", "fuzz", "benchmarks")],
+    ),
+}
+"""Most lines, docstrings and blank lines included. A figure may fall and never rise."""
+MOST_OPTIONS = 30
+COMMANDS = ("pull", "publish", "validate", "explore", "audit", "repair", "status", "serve", "watch")
+
+
+def lines(folder: Path) -> int:
+    found = (path for kind in ("*.py", "*.pyi") for path in folder.rglob(kind))
+    return sum(len(path.read_bytes().splitlines()) for path in found)
+
+
+@pytest.mark.parametrize("part", BUDGETS)
+def test_a_part_keeps_to_its_budget_of_lines(part: str) -> None:
+    most, folders = BUDGETS[part]
+
+    assert 0 < sum(map(lines, folders)) <= most
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_has_no_more_options_than_a_person_can_survey(
+    command: str, tmp_path: Path
+) -> None:
+    told = started.command(command, "--help", home=tmp_path).stdout
+
+    options = set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", told, re.MULTILINE)) - {"--help"}
+    assert 5 < len(options) <= MOST_OPTIONS
