@@ -24,7 +24,7 @@ from resourcesync.discovery.uris import origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError, ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
-from resourcesync.model.settings import RequestSettings
+from resourcesync.model.request_settings import RequestSettings
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken

@@ -5,11 +5,11 @@ from typing import Annotated
 import msgspec
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.request_settings import RequestSettings
 from resourcesync.model.settings import (
     ALLOW_ORIGIN,
     HEADER,
     PROXY,
-    RequestSettings,
     Section,
     Setting,
 )

@@ -229,21 +229,16 @@ class ResourceListReader:
         entries, complete = 0, True
         unread: list[ResourceSyncError] = []
 
-        def refuse(uri: str, error: ResourceSyncError) -> None:
-            unread.append(error)
-            reason = f"this part of the list cannot be read: {error.message}"
-            self._selection.refusals.add(uri, PART_UNREAD, reason)  # its content is unknown
-
         def refuse_missing(uri: str, error: ResourceSyncError) -> None:
             if error.transient:
                 raise error
-            refuse(uri, error)
+            self._refuse_part(uri, error, unread)
 
         for fetched in documents.get_all(dict.fromkeys(parts), refuse_missing):
             try:
                 document, count, version = self._read_part(fetched, spool)
             except DocumentError as error:
-                refuse(fetched.uri, error)
+                self._refuse_part(fetched.uri, error, unread)
                 continue
             versions.append((version, parts[fetched.uri], fetched.served))
             fits = fits_index(parts[fetched.uri], document.header, index.header)
@@ -263,6 +258,13 @@ class ResourceListReader:
             outdated_parts=count_outdated(versions),
         )
         return snapshot, versions
+
+    def _refuse_part(
+        self, uri: str, error: ResourceSyncError, unread: list[ResourceSyncError]
+    ) -> None:
+        unread.append(error)
+        reason = f"this part of the list cannot be read: {error.message}"
+        self._selection.refusals.add(uri, PART_UNREAD, reason)  # its content is unknown
 
     def _read_part(
         self, fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
