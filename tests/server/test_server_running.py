@@ -33,6 +33,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("served")
     (root / "one.txt").write_bytes(b"0123456789")
     (root / "big.bin").write_bytes(bytes(range(256)) * 8192)
+    os.utime(root / "big.bin", (1_700_000_000, 1_700_000_000))  # a file of just now has no ETag
     with (root / "huge.bin").open("wb") as stream:
         stream.truncate(HUGE)
     (root / "resourcesync").mkdir()
