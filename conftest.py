@@ -74,8 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Run one worker more than there are processors: some tests wait for programs of others."""
-    return (os.cpu_count() or 1) + 1
+    """Run two workers more than there are processors: many tests wait for other programs."""
+    return (os.cpu_count() or 1) + 2
 
 
 @pytest.hookimpl(wrapper=True)
