@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.cli import main
 from tests.support.commands import started
-from tests.support.source_files import ROOT, TESTS
+from tests.support.source_files import ANNEXES, ROOT, TESTS
 
 BUDGETS = {
     "the kernel": (80_400, [ROOT / "src"]),
+    "the annexes": (13_000, ANNEXES),
     "the command line": (11_000, [ROOT / "src/resourcesync/cli"]),
     "tests": (97_800, TESTS),
     "campaigns, fuzz, benchmarks": (
@@ -19,7 +21,6 @@ BUDGETS = {
 }
 """Most lines, docstrings and blank lines included. A figure may fall and never rise."""
 MOST_OPTIONS = 30
-COMMANDS = ("pull", "publish", "validate", "explore", "audit", "repair", "status", "serve", "watch")
 
 
 def lines(folder: Path) -> int:
@@ -34,11 +35,11 @@ def test_a_part_keeps_to_its_budget_of_lines(part: str) -> None:
     assert 0 < sum(map(lines, folders)) <= most
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", main.COMMANDS)
 def test_a_command_has_no_more_options_than_a_person_can_survey(
     command: str, tmp_path: Path
 ) -> None:
     told = started.command(command, "--help", home=tmp_path).stdout
 
     options = set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", told, re.MULTILINE)) - {"--help"}
-    assert 5 < len(options) <= MOST_OPTIONS
+    assert 0 < len(options) <= MOST_OPTIONS

@@ -13,11 +13,30 @@ from tests.support.worlds.network import BASE, Network
 from tests.support.worlds.world import World
 
 
+def world_that_moves(tmp_path: Path, source: LooseSource) -> tuple[World[LooseSource], Moving]:
+    moving = Moving(source.entry.removeprefix(BASE))
+    return World(tmp_path, source, network=Network(moving.route)), moving
+
+
+def made_again(source: LooseSource, *, gap: bool = False) -> LooseSource:
+    """Delete a.txt and make it again; return the Source as it was between."""
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    if gap:
+        source.rotate()
+    source.remove("a.txt")
+    source.publish()
+    older = source.saved()
+    source.put("a.txt", "made again")
+    source.publish()
+    return older
+
+
 def test_an_old_replica_at_the_new_address_takes_no_copy_away(tmp_path: Path) -> None:
     """A cache or replica of the new host has the lists from before the last copies came."""
     source = LooseSource()
-    moving = Moving(source.entry.removeprefix(BASE))
-    world = World(tmp_path, source, network=Network(moving.route))
+    world, moving = world_that_moves(tmp_path, source)
     source.put("old.txt", "old")
     source.publish()
     older = source.saved()
@@ -41,16 +60,8 @@ def test_a_deletion_of_an_old_replica_at_the_new_address_takes_no_copy_away(
 ) -> None:
     """The resource was made again since, and the replica answers for it, too."""
     source = LooseSource(times=times)
-    moving = Moving(source.entry.removeprefix(BASE))
-    world = World(tmp_path, source, network=Network(moving.route))
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
-    source.remove("a.txt")
-    source.publish()
-    older = source.saved()
-    source.put("a.txt", "made again")
-    source.publish()
+    world, moving = world_that_moves(tmp_path, source)
+    older = made_again(source)
     source.snapshot()
     moving.pull(world)
     assert world.in_sync()
@@ -70,15 +81,7 @@ def test_an_old_reading_that_does_not_reach_back_takes_no_copy_away(
     """The replica has the lists and the 404 of before a resource was made again."""
     source = LooseSource(times=times)
     world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
-    source.rotate()
-    source.remove("a.txt")
-    source.publish()
-    older = source.saved()
-    source.put("a.txt", "made again")
-    source.publish()
+    older = made_again(source, gap=True)
     world.pull()
     assert world.texts()["a.txt"] == "made again"
     world.network.origin = older.serve
@@ -91,8 +94,7 @@ def test_an_old_reading_that_does_not_reach_back_takes_no_copy_away(
 
 def test_an_old_replica_at_the_new_address_is_not_in_sync(tmp_path: Path) -> None:
     source = LooseSource()
-    moving = Moving(source.entry.removeprefix(BASE))
-    world = World(tmp_path, source, network=Network(moving.route))
+    world, moving = world_that_moves(tmp_path, source)
     source.put("a.txt", "at first")
     source.publish()
     source.snapshot()

@@ -1,7 +1,4 @@
-"""The checks of WebSub's public test site, by HTTP alone, against our three parts.
-
-``python -m campaigns websub`` runs the same ones against hubs and subscribers of others.
-"""
+"""The checks of WebSub's public test site, by HTTP alone, against our three parts."""
 
 from pathlib import Path
 from typing import Final

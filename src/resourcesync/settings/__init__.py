@@ -1,5 +1,5 @@
 """The settings of mirrors, publications and services, each described once.
 
-From a schema come the options of the command line, the keys and the JSON Schema of the
-configuration file, and the keyword arguments of the library. Nothing here opens a mirror.
+From a description come the option of the command line, the key of the configuration file, and the
+keyword argument of the library. Nothing here opens a mirror.
 """

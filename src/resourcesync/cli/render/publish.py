@@ -57,7 +57,7 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
             "hint": f"mirrors follow with: resourcesync pull MIRROR --moved {url}",
         }
     for pattern in done.unmatched:
-        hint = "a glob is compared with the whole path below the folder, as in '*/name.txt'"
+        hint = "compared is the whole path below the folder: write 'name/' for all in a folder"
         yield {"code": "unmatched-glob", "message": f"no file matches {pattern!r}", "hint": hint}
     yield from _changed_settings(done)
     for left in done.scan.left:
