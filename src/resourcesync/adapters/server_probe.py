@@ -21,21 +21,13 @@ _HEADERS: Final = {"User-Agent": "resourcesync-doctor", "Connection": "close"}
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a probe.
-
-    Attributes:
-        failure: The reason that there was no response; empty if there was one.
-        is_tls_failure: The reason is the certificate, or TLS itself.
-        date: The ``Date`` of the response, UTC.
-        tls: The version of TLS; empty for none.
-        expires: Expiry of the server's certificate, UTC.
-    """
+    """The result of a probe; ``failure`` is why there was no response."""
 
     failure: str = ""
-    is_tls_failure: bool = False
-    date: datetime | None = None
-    tls: str = ""
-    expires: datetime | None = None
+    is_tls_failure: bool = False  # the certificate, or TLS itself
+    date: datetime | None = None  # that of the response, UTC
+    tls: str = ""  # its version; empty for none
+    expires: datetime | None = None  # the end of the server's certificate, UTC
 
 
 def probe(origin: str, *, ca_file: str = "") -> Probe:

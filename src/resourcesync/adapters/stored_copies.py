@@ -398,8 +398,7 @@ class StoredCopies(StoreCopyInspector):
 class StagedObject:
     """A staged copy for a store: bytes on a local disk, or an object that a worker staged.
 
-    Attributes:
-        place: The key of the object; empty for bytes on the local disk.
+    ``place`` is the key of that object; empty for bytes on the local disk.
     """
 
     def __init__(self, store: Store, local: StagedCopy, algorithms: Sequence[str]) -> None:

@@ -48,16 +48,10 @@ class LoggedChange(NamedTuple):
 class ChangeLogPosition(NamedTuple):
     """How far a program has read the changes of a mirror: its place in the log, and what proves it.
 
-    As text it is ``NUMBER.TIME``, or ``NUMBER.TIME.URI`` during the first reading.
-
-    As text it is ``NUMBER.TIME``, or ``NUMBER.TIME.URI`` during the first reading.
-
-    Attributes:
-        number: Number of the last change that was read.
-        time: Its time: a log that was restored from a backup, or begun again, has another change
-            with this number. 0 if there is none, or it is not known.
-        uri: During the first reading, which yields the copies in order, the last one that was read;
-            else empty.
+    As text it is ``NUMBER.TIME``, or ``NUMBER.TIME.URI`` during the first reading, which yields the
+    copies in order: then ``uri`` is the last one that was read. A log that was restored from a
+    backup, or begun again, has a change of another ``time`` with this ``number``; 0 if there is
+    none, or it is not known.
     """
 
     number: int
@@ -147,30 +141,27 @@ ONLY_BY_REQUEST: Final = frozenset({Fixity.STALE, Fixity.RESTORED})
 class Copy(NamedTuple):
     """One resource in the mirror. A named tuple, since millions are read in a row.
 
-    Attributes:
-        length: Bytes; -1 while its file is being replaced.
-        digests: Digests of the bytes, computed locally, as in a ``hash`` attribute.
-        listed: The ``hash`` that the Source listed when it was installed; empty unless it matched.
-        lastmod: The ``lastmod`` that the Source listed, if it tells whether the resource changed
-            since: a hash was listed too, or it was over when the bytes came; else ``None``.
-        signature: The file's stat signature when it was installed.
-        evidence: The last moment at which the resource is known to have existed at the Source, by
-            the Source's clocks: of the answer that delivered or confirmed it, or of the list that
-            named it. Only what is later can prove it absent. 0: none.
+    ``listed`` is the ``hash`` that the Source listed when it was installed; empty unless it
+    matched. ``lastmod`` is that of the list if it tells whether the resource changed since: a hash
+    was listed too, or it was over when the bytes came.
+
+    ``evidence`` is the last moment at which the resource is known to have existed at the Source, by
+    the Source's clocks: of the answer that delivered or confirmed it, or of the list that named it.
+    Only what is later can prove it absent.
     """
 
     uri: str
     path: str
-    length: Annotated[int, msgspec.Meta(ge=-1)]
-    digests: Digests
+    length: Annotated[int, msgspec.Meta(ge=-1)]  # -1 while its file is being replaced
+    digests: Digests  # computed locally
     listed: str
     lastmod: Microseconds | None
     etag: str
     last_modified: str
-    signature: str
+    signature: str  # of the file when it was installed
     fixity: str
     installed: ClockMicroseconds
-    evidence: Microseconds = 0
+    evidence: Microseconds = 0  # 0: none
 
     @property
     def is_stale(self) -> bool:
@@ -200,35 +191,23 @@ class PendingTask(StrEnum):
 
 
 class Pending(NamedTuple):
-    """A listed resource that the mirror lacks or has differently, or a deletion not done yet.
-
-    Attributes:
-        loc: Its URI as the Source wrote it.
-        listed: The ``hash`` that the Source lists now.
-        code: A stable code of why it is not done; empty when it was not tried yet.
-        reason: The same in a sentence.
-        tries: Number of tries, over all runs.
-        first: Time when it was first read (retained when the row is written again).
-        first_at: The Source's time then (retained too): the second of two lists must be later.
-        generation: The last reading of the Source that listed it.
-        elsewhere: Its memento (or nothing) and its mirrors, one on each line; empty for neither.
-    """
+    """A listed resource that the mirror lacks or has differently, or a deletion not done yet."""
 
     uri: str
-    loc: str
+    loc: str  # its URI as the Source wrote it
     path: str
     task: str
-    listed: str
+    listed: str  # the ``hash`` that the Source lists now
     length: Count | None
     lastmod: Microseconds | None
-    code: str
-    reason: str
-    tries: Count
+    code: str  # a stable code of why it is not done; empty when it was not tried yet
+    reason: str  # the same in a sentence
+    tries: Count  # over all runs
     due: ClockMicroseconds
-    first: ClockMicroseconds
-    first_at: Microseconds
-    generation: int
-    elsewhere: str = ""
+    first: ClockMicroseconds  # when it was first read; retained when the row is written again
+    first_at: Microseconds  # the Source's time then; the second of two lists must be later
+    generation: int  # the last reading of the Source that listed it
+    elsewhere: str = ""  # its memento (or nothing) and its mirrors, one on each line
 
 
 class PendingCounts(msgspec.Struct, frozen=True):
@@ -281,49 +260,26 @@ class TrashRow(NamedTuple):
 
 
 class StateTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """One transaction of the mirror's state: all of it is stored, or none.
+    """One transaction of the mirror's state: all of it is stored, or none."""
 
-    Attributes:
-        suspect: Copies whose files are about to change; their pending rows stay.
-        installed: Copies that are in place now (their pending rows end; then those of this step
-            are written).
-        removed: URIs whose copies are gone (their pending rows end).
-        pending: Rows to write; ``first`` and ``first_at`` of an existing row are retained.
-        outdated: Forget the pending rows of readings older than this generation.
-        completed: URIs with nothing left to do.
-        documents: Documents that were read.
-        only_documents: Forget all other documents.
-        notes: Values to store; the cursor is among them.
-        trashed: Copies moved to the trash.
-        purged: Places in the trash that are empty now.
-        unlinked: Entries whose links are removed; that a resource was linked to is not.
-        listed: URIs that are listed themselves now: links no longer count for them.
-        linked: Links to store; written after the others were removed.
-        patched: Outcomes of patches.
-        entries: Present links of entries. If they changed, the copy is logged as touched.
-        unconfirmed: URIs of copies of which the Source said "not modified" though their date
-            moved; they are so until they are fetched.
-        now: Time of the transaction; needed for removals, with ``entries`` and ``unconfirmed``.
-    """
-
-    suspect: Sequence[Copy] = ()
-    installed: Sequence[Copy] = ()
-    removed: Sequence[str] = ()
-    pending: Sequence[Pending] = ()
-    outdated: int = 0
-    completed: Sequence[str] = ()
+    suspect: Sequence[Copy] = ()  # their files are about to change; their pending rows stay
+    installed: Sequence[Copy] = ()  # in place; their pending rows end, then ``pending`` is written
+    removed: Sequence[str] = ()  # URIs whose copies are gone; their pending rows end
+    pending: Sequence[Pending] = ()  # ``first`` and ``first_at`` of an existing row are retained
+    outdated: int = 0  # forget the pending rows of readings older than this generation
+    completed: Sequence[str] = ()  # URIs with nothing left to do
     documents: Sequence[ProcessedDocument] = ()
-    only_documents: bool = False
-    notes: Mapping[str, str] | None = None
-    trashed: Sequence[TrashRow] = ()
-    purged: Sequence[str] = ()
-    unlinked: Sequence[str] = ()
-    listed: Sequence[str] = ()
-    linked: Sequence[LinkRow] = ()
+    only_documents: bool = False  # forget all other documents
+    notes: Mapping[str, str] | None = None  # the cursor is among them
+    trashed: Sequence[TrashRow] = ()  # copies moved to the trash
+    purged: Sequence[str] = ()  # places in the trash that are empty now
+    unlinked: Sequence[str] = ()  # their links are removed; that they were linked to is not
+    listed: Sequence[str] = ()  # URIs that are listed now: links no longer count for them
+    linked: Sequence[LinkRow] = ()  # written after others were removed
     patched: Sequence[PatchRow] = ()
-    entries: Sequence[EntryRow] = ()
-    unconfirmed: Sequence[str] = ()
-    now: int = 0
+    entries: Sequence[EntryRow] = ()  # if their links changed, the copy is logged as touched
+    unconfirmed: Sequence[str] = ()  # "not modified" though the date moved, until they are fetched
+    now: int = 0  # for removals, ``entries`` and ``unconfirmed``
 
 
 class RunRow(NamedTuple):

@@ -75,22 +75,13 @@ def _is_anything(path: str) -> bool:
 class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     """The tree that one application serves, its documents, and their metadata.
 
-    Attributes:
-        root: The tree of the resources.
-        documents: The folder of the ResourceSync documents, its own; ``None`` means
-            ``resourcesync`` in ``root``. Outside ``root`` it is served under its own name.
-        well_known: The Source Description; ``None`` means ``.well-known/resourcesync`` in ``root``.
-        is_published: Returns true for a path in the tree, in the form that ``media_type`` gets,
-            whose file is published; others are absent.
-        capability_list_uri: Absolute URI for the ``Link`` field and the page (§6.3.3): from the
-            operator's settings, never from a request.
-        file_at: Returns the path in the tree for a request's path and query, as they came, without
-            the first slash, where resources are not under the paths of their files. ``None`` when
-            there is no such file.
-        media_type: Returns the media type for a path in the tree (with ``/``, undecodable bytes as
-            surrogates); empty when it has none.
-        find_entry: Returns the entry of a resource, for its digests and links; ``None``: there are
-            none.
+    By default the documents are in ``resourcesync`` and ``.well-known/resourcesync`` of ``root``; a
+    folder of them outside ``root`` is served under its own name. ``capability_list_uri`` is for the
+    ``Link`` field and the page (§6.3.3): from the operator's settings, never from a request.
+
+    Functions get a path in the tree, with ``/`` and undecodable bytes as surrogates. A file that is
+    not ``is_published`` is absent. ``file_at`` returns such a path for a request's path and query,
+    as they came, without the first slash, where resources are not under the paths of their files.
     """
 
     root: Path

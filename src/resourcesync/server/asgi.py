@@ -50,10 +50,7 @@ class ChunkedResponse(Response):
 
     Unread bytes stay in memory, for possibly many clients. Starlette's ``StreamingResponse`` starts
     a group of tasks each time: it takes 150 µs more, where a small answer takes 30, and 8 KiB.
-
-    Attributes:
-        span: The bytes of the file that it has; ``None`` for none, or for an unknown number.
-        sent: Number of bytes of the body that were passed to the server.
+    ``span`` is the bytes of the file that it has; ``None`` for none, or for an unknown number.
     """
 
     def __init__(
@@ -136,13 +133,8 @@ async def _end_at_disconnect(limit: asyncio.Timeout, receive: Receive) -> None:
 class HttpRequest:
     """A request that only reads, with its path as it came, and its repeated fields joined.
 
-    Starlette's ``Request`` is for requests with a body.
-
-    Attributes:
-        scope: The same.
-        fields: The header fields by lower-case name (RFC 9110 §5.3).
-        is_head: True if it is a HEAD.
-        raw_path: The path before any decoding, as ``path_within`` has it.
+    Starlette's ``Request`` is for requests with a body. Names of ``fields`` are in lower case (RFC
+    9110 §5.3); ``raw_path`` is not decoded.
     """
 
     __slots__ = ("_ends", "fields", "is_head", "raw_path", "scope")

@@ -43,11 +43,9 @@ _QUOTABLE: Final = re.compile(r"[ !#-\[\]-~]+")
 class ServedEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The entry of a served resource.
 
-    Attributes:
-        signature: Signature of the file that the digests are of, as in a catalogue or in the state
-            of a mirror: size, modification time and inode, or these and the change time, with
-            colons between. Empty if it is not known.
-        hash: The digests, as in a ``hash`` attribute.
+    ``signature`` is that of the file which the digests are of, as in a catalogue or in the state of
+    a mirror: size, modification time and inode, or these and the change time, with colons between.
+    Empty if it is not known. ``hash`` is as in the attribute.
     """
 
     signature: str = ""

@@ -42,19 +42,14 @@ _MOST_STATES: Final = 4096
 class ServedLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Location of an answer, and the fields that belong to it.
 
-    Attributes:
-        names: Its path in the folder.
-        headers: Fields of an answer that has it, such as the media type.
-        is_encodable: True if a content coding may be applied.
-        is_known: True if it must exist: its absence is a fault.
-        entry: Its path in the tree, and what follows the base in its address (empty where the path
-            gives it), if it is a resource; ``None`` for a document.
+    If it ``is_known``, its absence is a fault. ``entry`` is the path of a resource in the tree, and
+    what follows the base in its address (empty where the path gives it); ``None`` for a document.
     """
 
     folder: ServedFolder
     names: Names
     headers: Headers
-    is_encodable: bool = False
+    is_encodable: bool = False  # a content coding may be applied
     is_known: bool = False
     entry: tuple[str, str] | None = None
 

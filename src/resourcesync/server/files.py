@@ -45,17 +45,11 @@ class FileState(NamedTuple):
     """Metadata of a file from ``stat``: equal states mean equal bytes, once they are stable.
 
     A named tuple, since every request makes two.
-
-    Attributes:
-        size: Size in bytes.
-        modified_ns: The time of the last write, nanoseconds since 1970; anybody may set it.
-        changed_ns: The time of the last change of anything; only the system sets it.
-        inode: The number of the file.
     """
 
     size: int
-    modified_ns: int
-    changed_ns: int
+    modified_ns: int  # since 1970; anybody may set it
+    changed_ns: int  # of the last change of anything; only the system sets it
     inode: int
 
     @classmethod
@@ -68,11 +62,7 @@ class FileState(NamedTuple):
 
 @final
 class OpenFile:
-    """One regular file, open for reading; a context manager that closes it.
-
-    Attributes:
-        found: Its state when it was opened.
-    """
+    """One regular file, open for reading; ``found`` is its state when it was opened."""
 
     __slots__ = ("_descriptor", "found")
 

@@ -65,13 +65,9 @@ _IMF: Final = len("Thu, 01 Jan 2026 00:00:00 GMT")
 
 
 class ServedVersions(msgspec.Struct, frozen=True, kw_only=True):
-    """The versions to serve.
+    """The versions to serve; ``contents`` has the bytes of each, by its sha-256.
 
-    Attributes:
-        contents: The folder with the bytes of each, by its sha-256.
-        names: The addresses of versions.
-        uri_of: Returns the URI of a path in the tree, in the form of ``ServedSource.media_type``.
-        is_published: Returns true for such a path whose file is published.
+    Functions get a path in the tree, in the form of ``ServedSource.media_type``.
     """
 
     index: CatalogueReader

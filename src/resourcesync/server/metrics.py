@@ -7,14 +7,7 @@ import msgspec
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """One metric, with its values.
-
-    Attributes:
-        name: Its name, base units included.
-        kind: Its type: counter or gauge.
-        help_text: Its meaning, for people.
-        values: Each value with its labels: their names and values.
-    """
+    """One metric, with its values: each with the names and values of its labels."""
 
     name: str
     kind: Literal["counter", "gauge"]

@@ -48,17 +48,11 @@ PreconditionOutcome = Literal["send", "not modified", "failed"]
 
 
 class ResponseValidators(msgspec.Struct, frozen=True, kw_only=True):
-    """Validators that distinguish states of a resource.
+    """Validators that distinguish states of a resource."""
 
-    Attributes:
-        etag: A strong entity tag with its quotes; empty when none can be guaranteed.
-        modified: Last-Modified in seconds since 1970; ``None`` when there is none.
-        is_strong_date: True if ``modified`` is old enough to distinguish states (§8.8.2.2).
-    """
-
-    etag: str = ""
-    modified: int | None = None
-    is_strong_date: bool = False
+    etag: str = ""  # strong, with its quotes; empty when none can be guaranteed
+    modified: int | None = None  # seconds since 1970
+    is_strong_date: bool = False  # old enough to distinguish states (§8.8.2.2)
 
 
 def evaluate_preconditions(

@@ -42,27 +42,19 @@ It is for servers that fail on purpose.
 class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits for clients.
 
-    Attributes:
-        connections: From this many on, the connection that is idle longest makes room for a new
-            one. If none is idle, requests are answered 503; 50 more and connections are dropped
-            unanswered. Each takes up to two file descriptors.
-        share: Connections of one client address: its longest idle one makes room for a new one. If
-            none is idle, the new one is dropped.
-        proxies: Addresses and networks of proxies in front, which may hold any number. Of their
-            requests ``X-Forwarded-For`` tells the client, who may have ``share`` under way.
-        client_timeout: Seconds until a client is dropped that sends no whole request or reads no
-            bytes. It may take up to twice that.
-        keep_alive: Seconds until an idle connection is closed.
-        grace: Seconds for unfinished answers when the server stops.
-        header_bytes: Most bytes of a request's header.
+    From so many ``connections`` on, the one that is idle longest makes room for a new one. If none
+    is idle, requests are answered 503; 50 more and connections are dropped unanswered. Each takes
+    up to two file descriptors. ``share`` is the same for one client address: if none is idle, the
+    new one is dropped. ``proxies`` in front may hold any number: ``X-Forwarded-For`` tells their
+    clients.
     """
 
     connections: int = 400
     share: int = 100
     proxies: tuple[str, ...] = ()
-    client_timeout: float = 20.0
-    keep_alive: int = 15
-    grace: int = 10
+    client_timeout: float = 20.0  # seconds, or up to twice that, to send a request or to read
+    keep_alive: int = 15  # seconds
+    grace: int = 10  # seconds for unfinished answers when the server stops
     header_bytes: int = 32 * 1024
 
 
@@ -193,17 +185,11 @@ _DEFAULT_LIMITS: Final = ConnectionLimits()
 
 
 class SecondApplication(NamedTuple):
-    """A second application that is served at another address, in a thread of its own.
-
-    Attributes:
-        app: The application.
-        host: The address or name to listen on.
-        port: The port; 0 chooses a free one.
-    """
+    """A second application that is served at another address, in a thread of its own."""
 
     app: ASGIApp
     host: str
-    port: int
+    port: int  # 0 chooses a free one
 
 
 def serve_forever(

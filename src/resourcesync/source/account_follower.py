@@ -95,20 +95,12 @@ def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
 
 
 class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings by which an account is followed.
+    """The settings by which an account is followed."""
 
-    Attributes:
-        address: Address of the other system.
-        base_uri: The address of the new Source, with a slash at its end.
-        values: Values for the system's adapter, encoded without secrets.
-        read_again: Seconds between two full reads of all resources, whatever changes came
-            meanwhile; ``None`` is `FULL_READ_INTERVAL`, or `POLL_INTERVAL` without changes.
-    """
-
-    address: str
-    base_uri: str
-    values: str
-    read_again: float | None = None
+    address: str  # of the other system
+    base_uri: str  # with a slash at its end
+    values: str  # of the system's adapter, encoded without secrets
+    read_again: float | None = None  # seconds between two full reads
 
 
 class AccountFollower:

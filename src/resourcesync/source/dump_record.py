@@ -25,48 +25,31 @@ _NOTE: Final = "dump-record"
 class PublishedPackage(msgspec.Struct, frozen=True, kw_only=True):
     """A public package; it never changes.
 
-    Attributes:
-        name: Its name in the store.
-        manifest: The name of the copy of its manifest.
-        key: Identifies its contents.
-        start: The first URI in it (Resource Dump).
-        since: Its ``at`` (Resource Dump) or ``from`` (Change Dump), in microseconds.
-        until: Its ``until``, in microseconds (Change Dump).
-        last: The number of its last change (Change Dump).
-        entries: Number of entries in its manifest.
-        content: Size of all members, unpacked.
-        length: Its size.
-        digest: The sha-256 of its bytes.
-        signature: The store's signatures of it and of the copy of its manifest.
+    ``since`` is its ``at`` or ``from``; ``start``, its first URI, is of a Resource Dump, ``until``
+    and ``last``, the number of its last change, of a Change Dump. Times are microseconds.
     """
 
     name: str
-    manifest: str
-    key: str
+    manifest: str  # the name of the copy of it
+    key: str  # identifies its contents
     start: str = ""
     since: int
     until: int = 0
     last: int = 0
     entries: int
-    content: int
+    content: int  # bytes of all members, unpacked
     length: int
-    digest: str
-    signature: str
+    digest: str  # the sha-256 of its bytes
+    signature: str  # the store's, of it and of the copy of its manifest
 
 
 class ArchivedDump(msgspec.Struct, frozen=True, kw_only=True):
-    """A dump in an archive.
+    """A dump in an archive; it was superseded at ``since``. Times are microseconds.
 
-    Attributes:
-        capability: A value of ``Capability``.
-        name: Its name in the archive.
-        since: The time when it was superseded, in microseconds.
-        start: Its ``at`` (Resource Dump) or ``from`` (Change Dump), in microseconds.
-        until: Its ``until``, in microseconds (Change Dump).
-        documents: The names of its packages, their manifests and its parts.
+    ``start`` is its ``at`` (Resource Dump) or ``from`` (Change Dump).
     """
 
-    capability: str
+    capability: str  # a value of ``Capability``
     name: str
     since: int
     start: int
@@ -77,24 +60,17 @@ class ArchivedDump(msgspec.Struct, frozen=True, kw_only=True):
 class DumpRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Record of the public dumps.
 
-    Attributes:
-        base_uri: The URI of the resources' root; empty before the first dump.
-        resources: The packages of the Resource Dump, in URI order.
-        changes: The packages of the Change Dump, oldest first.
-        number: The number of the next package of the Change Dump.
-        documents: The documents that list them.
-        former: Dumps in archives, oldest first.
-        orphans: Documents that no longer belong to them, and when that was first seen, in
-            microseconds.
+    Packages are in URI order, those of changes the oldest first; ``number`` is that of the next
+    one. ``orphans`` no longer belong to them since a moment, in microseconds.
     """
 
-    base_uri: str = ""
+    base_uri: str = ""  # empty before the first dump
     resources: tuple[PublishedPackage, ...] = ()
     changes: tuple[PublishedPackage, ...] = ()
     number: int = 1
     documents: dict[str, DocumentRecord] = msgspec.field(default_factory=dict)
     orphans: dict[str, int] = msgspec.field(default_factory=dict)
-    former: tuple[ArchivedDump, ...] = ()
+    former: tuple[ArchivedDump, ...] = ()  # in archives, oldest first
 
 
 def read_dumps(catalogue: SourceCatalogue) -> DumpRecord:

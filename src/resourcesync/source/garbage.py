@@ -51,15 +51,10 @@ def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int)
 
 
 class VersionRetention(msgspec.Struct, frozen=True, kw_only=True):
-    """Retention of former versions that no list names any more.
+    """Retention of former versions that no list names any more."""
 
-    Attributes:
-        keep: Minimum age, in microseconds.
-        least: Minimum number for each resource.
-    """
-
-    keep: int = 0
-    least: int = 0
+    keep: int = 0  # least age, microseconds
+    least: int = 0  # least number for each resource
 
 
 def drop_unlisted_versions(

@@ -58,24 +58,14 @@ _DOCUMENT_RELATIONS: Final = frozenset(
 
 
 class LinkRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A link that a rule gives to resources.
-
-    Attributes:
-        relation: The relation type.
-        template: The address, with fields.
-        only: A glob of the path below the base; empty for all.
-        media_type: ``type`` of the target.
-        priority: ``pri``, 1 to 999999.
-        always: True if the link is written even where the target would be below the base and no
-            such resource exists.
-    """
+    """A link that a rule gives to resources."""
 
     relation: str
-    template: str
-    only: str = ""
+    template: str  # the address, with fields
+    only: str = ""  # a glob of the path below the base; empty for all
     media_type: str = ""
     priority: int | None = None
-    always: bool = False
+    always: bool = False  # also where the target would be below the base and no resource
 
 
 def parse_rule(text: str) -> LinkRule:
@@ -200,18 +190,11 @@ _LOCAL_ONLY: Final = frozenset({Relation.COLLECTION, Relation.ALTERNATE})
 
 
 class UpstreamEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The upstream entry of a republished copy.
-
-    Attributes:
-        uri: Its URI.
-        modified: Its ``lastmod`` in microseconds, or ``None``.
-        hash: The ``hash`` that it lists, where the copy was verified by it; else empty.
-        links: Those of its links that matter.
-    """
+    """The upstream entry of a republished copy, with its links that matter."""
 
     uri: str
-    modified: int | None
-    hash: str
+    modified: int | None  # its ``lastmod``, microseconds
+    hash: str  # empty unless the copy was verified by it
     links: Sequence[EntryLink]
 
     @property

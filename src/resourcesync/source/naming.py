@@ -68,11 +68,8 @@ _SITEMAPS: Final = re.compile(r"resourcesync-sitemap(?:-\d{4,})?\.xml")
 class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
     """Public addresses of what is published.
 
-    Attributes:
-        base_uri: The URI of the resources' root; the Source Description is at its
-            ``.well-known/resourcesync`` (§6.3.2).
-        documents_uri: The URI of the folder of all other documents; by default ``resourcesync/``
-            below the base. The plain sitemap is at the base.
+    Below ``base_uri`` are the resources, the Source Description (§6.3.2) and the plain sitemap;
+    below ``documents_uri`` all other documents, by default in ``resourcesync/``.
     """
 
     base_uri: str

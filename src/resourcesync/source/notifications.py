@@ -49,14 +49,7 @@ _HEADS: Final = {
 
 
 class Notified(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of notifying the hubs.
-
-    Attributes:
-        sent: The outcome of each notice.
-        changes: Changes of resources in the notices.
-        documents: Documents in them.
-        error: Reason why no notice could be sent; ``None`` otherwise.
-    """
+    """The result of notifying the hubs: outcomes, and the changes and documents in the notices."""
 
     sent: tuple[NoticeOutcome, ...] = ()
     changes: int = 0
@@ -70,15 +63,10 @@ class Notified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _HubPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """The last notice of a hub.
+    """The last notice of a hub."""
 
-    Attributes:
-        seq: The number of the last change.
-        until: The moment up to which it has all changes, in microseconds.
-    """
-
-    seq: int
-    until: int
+    seq: int  # the number of the last change
+    until: int  # it has all changes up to then, microseconds
     documents: dict[str, str]
 
 

@@ -26,65 +26,42 @@ _OFFERS: Final = "publication-offers"
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes in one Change List.
-
-    Attributes:
-        after, last: The list has the changes numbered above ``after``, up to ``last``.
-        start: Its ``from``, in microseconds.
-        reached: The time of its newest change, or ``start``; its ``until`` once it is closed.
-        entries: Number of changes in it.
-        size: Bytes of its entries.
-        name: The name of the list; empty for the open one.
-    """
+    """The changes in one Change List: those numbered above ``after``, up to ``last``."""
 
     after: int
     last: int
-    start: int
-    reached: int
+    start: int  # its ``from``, microseconds
+    reached: int  # the time of its newest change, or ``start``; once closed its ``until``
     entries: int = 0
-    size: int = 0
-    name: str = ""
+    size: int = 0  # bytes of its entries
+    name: str = ""  # empty for the open one
 
 
 class SupersededList(msgspec.Struct, frozen=True, kw_only=True):
-    """A Resource List that was superseded by a newer one.
+    """A Resource List that was superseded by a newer one, planned at ``since``."""
 
-    Attributes:
-        at: Its ``at``, in microseconds.
-        since: The time when the newer one was planned, in microseconds.
-        name: Its name in the archive; empty when it is not archived.
-        parts: The names of its parts, when it has any.
-    """
-
-    at: int
-    since: int
-    name: str = ""
+    at: int  # microseconds
+    since: int  # microseconds
+    name: str = ""  # that in the archive; empty when it is not there
     parts: tuple[str, ...] = ()
 
 
 class PublicationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The lists to publish from the catalogue, stored so that a run after a crash writes the same.
 
-    Attributes:
-        base_uri, documents_uri: The addresses of the publication.
-        at: The ``at`` of the Resource List, in microseconds.
-        number: The number that the open Change List has, or will have, among several.
-        closed: The Change Lists that are complete, oldest first.
-        open: The Change List that takes further changes.
-        monitored_since: The ``at`` of the last Resource List that was not written because of
-            listed changes alone, in microseconds.
-        superseded: Former Resource Lists that somebody may still start from, or that are archived,
-            oldest first.
-        retired: Change Lists that are in the archive only, oldest first.
+    ``monitored_since`` is the ``at`` of the last Resource List that was not written because of
+    listed changes alone. ``superseded`` are former Resource Lists that somebody may still start
+    from, or that are archived; ``retired`` Change Lists are in the archive only. All are the oldest
+    first.
     """
 
     base_uri: str
     documents_uri: str
-    at: int
-    number: int
+    at: int  # of the Resource List, microseconds
+    number: int  # of the open Change List, among several
     closed: tuple[Span, ...]
     open: Span
-    monitored_since: int
+    monitored_since: int  # microseconds
     superseded: tuple[SupersededList, ...] = ()
     retired: tuple[Span, ...] = ()
 
@@ -111,13 +88,8 @@ class PublicationPlan(msgspec.Struct, frozen=True, kw_only=True):
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """A document that the Capability List leads to besides the lists, such as a dump.
 
-    Attributes:
-        capability: The capability that is offered.
-        name: The document that the Capability List leads to.
-        documents: The names of all its documents: never removed while it is offered.
-        at: The oldest state that a Destination can start from with it, in microseconds: Change
-            Lists reach back that far. ``None`` if no one starts from it.
-        base_uri: The URI of the resources' root.
+    ``documents`` are never removed while it is offered. ``at`` is the oldest state that a
+    Destination can start from with it, in microseconds: Change Lists reach back that far.
     """
 
     capability: Capability
@@ -135,26 +107,18 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 class DocumentRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Record of a document that was written.
 
-    Attributes:
-        key: Identifies its content: a different key means that it must be written again.
-        signature: The store's signature of it at that time.
-        digest: The sha-256 of its bytes.
-        size: Its size.
-        entries: Number of its entries.
-        opening: Bytes before its first entry.
-        body: Identifies the sequence that the entries are the beginning of; empty when they must
-            not be copied.
-        start: The URI that the range of a Resource List's part begins with.
-        is_plain: True if the entries of such a part can be separated by their bytes.
-        last: The number of the last change in it, where ``body`` is not empty.
+    ``body`` identifies the sequence that the entries are the beginning of; empty when they must not
+    be copied. ``last`` is the number of the last change then. ``start`` is the URI that the range
+    of a Resource List's part begins with; ``is_plain`` if its entries can be separated by their
+    bytes.
     """
 
-    key: str
-    signature: str
-    digest: str
+    key: str  # of its content: if it differs, the document must be written again
+    signature: str  # the store's at that time
+    digest: str  # the sha-256 of its bytes
     size: int
     entries: int
-    opening: int = 0
+    opening: int = 0  # bytes before its first entry
     body: str = ""
     start: str = ""
     is_plain: bool = False
@@ -164,16 +128,11 @@ class DocumentRecord(msgspec.Struct, frozen=True, kw_only=True):
 class PublicationRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Record of the last publication.
 
-    Attributes:
-        listed: The number of the newest change that is listed.
-        base_uri, documents_uri: The addresses of the publication.
-        parts: The names of the Resource List's parts, when it has any.
-        sitemap: The names of the plain sitemap's parts, when it has any.
-        documents: Every document that belongs to it.
-        orphans: Documents that no longer do, and when that was first seen, in microseconds.
+    ``parts`` and ``sitemap`` are the names of parts, if there are any. ``orphans`` no longer belong
+    to it since a moment, in microseconds.
     """
 
-    listed: int
+    listed: int  # the number of the newest change that is listed
     base_uri: str
     documents_uri: str
     parts: tuple[str, ...] = ()

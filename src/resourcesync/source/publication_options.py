@@ -34,12 +34,7 @@ def read_settings(catalogue: SourceCatalogue, note: str) -> PublicationSettings:
 
 
 class LeftAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """The address that a tree had before it was published for another one.
-
-    Attributes:
-        url: The address.
-        dumps: The dumps that were listed there, by their names.
-    """
+    """The address that a tree had before another one, and the names of the dumps listed there."""
 
     url: str
     dumps: tuple[str, ...] = ()
@@ -94,26 +89,12 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a publication.
 
-    Attributes:
-        settings: The settings in force.
-        scan: The result of the scan.
-        publication: The result of writing; nothing in a dry run.
-        omissions: The first files that exist and cannot be published.
-        omitted_for: Number of all files and folders of a tree that are not published, by reasons;
-            without those that its owner excluded.
-        dry_run: True if nothing was written on purpose.
-        dumped: The result of the dumps, if requested.
-        retained: The versions that were stored now.
-        notified: The result of notifying the hubs.
-        left: The address before, if it was another one.
-        unmatched: The globs that no file matches, among those that are new; all in a dry run.
-        dropped: The globs of before that new ones have replaced, with the names of their settings.
-        former_out: The place of the documents before, if it was another one.
-        foreign_origins: The first origins of resources, other than the Source's own; reported the
-            first time.
-        mended: Number of rows of the catalogue that could not be published as they were.
-        root: The folder that the places in the settings are relative to.
-        seconds: Duration.
+    ``omissions`` are the first files that exist and cannot be published, ``omitted_for`` the number
+    of all of them, folders too, by reasons; neither has those that the owner excluded.
+    ``unmatched`` globs are those that are new and that no file matches; all of them in a dry run.
+    ``dropped`` ones were replaced, each with the name of its setting. ``foreign_origins`` are the
+    first origins of resources other than the Source's own. ``root`` is the folder that places in
+    the settings are relative to.
     """
 
     settings: PublicationSettings
@@ -121,17 +102,17 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     scan: ScanReport
     publication: Publication
     dumped: "DumpOutcome | None" = None
-    retained: RetentionCounts = NOTHING_RETAINED
+    retained: RetentionCounts = NOTHING_RETAINED  # versions that were stored now
     omissions: tuple[Omission, ...] = ()
     omitted_for: Mapping[str, int] = {}
     dry_run: bool = False
     notified: "Notified | None" = None
-    left: LeftAddress | None = None
+    left: LeftAddress | None = None  # the address before, if it was another one
     unmatched: tuple[str, ...] = ()
     dropped: tuple[tuple[str, str], ...] = ()
-    former_out: str = ""
+    former_out: str = ""  # the place of the documents before, if it was another one
     foreign_origins: tuple[str, ...] = ()
-    mended: int = 0
+    mended: int = 0  # rows of the catalogue that could not be published as they were
     seconds: float = 0.0
 
     @property
@@ -175,17 +156,12 @@ def _log_warning(event: str, fields: Mapping[str, object]) -> None:
 class PublishRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The options of one run, which are not stored.
 
-    Attributes:
-        step: The step; by default what is due.
-        dry_run: Scan and hash, write nothing.
-        allow_empty: Publish a tree without files: everything is deleted then.
-        dumps: The dumps to write too.
-        report: Receives a warning for each row of the catalogue that cannot be published, before it
-            is mended. By default it is logged.
+    ``report`` receives a warning for each row of the catalogue that cannot be published, before it
+    is mended. By default it is logged.
     """
 
     step: PublicationStep = PublicationStep.DUE
-    dry_run: bool = False
-    allow_empty: bool = False
+    dry_run: bool = False  # scan and hash, write nothing
+    allow_empty: bool = False  # publish a tree without files: everything is deleted then
     dumps: "DumpRequest | None" = None
     report: Reporter = _log_warning

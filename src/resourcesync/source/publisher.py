@@ -43,44 +43,26 @@ _MOST_FORGETS: Final = 50
 
 
 class Publication(msgspec.Struct, frozen=True, kw_only=True):
-    """Result of a publication.
-
-    Attributes:
-        written: The documents that were written, in this order; none when nothing differed.
-        created, updated, deleted: Number of changes that are listed now and were not before.
-        first: True if nothing had been published from this catalogue before.
-    """
+    """Result of a publication: the documents in their order, and the changes now listed first."""
 
     written: tuple[WrittenDocument, ...] = ()
     created: int = 0
     updated: int = 0
     deleted: int = 0
-    first: bool = False
+    first: bool = False  # nothing had been published from this catalogue before
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Task of one publication.
-
-    Attributes:
-        planned: The last plan.
-        public: What the last run recorded as public; ``None`` if all must be written again.
-        before: The plan to continue; ``None`` starts a new one.
-        is_first: True if nothing was published from this catalogue before.
-        closes: True if a Change List is closed now.
-        rebases: True if a Resource List of the present state is written in any case.
-        follows_changes: True if one is written with changes, too, while it is small.
-        moment: The present moment, in microseconds.
-        offers: The offers besides the lists.
-    """
+    """Task of one publication."""
 
     planned: PublicationPlan | None
-    public: PublicationRecord | None
-    before: PublicationPlan | None
+    public: PublicationRecord | None  # ``None`` if all must be written again
+    before: PublicationPlan | None  # the plan to continue; ``None`` starts a new one
     is_first: bool
-    closes: bool
-    rebases: bool
-    follows_changes: bool
-    moment: int
+    closes: bool  # a Change List is closed now
+    rebases: bool  # a Resource List of the present state is written in any case
+    follows_changes: bool  # one is written with changes, too, while it is small
+    moment: int  # microseconds
     offers: tuple[Offer, ...]
 
     @property

@@ -50,9 +50,6 @@ class ReadBackCheck:
     The stored bytes must be those that were written. All of them are read by our own reader, except
     two kinds of entries: those that were copied from a verified document, and plain ones, which
     were proven while they were written, see ``_are_plain``.
-
-    Attributes:
-        digest: The running SHA-256 of the bytes up to now.
     """
 
     def __init__(self, name: str, header: Header, dialect: Dialect) -> None:

@@ -37,12 +37,7 @@ _NOTHING: Final = EntrySlices(count=0, size=0, slices=())
 
 
 class Page(NamedTuple):
-    """A page of the last Resource List.
-
-    Attributes:
-        name: The name of its document.
-        known: The record of the document. A page of the next list may take its name.
-    """
+    """A page of the last Resource List; one of the next list may take its name."""
 
     name: str
     known: DocumentRecord
@@ -51,10 +46,8 @@ class Page(NamedTuple):
 class NewPage(msgspec.Struct, kw_only=True):
     """A page of the next Resource List.
 
-    Attributes:
-        blocks: Its entries, to be read once.
-        start: The URI that its range begins with; valid after the blocks were read.
-        is_plain: True if its bytes separate its entries; valid after the blocks were read.
+    ``start``, the URI that its range begins with, and ``is_plain``, that its bytes separate its
+    entries, are valid after the blocks were read; that is done once.
     """
 
     blocks: Iterable[Block[object]]

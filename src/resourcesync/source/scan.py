@@ -53,31 +53,20 @@ class LeftFile(msgspec.Struct, frozen=True, kw_only=True):
 class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a scan.
 
-    Attributes:
-        files: Number of originals.
-        bytes: Their size.
-        hashed: Number of originals that were read.
-        created: New ones, recorded.
-        updated: Known ones with new bytes, recorded.
-        deleted: Known ones that no longer exist, recorded.
-        touched: Known ones with other metadata and the same bytes.
-        changing: Ones that changed while they were read: their entries are unchanged.
-        unreadable: Ones that cannot be read: their entries are unchanged.
-        omitted: Files that are not published, other than on purpose, as far as
-            ``Originals.omissions`` lists them.
-        left: The first 100 of those that are changing or unreadable.
+    ``touched`` have other metadata and the same bytes. The entries of those that were ``changing``
+    while they were read, or are ``unreadable``, are unchanged; ``left`` has the first 100 of them.
     """
 
-    files: int = 0
-    bytes: int = 0
-    hashed: int = 0
+    files: int = 0  # number of originals
+    bytes: int = 0  # their size
+    hashed: int = 0  # originals that were read
     created: int = 0
     updated: int = 0
     deleted: int = 0
     touched: int = 0
     changing: int = 0
     unreadable: int = 0
-    omitted: int = 0
+    omitted: int = 0  # not published, other than on purpose, as far as they are listed
     left: tuple[LeftFile, ...] = ()
 
 
@@ -125,12 +114,7 @@ class _Known(NamedTuple):
 
 
 class _Scan:
-    """A scan while it records what it finds.
-
-    Attributes:
-        counts: Values of the report by their names.
-        left: The first originals whose entries were left unchanged.
-    """
+    """A scan while it records what it finds; ``counts`` are the values of the report by names."""
 
     def __init__(
         self, originals: Originals, catalogue: SourceCatalogue, recording: CatalogueRecording

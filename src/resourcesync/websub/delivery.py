@@ -86,11 +86,7 @@ _T = TypeVar("_T", _PendingVerification, _PendingDelivery)
 
 
 class Deliveries:
-    """Verification and delivery for a hub; for one thread, except ``wake`` and ``stop``.
-
-    Attributes:
-        counts: Number of outcomes, by ``OUTCOMES``.
-    """
+    """Verification and delivery for a hub; for one thread, except ``wake`` and ``stop``."""
 
     def __init__(
         self,

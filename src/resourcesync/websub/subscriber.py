@@ -109,11 +109,6 @@ class Subscriber:
 
     ``tick`` talks to hubs and belongs to one thread; ``verify`` and ``deliver`` answer requests and
     may be called by several.
-
-    Attributes:
-        counts: Number of events: ``hinted``, ``coalesced``, ``discarded``, ``unknown``,
-            ``confirmed``, ``denied``.
-        ledger: The status of the subscriptions.
     """
 
     def __init__(  # noqa: PLR0913 - its ports, and the operator's choices

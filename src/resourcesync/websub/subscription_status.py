@@ -68,10 +68,9 @@ class _SubscriptionCounts(msgspec.Struct):
 class SubscriptionLedger:
     """Counts of events of subscriptions; thread-safe.
 
-    Attributes:
-        version: Grows when there is something new to report. An accepted delivery is not; a refused
-            one is the first, the second, the fourth time, and so on, so that a flood of them is
-            reported a few times.
+    ``version`` grows when there is something new to report. An accepted delivery is not; a refused
+    one is the first, the second, the fourth time, and so on, so that a flood of them is reported
+    rarely.
     """
 
     def __init__(self, clock: Clock) -> None:

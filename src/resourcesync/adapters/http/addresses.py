@@ -27,15 +27,10 @@ _URI = re.compile(
 
 
 class Address(NamedTuple):
-    """A URI, parsed as far as policy needs.
+    """A URI, parsed as far as policy needs."""
 
-    Attributes:
-        uri: The URI to send: no fragment, ASCII.
-        authority: Scheme, host and port as written; equal texts have equal origins.
-    """
-
-    uri: str
-    authority: str
+    uri: str  # to send: no fragment, ASCII
+    authority: str  # scheme, host and port as written
 
 
 # The class's constructor is Python code, and each request has an address.

@@ -26,11 +26,7 @@ MAX_TURN_SECONDS = 0.1
 
 
 class StreamSink:
-    """A sink that stores the bytes since the last call of ``take``.
-
-    Attributes:
-        has_begun: The expected response has arrived.
-    """
+    """A sink that stores the bytes since the last call of ``take``."""
 
     def __init__(self) -> None:
         self.has_begun = False
@@ -78,19 +74,15 @@ class StreamRun(TransferRun):
 
 
 class FetchStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Totals of a fetcher.
+    """Totals of a fetcher; redirects, retries and ``robots.txt`` are requests too.
 
-    Attributes:
-        requests: Requests sent, with redirects, retries and ``robots.txt``.
-        received: Bytes received, heads of responses included.
-        wait: Seconds that a server still asks to wait (429, 503); 0 when that is over, ``None`` if
-            none ever did.
-        certificate_until: End of the first certificate of the servers of the lists; ``None``
-            without TLS.
+    ``wait`` is the seconds that a server still asks to wait (429, 503): 0 when that is over,
+    ``None`` if none ever did. ``certificate_until`` is the end of the first certificate of the
+    servers of the lists; ``None`` without TLS.
     """
 
     requests: int
-    received: int
+    received: int  # bytes, heads of responses included
     wait: float | None = None
     certificate_until: datetime | None = None
 

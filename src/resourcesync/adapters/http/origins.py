@@ -36,16 +36,9 @@ _UNCODED = frozenset({Purpose.RESOURCE, Purpose.MESSAGE, Purpose.STREAM})
 class OriginState:
     """An origin: its limits, its rules, and the header fields for it alone.
 
-    Attributes:
-        name: ``scheme://host[:port]``.
-        private: Addresses that are not public are allowed.
-        learns_reach: Where its name leads to decides on ``private``, and is not known yet.
-        politeness: The limits on requests.
-        rules: The rules of its ``robots.txt``; ``None`` if not known.
-        is_recalled: ``rules`` were read by a fetcher before this one.
-        rules_until: Time at which ``rules`` expire, in seconds of the clock.
-        free_until: Time until which no rule restricts requests.
-        trouble: The last temporary failure.
+    With ``learns_reach``, where its name leads to decides on ``private``, and is not known yet.
+    Rules that are ``is_recalled`` were read by a fetcher before this one; until ``free_until`` none
+    restricts requests. Times are seconds of the clock.
     """
 
     def __init__(self, name: str, settings: FetchSettings, politeness: Politeness) -> None:
@@ -214,11 +207,8 @@ class Origins:
 class OriginQueue:
     """A queue of requests to one origin.
 
-    Attributes:
-        in_flight: Transfers in progress.
-        peak: Transfers in progress once the last requests were sent: answers come many at a time.
-        awaits_rules: True while ``robots.txt`` is being fetched.
-        add: Appends a new request.
+    ``peak`` is the transfers in progress once the last requests were sent: answers come many at a
+    time. ``awaits_rules`` is true while ``robots.txt`` is being fetched.
     """
 
     def __init__(self, origin: OriginState) -> None:

@@ -72,30 +72,19 @@ def decorrelated(random: Random, first: float, previous: float, longest: float) 
 
 
 class CircuitLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits after which an origin counts as down.
+    """Limits after which an origin counts as down."""
 
-    Attributes:
-        failures: Failures in a row that open the circuit.
-        probes: Probes in a row that may fail before all requests fail at once.
-        first: Seconds before the first probe; later ones wait longer.
-        longest: Longest pause before a probe for which requests wait, in seconds.
-    """
-
-    failures: int
-    probes: int
-    first: float
-    longest: float
+    failures: int  # in a row that open the circuit
+    probes: int  # in a row that may fail before all requests fail at once
+    first: float  # seconds before the first probe; later ones wait longer
+    longest: float  # pause in seconds before a probe for which requests wait
 
 
 class CircuitBreaker:
     """A circuit breaker: stops requests to an origin that is down, and probes for its return.
 
     An origin that never answered gets one probe, so a wrong name or a dead host is reported soon.
-
-    Attributes:
-        settled: The last outcome was a response: another one changes nothing.
-        open: No requests are sent but probes.
-        until: Time of the next probe.
+    It is ``settled`` if the last outcome was a response: another one changes nothing.
     """
 
     def __init__(self, patience: CircuitLimits, random: Random) -> None:
@@ -150,10 +139,8 @@ class CircuitBreaker:
 class Politeness:
     """All limits on the requests to one origin.
 
-    Attributes:
-        interval: Seconds to leave between two requests.
-        allowance: Requests that may be in flight now.
-        not_before: The time before which no request may start; ``-inf`` for none.
+    No request may start before ``not_before``; ``interval`` is the seconds between two of them, and
+    ``allowance`` the number that may be in flight now.
     """
 
     def __init__(

@@ -7,20 +7,10 @@ from resourcesync.ports import FetchRequest, PartialBody
 class RequestState:
     """The state of a request in progress.
 
-    Attributes:
-        request: The caller's request.
-        uri: The current URI.
-        authority: Scheme, host and port of ``uri``, as written.
-        crossed: A redirect led to another origin: from then on the request carries no secrets.
-        hops: Redirects followed since the last try began.
-        tries: Tries begun.
-        delay: Seconds of the last back-off.
-        probe: This try is the probe of the circuit breaker.
-        for_robots: The request is the fetcher's own for ``robots.txt``.
-        part: The part in the sink of a body that broke off; ``None`` to begin at the first byte.
-        reading: Digest of the last body of which nothing said that it was whole.
-        readings: Number of such bodies.
-        whole: Ranges failed, so a body that breaks off starts again from the first byte.
+    Once ``crossed``, by a redirect to another origin, the request carries no secrets. ``hops`` are
+    the redirects since the last try began. ``reading`` is the digest of the last body of which
+    nothing said that it was whole, ``readings`` the number of such bodies. With ``whole``, ranges
+    failed, so a body that breaks off starts again from the first byte.
     """
 
     __slots__ = (

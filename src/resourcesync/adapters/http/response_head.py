@@ -51,14 +51,8 @@ _DIGITS = re.compile(r"[0-9]{1,20}\Z")
 class ResponseHead(Mapping[str, str]):
     """The status of a final response, and its fields by their names in lower case.
 
-    The first value of a name counts, but ``link`` joins all of them with commas.
-
-    Attributes:
-        status: The number.
-        length: Bytes of the body as announced, ``None`` if they are not.
-        codings: Content codings of the body.
-        has_end: The end of the body is marked: by its length, by chunks, or by HTTP/2 and later.
-        status_line: The status line, as evidence.
+    The first value of a name counts, but ``link`` joins all of them with commas. ``has_end``: the
+    end of the body is marked, by its length, by chunks, or by HTTP/2 and later.
     """
 
     __slots__ = ("_read", "_text", "codings", "has_end", "length", "status", "status_line")

@@ -97,17 +97,14 @@ class RobotsSink:
 
 
 class RobotsRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one origin.
+    """The rules of one origin; without ``robots`` there are none.
 
-    Attributes:
-        robots: The parsed file; ``None`` when there are no rules.
-        unread: Why the file could not be fetched; discovery must then not guess.
-        requested_delay: Seconds between two requests, as the file requests; 0 for none.
+    ``unread`` is why the file could not be fetched: discovery must then not guess.
     """
 
     robots: "Protego | None" = None
     unread: SourceError | None = None
-    requested_delay: float = 0.0
+    requested_delay: float = 0.0  # seconds between two requests; 0 for none
 
     @property
     def delay(self) -> float:

@@ -92,27 +92,12 @@ class UnmarkedBody:
 class HttpTransfer:
     """The response to one request; made once for each easy handle and reused.
 
-    Attributes:
-        curl: The easy handle, which adds to ``lines`` and calls ``on_body``.
-        headers: The list of fields that the easy handle was last given.
-        is_special: The easy handle was last set to another method than GET.
-        is_secure: The easy handle was last set to https.
-        lines: The lines of the head, of interim heads and of trailers, as libcurl gives them, which
-            limits them to 300 KiB for a head and 5,000 in all.
-        private: Addresses that are not public are allowed.
-        proxy: The proxy that the easy handle was last given; empty for none.
-        errand: The request.
-        head: The final head, ``None`` until it is complete.
-        error: The reason that the transfer must fail, ``None`` for none.
-        crash: An exception that is not about this transfer; the loop re-raises it.
-        is_late: It is a resource that had all its time: the next run continues it.
-        began: Time of sending, in seconds of the clock.
-        wire: Bytes received, head included.
-        received: Bytes in the sink, with those of the resumed part.
-        broken_range: The server answered a range request with bytes that cannot be joined.
-        reading: Digest of a body of which nothing says that it is whole; empty if something does.
-        wait: Seconds that the server asks to wait (``Retry-After``).
-        disturbed: The loop stood still meanwhile, so times mean nothing.
+    What an easy handle was last set to, it is not set to again (``headers``, ``is_special``,
+    ``is_secure``, ``proxy``). libcurl limits ``lines`` to 300 KiB for a head and 5,000 in all. A
+    ``crash`` is not about this transfer: the loop raises it again. One that ``is_late`` had all its
+    time: the next run continues it. A ``broken_range`` has bytes that cannot be joined, and
+    ``reading`` is the digest of a body of which nothing says that it is whole. If ``disturbed``,
+    the loop stood still meanwhile, so times mean nothing.
     """
 
     __slots__ = (

@@ -55,12 +55,8 @@ _CROWDED = frozenset({"connect", "reset", "timeout", "too-slow"})
 class TransferCounts(msgspec.Struct):
     """Running totals of a fetcher.
 
-    Attributes:
-        requests: Requests sent.
-        received: Bytes received.
-        quiet_until: The end of the longest requested wait.
-        certificates: The ends of the certificates of origins.
-        list_origins: The origins that a document was requested from.
+    ``quiet_until`` is the end of the longest requested wait; a document was requested from each of
+    the ``list_origins``.
     """
 
     requests: int = 0

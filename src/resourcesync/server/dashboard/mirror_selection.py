@@ -94,13 +94,9 @@ class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
 class MirrorSelection(msgspec.Struct, frozen=True, kw_only=True):
     """The mirrors of a request, and how many there are.
 
-    Attributes:
-        query: The request; its page exists.
-        total, problems: Number of all mirrors, and of those with a problem.
-        counts: Number of mirrors by filter, of those that the search finds.
-        found: The mirrors that are rows, in their order, of all pages.
-        groups: The failures with one cause, the largest first; these mirrors are no rows. There
-            are none for a request that searches or filters.
+    ``counts`` are by filter, of those that the search finds. ``found`` has all pages. ``groups``
+    are the failures with one cause, the largest first: these mirrors are no rows. There are none
+    for a request that searches or filters.
     """
 
     query: MirrorQuery

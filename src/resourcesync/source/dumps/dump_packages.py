@@ -135,17 +135,11 @@ def _key(header: Header, text: bytes) -> str:
 
 
 class PackedUntil(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of the Change Dump.
+    """Progress of the Change Dump."""
 
-    Attributes:
-        last: The number of the last change in the packages.
-        until: The end of the last package's interval, in microseconds.
-        number: The number of the next package.
-    """
-
-    last: int
-    until: int
-    number: int = 1
+    last: int  # the number of the last change in the packages
+    until: int  # the end of the last package's interval, microseconds
+    number: int = 1  # of the next package
 
 
 def pack_changes(
@@ -186,17 +180,11 @@ def pack_changes(
 
 
 class LostChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes that cannot be packed, since their bytes are gone.
-
-    Attributes:
-        count: Number of these changes.
-        last: The number of the last one.
-        time: Its time, in microseconds.
-    """
+    """Changes that cannot be packed, since their bytes are gone."""
 
     count: int
-    last: int
-    time: int
+    last: int  # the number of the last one
+    time: int  # its time, microseconds
 
 
 def find_lost_changes(

@@ -24,11 +24,8 @@ _DIALECTS: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
 class DumpRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the dumps.
 
-    Attributes:
-        resources: The resources, all of them.
-        changes: The changes since the last time.
-        may_fork: True if a copy of this process may pack some of the packages. A program that
-            embeds the library has reasons not to be copied.
+    ``may_fork``: a copy of this process may pack some of the packages. A program that embeds the
+    library has reasons not to be copied.
     """
 
     resources: bool = True

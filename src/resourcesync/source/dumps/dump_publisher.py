@@ -52,12 +52,8 @@ _OFFERED: Final = frozenset({*_HEADS, *(head.archive for head in _HEADS)})
 class DumpOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a dump.
 
-    Attributes:
-        packages: The packages that were made now.
-        reused: Number of packages of the Resource Dump that were reused.
-        written: The documents that were written.
-        lost: Changes that are in no package, since their bytes are gone: the Change Dump starts
-            over after them.
+    ``lost`` changes are in no package, since their bytes are gone: the Change Dump starts over
+    after them.
     """
 
     packages: tuple[PublishedPackage, ...] = ()

@@ -49,31 +49,21 @@ class PackageNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackageJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A package to be written.
+    """A package to be written."""
 
-    Attributes:
-        names: The names of the package and of the copy of its manifest.
-        header: The root of the manifest.
-        entries: The entries to pack, each with its ``path``.
-        key: Identifies the contents.
-        text: The rendered entries of the manifest.
-        since: The moment of the package, in microseconds.
-    """
-
-    names: PackageNames
-    header: Header
+    names: PackageNames  # of the package and of the copy of its manifest
+    header: Header  # the root of the manifest
     entries: Sequence[ManifestEntry]
-    key: str
-    text: bytes
-    since: int
+    key: str  # identifies the contents
+    text: bytes  # the rendered entries of the manifest
+    since: int  # microseconds
 
 
 class Packager:
     """Writer of packages from the originals.
 
-    Attributes:
-        renewed: Resources that differ in the package from the requested state, by URI; ``None`` for
-            those that no longer exist. The log of changes must record them.
+    ``renewed`` has the resources that differ in the package from the requested state, by URI;
+    ``None`` for those that no longer exist. The log of changes must record them.
     """
 
     def __init__(

@@ -109,11 +109,7 @@ VERSIONS_FOLDER: Final = "versions/"
 
 
 class VersionNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Public addresses of versions: below one folder, which is not one of files.
-
-    Attributes:
-        naming: The addresses of the resources and their documents.
-    """
+    """Public addresses of versions: below one folder, which is not one of files."""
 
     naming: SourceNaming
 
@@ -183,24 +179,16 @@ def parse_stamp(text: str) -> int | None:
 class VersionPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Choices for the storage of versions.
 
-    Attributes:
-        is_public: True if entries lead to them. Otherwise only changed versions are stored, for the
-            next package of changes.
-        most: Largest size of all contents; 0 for no limit.
+    If they are not ``is_public``, entries do not lead to them: only changed versions are stored,
+    for the next package of changes.
     """
 
     is_public: bool = True
-    most: int = 0
+    most: int = 0  # bytes of all contents; 0 for no limit
 
 
 class VersionRecorder:
-    """Recorder of versions.
-
-    Attributes:
-        stored: Number of versions that were stored now.
-        patched: Number of patches that were computed now.
-        skipped: Number of versions without room.
-    """
+    """Recorder of versions; it counts those stored, patched, and skipped for want of room."""
 
     def __init__(
         self,

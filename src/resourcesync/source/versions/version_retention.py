@@ -25,17 +25,11 @@ from resourcesync.source.versions.version_recording import (
 
 
 class RetentionCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """The versions of one run.
-
-    Attributes:
-        versions: Versions that were stored.
-        patches: Patches that were computed.
-        unkept: Versions for which there was no space.
-    """
+    """The versions and patches of one run."""
 
     versions: int = 0
     patches: int = 0
-    unkept: int = 0
+    unkept: int = 0  # versions for which there was no space
 
 
 NOTHING_RETAINED: Final = RetentionCounts()
