@@ -23,11 +23,7 @@ PARTS = 13
 
 
 class PartedSource:
-    """A Source whose Resource List is an index of parts, each written by a program of its own.
-
-    Args:
-        dated: What the index says of each part: its ``lastmod``, its ``at``, or nothing.
-    """
+    """A Source whose Resource List is an index of parts, each written by a program of its own."""
 
     entry = LooseSource.entry
 

@@ -39,17 +39,11 @@ def configure(home: Path, source: str, more: str = "") -> None:
 
 
 class Seen(NamedTuple):
-    """What an operator sees of an outage: a row of the table.
+    """What an operator sees of an outage: a row of the table."""
 
-    Attributes:
-        line: What ``watch`` prints and logs first.
-        action: What ``status`` says to do.
-        reason: Why the mirror waits for its next pull.
-    """
-
-    line: str
-    action: str
-    reason: str
+    line: str  # what `watch` prints and logs first
+    action: str  # what `status` says to do
+    reason: str  # why the mirror waits for its next pull
 
     def row(self, outage: str) -> str:
         return f"| {outage} | `{self.line}` | {self.action} | {self.reason} |"

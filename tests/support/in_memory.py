@@ -17,11 +17,7 @@ from resourcesync.ports.originals import Omission, Original, Originals
 
 
 class ManualClock:
-    """A ``Clock`` that moves only by its methods; ``sleep`` moves it.
-
-    Args:
-        start: The present moment, aware; the end of 2025 by default.
-    """
+    """A ``Clock`` that moves only by its methods; ``sleep`` moves it."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self._now = start or from_microseconds(1_767_139_200_000_000)
@@ -56,13 +52,7 @@ class _StoredOriginal(msgspec.Struct, frozen=True):
 
 
 class MemoryOriginals(Originals):
-    """Originals in a dictionary.
-
-    Args:
-        clock: Dates the originals.
-        trusted: Return fingerprints; without them every scan measures everything.
-        media_type: The media type of all originals.
-    """
+    """Originals in a dictionary."""
 
     def __init__(
         self, clock: Clock, *, trusted: bool = True, media_type: str = "text/plain"
@@ -106,11 +96,7 @@ class MemoryOriginals(Originals):
             )
 
     def measure(self, original: Original) -> tuple[Resource, str]:
-        """Return the resource with its sha-256, and its fingerprint.
-
-        Raises:
-            OriginalChangedError: It is gone.
-        """
+        """Return the resource with its sha-256, and its fingerprint."""
         held = self._stored.get(original.uri)
         if held is None:
             raise OriginalChangedError(f"{original.uri} is no longer there")

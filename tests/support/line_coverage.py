@@ -22,13 +22,7 @@ _LINES: Final = "line_coverage"
 
 
 class LineCoverage:
-    """The plug-in for one process of a run: a worker hands its lines to who started it.
-
-    Args:
-        settings: Those of ``[tool.slipcover]``.
-        is_worker: Whether another process adds the lines up.
-        is_shown: Whether the lines that were not executed are printed.
-    """
+    """The plug-in for one process of a run: a worker hands its lines to who started it."""
 
     def __init__(self, settings: dict[str, Any], *, is_worker: bool, is_shown: bool) -> None:
         self._floor = float(settings["fail-under"])

@@ -8,12 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def once(event: Callable[[], object], act: Callable[[], object]) -> Iterator[None]:
-    """Do something in a thread of its own as soon as an event is there.
-
-    Args:
-        event: Waits for it, or tells whether it is there.
-        act: What is done then.
-    """
+    """Do something in a thread of its own as soon as an event is there."""
 
     def wait_and_act() -> None:
         wait_until(event)
@@ -28,11 +23,7 @@ def once(event: Callable[[], object], act: Callable[[], object]) -> Iterator[Non
 
 
 def wait_until(event: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait until something is so.
-
-    Raises:
-        AssertionError: It did not come about in time.
-    """
+    """Wait until something is so."""
     end = time.monotonic() + seconds
     while not event():
         assert time.monotonic() < end, "it did not come about"

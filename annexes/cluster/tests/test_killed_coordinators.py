@@ -28,18 +28,13 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Installing:
-    """Stands before copies; the process dies when it has installed so many groups.
-
-    Attributes:
-        died_with: Paths of the group that was being installed.
-        installed: How many were installed before.
-    """
+    """Stands before copies; the process dies when it has installed so many groups."""
 
     def __init__(self, real: Any, groups: int) -> None:
         self._real = real
         self._left = groups
-        self.died_with: list[str] = []
-        self.installed = 0
+        self.died_with: list[str] = []  # paths of the group that was being installed
+        self.installed = 0  # how many were installed before
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)

@@ -26,13 +26,7 @@ ROWS = 10
 
 
 class Deadly(dict[str, Answer]):
-    """Answers of a Source; a worker is killed when one of them is asked for the first time.
-
-    Args:
-        answers: The answers.
-        path: The path of that one.
-        word: A word of the commands of workers.
-    """
+    """Answers of a Source; a worker is killed when one of them is asked for the first time."""
 
     def __init__(self, answers: dict[str, Answer], path: str, word: str) -> None:
         super().__init__(answers)

@@ -33,15 +33,7 @@ class Late(dict[str, Answer]):
 
 
 class Overtaking(Executor):
-    """Does each unit twice: the second worker begins and ends while the first waits.
-
-    Args:
-        late: The Source's answers; the first worker waits for one of them.
-        change: Changes the Source before the second worker begins.
-
-    Attributes:
-        first: What became of the first workers, when they have ended.
-    """
+    """Does each unit twice: the second worker begins and ends while the first waits."""
 
     def __init__(self, late: Late, change: Callable[[], None]) -> None:
         self._late = late

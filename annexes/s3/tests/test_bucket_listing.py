@@ -32,18 +32,13 @@ KEPT = ["a", "a b", "a+b", "a%41"]
 
 
 class Listings(ThreadingHTTPServer):
-    """What lists keys, two on a page.
-
-    Attributes:
-        busy: Requests that are answered with 503 before the next page.
-        asked: The targets.
-    """
+    """What lists keys, two on a page."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        self.busy = 0
+        self.busy = 0  # requests that are answered with 503 before the next page
         self.asked: list[str] = []
 
 

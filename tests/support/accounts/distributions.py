@@ -12,15 +12,7 @@ def install(
     *,
     version: str = "1.2",
 ) -> Path:
-    """Install a distribution with one module of its own name into a folder of packages.
-
-    Args:
-        site: The folder; put it on ``sys.path`` or in ``PYTHONPATH``.
-        name: Of the distribution and of its module.
-        entry_points: What it offers, by group and name.
-        code: The module's source.
-        version: The distribution's version.
-    """
+    """Install a distribution with one module of its own name into a folder of packages."""
     site.mkdir(parents=True, exist_ok=True)
     (site / f"{name}.py").write_text(code, encoding="utf-8")
     info = site / f"{name}-{version}.dist-info"

@@ -30,11 +30,7 @@ def ask(url: str, method: str = "GET", body: object = None) -> Any:
 
 
 class DitIndex:
-    """An index with two kinds of documents, written by the harvester of the seed.
-
-    Args:
-        url: The server.
-    """
+    """An index with two kinds of documents, written by the harvester of the seed."""
 
     def __init__(self, url: str, *, resource_set: str = "pdf") -> None:
         self.url = url
@@ -152,11 +148,7 @@ Fault = Callable[[str, str, bytes], tuple[int, bytes] | None]
 
 
 class Between:
-    """Stands between us and a server; answers in its place when it is told to.
-
-    Args:
-        url: The server.
-    """
+    """Stands between us and a server; answers in its place when it is told to."""
 
     def __init__(self, url: str) -> None:
         self.fault: Fault = _no_fault

@@ -19,25 +19,16 @@ _SYSTEMS: dict[str, "ScriptedSystem"] = {}
 
 
 class ScriptedSystem(TellingSystem):
-    """Another system, with what a test wants of it.
-
-    Attributes:
-        tells_all: Whether all can be asked.
-        has_log: Whether it has changes to follow.
-        is_endless: Whether changes never rest, whoever asks.
-        asked: What was asked of it, in order.
-        options: What it was opened with last.
-        on_lot: Called before each lot of changes.
-    """
+    """Another system, with what a test wants of it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.tells_all = True
-        self.has_log = True
-        self.is_endless = False
-        self.asked: list[str] = []
-        self.options: AccountOptions | None = None
-        self.on_lot: Callable[[], None] = lambda: None
+        self.tells_all = True  # whether all can be asked
+        self.has_log = True  # whether it has changes to follow
+        self.is_endless = False  # whether changes never rest, whoever asks
+        self.asked: list[str] = []  # what was asked of it, in order
+        self.options: AccountOptions | None = None  # what it was opened with last
+        self.on_lot: Callable[[], None] = lambda: None  # called before each lot of changes
         self.fails: Exception | None = None
         """What is raised in place of an answer, if anything is."""
         self.lots: Iterable[ChangeBatch] = ()

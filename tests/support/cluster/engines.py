@@ -47,14 +47,7 @@ def done(
 def dask_cluster(
     folder: Path, workers: int = 2, *, path: Path = ROOT, port: int = 0
 ) -> Iterator[str]:
-    """Start a scheduler and workers as an operator does; yield the engine's address.
-
-    Args:
-        folder: Where their log and their files are.
-        workers: How many, of one thread each.
-        path: Where they import from, before all else.
-        port: The scheduler's; 0 takes a free one.
-    """
+    """Start a scheduler and workers as an operator does; yield the engine's address."""
     port = port or free_port()
     here = f"tcp://127.0.0.1:{port}"
     quiet = ("--no-dashboard", "--local-directory", folder)

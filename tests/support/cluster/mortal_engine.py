@@ -13,26 +13,15 @@ class Death(BaseException):
 
 
 class Task(NamedTuple):
-    """A unit.
-
-    Attributes:
-        name: Its name.
-        does: ``well``, ``raises``, ``dies``, or ``waits``.
-        host: Whom it asks.
-    """
+    """A unit."""
 
     name: str
-    does: str = "well"
+    does: str = "well"  # `well`, `raises`, `dies`, or `waits`
     host: str = ""
 
 
 class MortalEngine:
-    """Does units in threads; when a unit dies, all that is under way is lost.
-
-    Args:
-        slots: How many at a time.
-        lives: How many times it can be mended.
-    """
+    """Does units in threads; when a unit dies, all that is under way is lost."""
 
     def __init__(self, slots: int = 2, lives: int = 1_000) -> None:
         self.slots = slots

@@ -10,15 +10,9 @@ from resourcesync_cluster.ports import HostShare, UnitOutcome
 
 
 class Batch(NamedTuple):
-    """A unit: so many resources below an address.
+    """A unit: so many resources below an address."""
 
-    Attributes:
-        name: Its name, which is a folder of the server's.
-        host: The server.
-        wanted: How many.
-    """
-
-    name: str
+    name: str  # its name, which is a folder of the server's
     host: str
     wanted: int
 
@@ -57,15 +51,10 @@ def fetch_batch(batch: Batch, share: HostShare) -> UnitOutcome:
 
 
 class Busiest(NamedTuple):
-    """The second in which a server was asked the most, beyond what may be.
-
-    Attributes:
-        asked: Requests in it.
-        allowed: How many may be at most.
-    """
+    """The second in which a server was asked the most, beyond what may be."""
 
     asked: int
-    allowed: float
+    allowed: float  # how many may be at most
 
 
 JITTER = 0.25
@@ -78,11 +67,6 @@ def busiest(moments: list[tuple[float, str]], rate: float, lanes: int) -> Busies
     The rate is kept by units that do not know of each other, each with the same space between its
     requests. So in any second one request more for each unit under way may fall, and one more for
     each that begins then, since it begins with a request.
-
-    Args:
-        moments: When what was asked for, in order.
-        rate: Requests per second that all may ask together.
-        lanes: How many units are under way at a time.
     """
     begun: dict[str, float] = {}
     for moment, target in moments:

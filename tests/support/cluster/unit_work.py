@@ -10,18 +10,11 @@ from resourcesync_cluster.ports import HostShare, UnitOutcome
 
 
 class Piece(NamedTuple):
-    """A unit of our tests; what it does is a word.
-
-    Attributes:
-        name: Its name.
-        folder: Where it leaves an object, and a line for each time that it was begun.
-        does: ``well``, ``raises``, ``exits``, ``dies``, ``dies first``, ``lasts``.
-        host: Whom it asks.
-    """
+    """A unit of our tests; what it does is a word."""
 
     name: str
-    folder: str
-    does: str = "well"
+    folder: str  # where it leaves an object, and a line for each time that it was begun
+    does: str = "well"  # `well`, `raises`, `exits`, `dies`, `dies first`, `lasts`
     host: str = ""
 
 

@@ -34,15 +34,7 @@ sys.exit(int(told[1]))
 
 
 class Forked:
-    """A program running: our command, another that uses our package, or one of ``resync``.
-
-    Args:
-        program: The file.
-        words: Its arguments.
-        cwd: The folder that it starts in.
-        env: Its environment.
-        streams: Its stdin, stdout and stderr.
-    """
+    """A program running: our command, another that uses our package, or one of ``resync``."""
 
     def __init__(
         self,

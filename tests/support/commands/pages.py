@@ -13,13 +13,7 @@ RECIPES = Path(__file__).parents[3] / "docs" / "how-to" / "recipes"
 
 
 class TypedPage:
-    """A page whose blocks are used in a folder.
-
-    Args:
-        page: The page.
-        folder: The folder in which its commands run; it is the home of the user, too.
-        stands_for: What the page writes, and what that is in this test: addresses and folders.
-    """
+    """A page whose blocks are used in a folder."""
 
     def __init__(self, page: Path, folder: Path, stands_for: Mapping[str, str]) -> None:
         self.folder, self._stands_for = folder, stands_for

@@ -15,19 +15,7 @@ from tests.support.commands.run import environment, script
 
 
 class Started:
-    """Our command, running; the interpreter and what it imports were there before.
-
-    Args:
-        words: Its arguments.
-        cwd: The folder that it starts in, and its home.
-        env: Its environment, if that is another.
-        terminal: What it has for stdout and stderr, if these are no files.
-        program: Another program, of Python.
-
-    Attributes:
-        stdout: What it prints, as it does.
-        stderr: The rest, to be read when it has ended.
-    """
+    """Our command, running; the interpreter and what it imports were there before."""
 
     def __init__(
         self,

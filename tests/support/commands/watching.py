@@ -23,13 +23,7 @@ def generalized(text: str) -> str:
 
 
 class Watching:
-    """A service that watches the mirror ``museum``, while the block runs.
-
-    Args:
-        home: Its folder and home; the mirror's table is in a file there.
-        program: A program that is run instead of our command.
-        more: Variables of its environment.
-    """
+    """A service that watches the mirror ``museum``, while the block runs."""
 
     def __init__(
         self, home: Path, program: Path | None = None, *, more: Mapping[str, str] | None = None

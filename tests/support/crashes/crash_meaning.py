@@ -19,11 +19,7 @@ _PRAGMAS: Final = ("quick_check", "user_version", "application_id", "journal_mod
 
 
 class Meanings:
-    """Tells what states mean; each two files of a database are opened once.
-
-    Args:
-        folder: A folder to make, in memory at best.
-    """
+    """Tells what states mean; each two files of a database are opened once."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()

@@ -65,14 +65,7 @@ class Failing:
 
 
 class Trials:
-    """Tries one run again and again.
-
-    Args:
-        failing: Lets it fail.
-        scene: What is done.
-        before: The disk before it is done.
-        folder: Where it is done again; made, and taken away.
-    """
+    """Tries one run again and again."""
 
     def __init__(self, failing: Failing, scene: Scene, before: State, folder: Path) -> None:
         self._failing, self._scene, self._before, self._folder = failing, scene, before, folder

@@ -20,22 +20,12 @@ _PASSING: Final = "-shm"
 
 
 class Operation(NamedTuple):
-    """One thing that was done to the disk.
+    """One thing that was done to the disk."""
 
-    Attributes:
-        kind: A letter, see ``write_order.c``.
-        number: The number of the inode.
-        at: Where it was written, or the new length.
-        moment: The file's time of change afterwards, nanoseconds.
-        path: Its name.
-        other: Its new name.
-        data: What was written.
-    """
-
-    kind: str
-    number: int
-    at: int
-    moment: int
+    kind: str  # a letter, see `write_order.c`
+    number: int  # the number of the inode
+    at: int  # where it was written, or the new length
+    moment: int  # the file's time of change afterwards, nanoseconds
     path: str
     other: str
     data: bytes
@@ -58,17 +48,11 @@ def operations(log: bytes) -> Iterator[Operation]:
 
 
 class Kept(NamedTuple):
-    """What a file keeps of the writes that were not synced.
+    """What a file keeps of the writes that were not synced."""
 
-    Attributes:
-        writes: Which, by their places in its list.
-        torn: Of which of them only the first half; -1 for none.
-        zeros: Whether they are zeros.
-    """
-
-    writes: tuple[int, ...] = ()
-    torn: int = -1
-    zeros: bool = False
+    writes: tuple[int, ...] = ()  # which, by their places in its list
+    torn: int = -1  # of which of them only the first half; -1 for none
+    zeros: bool = False  # whether they are zeros
 
 
 @dataclass(eq=False)
@@ -131,14 +115,10 @@ class File:
 
 @dataclass(eq=False)
 class Change:
-    """A change of the names of a folder: of one, or of two at once.
+    """A change of the names of a folder: of one, or of two at once."""
 
-    Attributes:
-        names: What each of them is from now on.
-        after: The change of another folder that this one follows.
-    """
-
-    names: tuple[tuple[str, "Node | None"], ...]
+    names: tuple[tuple[str, "Node | None"], ...]  # what each of them is from now on
+    # the change of another folder that this one follows
     after: "tuple[Folder, Change] | None" = None
 
 
@@ -172,11 +152,7 @@ State = dict[str, tuple[File, bytes, int] | None]
 
 
 class Disk:
-    """A part of a disk, what it holds for sure and what it may lose.
-
-    Args:
-        root: A folder; all that is in it now is there for sure.
-    """
+    """A part of a disk, what it holds for sure and what it may lose."""
 
     def __init__(self, root: Path) -> None:
         self._root = str(root)

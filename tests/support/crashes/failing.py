@@ -50,17 +50,11 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a run ended.
-
-    Attributes:
-        code: Its exit code.
-        hits: How many operations failed.
-        seen: How many might have.
-    """
+    """How a run ended."""
 
     code: int
-    hits: int
-    seen: int
+    hits: int  # how many operations failed
+    seen: int  # how many might have
 
 
 class Host:
@@ -109,14 +103,7 @@ class Host:
 
 
 class Scenes:
-    """Mirrors in some states, each to be made anew for every trial, and their Source.
-
-    Args:
-        home: An empty folder.
-        host: Runs the commands.
-        uri: Where the tree is served.
-        application: Serves the tree.
-    """
+    """Mirrors in some states, each to be made anew for every trial, and their Source."""
 
     def __init__(self, home: Path, host: Host, uri: str, application: LateApplication) -> None:
         self._home, self.host, self._uri, self._application = home, host, uri, application

@@ -31,14 +31,7 @@ _SURE: Final = 10
 
 
 class Indexing:
-    """A Source that changes, a mirror of it, and three indexes of the mirror.
-
-    Args:
-        folder: A place for all of them.
-        uri: The Source.
-        tree: Its files.
-        chance: What all choices follow from.
-    """
+    """A Source that changes, a mirror of it, and three indexes of the mirror."""
 
     def __init__(self, folder: Path, uri: str, tree: Tree, chance: random.Random) -> None:
         self._folder, self._uri, self._tree, self._chance = folder, uri, tree, chance
@@ -91,11 +84,7 @@ class Indexing:
                 self._check(name, code)
 
     def compare(self) -> None:
-        """Let all programs come to their end; all indexes must have what the mirror has.
-
-        Raises:
-            AssertionError: One has something else, or something twice.
-        """
+        """Let all programs come to their end; all indexes must have what the mirror has."""
         self._finish(PROGRAMS)
         files = {self._uri + name: body for name, body in self._tree.now().items()}
         mirrored = {self._uri + name: body for name, body in visible(self.mirror).items()}
@@ -140,14 +129,7 @@ def _check_equal(name: str, found: Mapping[str, object], wanted: Mapping[str, ob
 
 
 def index_and_kill(folder: Path, *, changes: int, kills: int, seed: int) -> Mapping[str, int]:
-    """Change a Source and kill who follows, at least so often; compare the indexes again and again.
-
-    Returns:
-        What was counted.
-
-    Raises:
-        AssertionError: An index is not equal to the mirror, or the mirror to the Source.
-    """
+    """Change a Source and kill who follows, at least so often; compare the indexes all along."""
     chance = random.Random(seed)
     tree = Tree(folder / "tree", chance)
     with served(tree.root) as (uri, application):

@@ -146,14 +146,7 @@ def served(tree: Path) -> Iterator[tuple[str, LateApplication]]:
 
 
 def kill_again_and_again(folder: Path, *, kills: int, seed: int) -> dict[str, int]:
-    """Kill ``pull`` and ``publish`` so often each, and go on; see that nothing is ever wrong.
-
-    Returns:
-        How often each was killed.
-
-    Raises:
-        AssertionError: Something did not hold.
-    """
+    """Kill ``pull`` and ``publish`` so often each, and go on; see that nothing is ever wrong."""
     chance = random.Random(seed)
     tree = Tree(folder / "tree", chance)
     mirror = folder / "mirror"

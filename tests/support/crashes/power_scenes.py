@@ -30,14 +30,7 @@ class Scene(Protocol):
         ...
 
     def attempt(self, folder: Path, numbers: Numbers) -> bool:
-        """Do it in another folder in the place of the one that was given.
-
-        Returns:
-            Whether all is said to be well.
-
-        Raises:
-            ResourceSyncError: It says why it cannot.
-        """
+        """Do it in another folder in the place of the one that was given."""
         ...
 
     def begin_again(self, numbers: Numbers) -> None:
@@ -49,13 +42,7 @@ class Scene(Protocol):
         ...
 
     def wrong(self, folder: Path, numbers: Numbers, *, is_done: bool) -> Iterator[str]:
-        """Yield what is wrong with a disk after the power cut, and after the next run.
-
-        Args:
-            folder: In the place of the one that was given.
-            numbers: Which file was which.
-            is_done: Whether the run had said that all is well.
-        """
+        """Yield what is wrong with a disk after the power cut, and after the next run."""
         ...
 
     def end(self) -> object:

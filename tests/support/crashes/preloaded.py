@@ -19,13 +19,7 @@ ROOT: Final = Path(__file__).parents[3]
 
 
 class Preloaded:
-    """A module that works off lines of JSON, with a library preloaded.
-
-    Args:
-        home: A folder to make, in memory at best.
-        code: What the library is made of.
-        module: The module to run: its arguments are the library and an empty folder.
-    """
+    """A module that works off lines of JSON, with a library preloaded."""
 
     def __init__(self, home: Path, code: str, module: str) -> None:
         library, work = home / "preloaded.so", home / "work"
@@ -85,29 +79,17 @@ def in_memory(folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """What was found when operations failed in a run.
+    """What was found when operations failed in a run."""
 
-    Attributes:
-        points: Where, how and with which error the run may fail.
-        tried: How many of these were tried.
-        compound: After how many of them the run after it failed as well.
-        hits: Operations that failed, in all.
-        wrong: What was wrong after the first bad one.
-    """
-
-    points: int
-    tried: int
-    compound: int
-    hits: int
-    wrong: list[str]
+    points: int  # where, how and with which error the run may fail
+    tried: int  # how many of these were tried
+    compound: int  # after how many of them the run after it failed as well
+    hits: int  # operations that failed, in all
+    wrong: list[str]  # what was wrong after the first bad one
 
 
 class CrashRuns(Preloaded):
-    """Lets the disk fail, as often as asked.
-
-    Args:
-        home: A folder to make, in memory at best.
-    """
+    """Lets the disk fail, as often as asked."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(
@@ -115,40 +97,23 @@ class CrashRuns(Preloaded):
         )
 
     def fail(self, scene: str, seed: int, *, most: int) -> Failed:
-        """Let a run fail at each of its operations, until one end of it is bad.
-
-        Args:
-            scene: One of ``power_scenes.SCENES``.
-            seed: What all choices follow from.
-            most: How many points at most; they are then chosen by chance.
-        """
+        """Let a run fail at each of its operations, until one end of it is bad."""
         points, tried, compound, hits, wrong = self.ask(scene, seed, most)
         return Failed(points=points, tried=tried, compound=compound, hits=hits, wrong=wrong)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What was found when the power was cut in a run.
+    """What was found when the power was cut in a run."""
 
-    Attributes:
-        operations: What the run did to the disk.
-        states: How many states of the disk there were, no two of them the same.
-        judged: How many of them said what no other one says: these were given to the next run.
-        wrong: What was wrong in the first bad one.
-    """
-
-    operations: int
-    states: int
-    judged: int
-    wrong: list[str]
+    operations: int  # what the run did to the disk
+    states: int  # how many states of the disk there were, no two of them the same
+    judged: int  # how many of them said what no other one says: these were given to the next run
+    wrong: list[str]  # what was wrong in the first bad one
 
 
 class PowerCuts(Preloaded):
-    """Cuts the power, as often as asked.
-
-    Args:
-        home: A folder to make, in memory at best.
-    """
+    """Cuts the power, as often as asked."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(
@@ -158,14 +123,6 @@ class PowerCuts(Preloaded):
     def cut(
         self, scene: str, seed: int, *, most: int, mutant: str = "", twice: bool = False
     ) -> Cut:
-        """Record a run and try states of its disk, until one is bad.
-
-        Args:
-            scene: ``pull`` or ``publish``.
-            seed: What all choices follow from.
-            most: States at most.
-            mutant: What is done wrong; nothing when empty.
-            twice: Whether the power is cut once before: the run is the one that mends this.
-        """
+        """Record a run and try states of its disk, until one is bad."""
         operations, states, judged, wrong = self.ask(scene, seed, mutant, most, twice)
         return Cut(operations=operations, states=states, judged=judged, wrong=wrong)

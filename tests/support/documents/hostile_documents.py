@@ -32,25 +32,15 @@ Pieces = Callable[[], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hostile:
-    """One hostile document.
-
-    Attributes:
-        pieces: Gives its bytes.
-        outcome: The code of the error, or ``read``.
-        entries: How many entries it gives when it is read.
-        refused: The codes of the entries that are refused, in order.
-        seconds: CPU time it may take.
-        memory: Bytes it may need on top of what Python needs.
-        prepared: Whether its bytes are made before the time begins to count.
-    """
+    """One hostile document."""
 
     pieces: Pieces
-    outcome: str
-    entries: int = 0
-    refused: tuple[str, ...] = ()
-    seconds: float = 1.0
-    memory: int = 16 * MIB
-    prepared: bool = False
+    outcome: str  # the code of the error, or `read`
+    entries: int = 0  # how many entries it gives when it is read
+    refused: tuple[str, ...] = ()  # the codes of the entries that are refused, in order
+    seconds: float = 1.0  # CPU time it may take
+    memory: int = 16 * MIB  # bytes it may need on top of what Python needs
+    prepared: bool = False  # whether its bytes are made before the time begins to count
 
 
 def with_doctype(doctype: str, *children: str) -> Pieces:

@@ -226,15 +226,7 @@ def nested(
     mode: str = "",
     index: bytes = b"",
 ) -> bytes:
-    """A package with a manifest of manifests.
-
-    Args:
-        parts: The manifests by their paths, in the order of the index.
-        members: All else, by name.
-        md: The root's ``rs:md`` of the index.
-        mode: That of a tar, such as ``w:xz``; empty makes a ZIP.
-        index: The first manifest, if it is another than that of the parts.
-    """
+    """A package with a manifest of manifests."""
     files = [("manifest.xml", index or index_of(list(parts), md))]
     files += [(path.lstrip("/"), body) for path, body in parts.items()]
     files += members.items()

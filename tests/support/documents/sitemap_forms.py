@@ -35,19 +35,12 @@ ALTERNATE = '<x:link rel="alternate" hreflang="de" href="https://site.example/de
 
 
 class WrittenSitemap(msgspec.Struct, frozen=True, kw_only=True):
-    """A sitemap in one form.
+    """A sitemap in one form."""
 
-    Attributes:
-        name: Its row in the page about the forms.
-        data: Its bytes.
-        uri: Its address.
-        has_times: True if it lists the day of both pages.
-    """
-
-    name: str
+    name: str  # its row in the page about the forms
     data: bytes
     uri: str = URI
-    has_times: bool = True
+    has_times: bool = True  # true if it lists the day of both pages
 
 
 def rss(*items: str) -> bytes:

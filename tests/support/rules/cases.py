@@ -30,21 +30,13 @@ from tests.support.rules.documents import (
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A good document and one that breaks one rule.
+    """A good document and one that breaks one rule."""
 
-    Attributes:
-        rule: The rule that is broken.
-        good: The document that keeps it, with no finding at all.
-        broken: The document that breaks it.
-        also: Rules that it cannot help breaking too.
-        shown: The text that the finding points at, when that is worth a check.
-    """
-
-    rule: str
-    good: str
-    broken: str
-    also: frozenset[str] = frozenset()
-    shown: str = ""
+    rule: str  # the rule that is broken
+    good: str  # the document that keeps it, with no finding at all
+    broken: str  # the document that breaks it
+    also: frozenset[str] = frozenset()  # rules that it cannot help breaking too
+    shown: str = ""  # the text that the finding points at, when that is worth a check
     profile: RuleProfile = RuleProfile.RS_1_1
     uri: str = "https://e.example/list.xml"
 

@@ -125,20 +125,13 @@ def judged(source: Mapping[str, str]) -> list[RuleFinding]:
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """What is changed in the good Source to break one rule.
+    """What is changed in the good Source to break one rule."""
 
-    Attributes:
-        rule: The rule that is broken.
-        uri: The document that is changed.
-        old, new: The edit, made once; without ``old`` the document is replaced or left out.
-        at: The document that the finding is told of; the changed one if empty.
-    """
-
-    rule: str
-    uri: str
-    old: str = ""
+    rule: str  # the rule that is broken
+    uri: str  # the document that is changed
+    old: str = ""  # is replaced once by `new`; without it the document is replaced or left out
     new: str = ""
-    at: str = ""
+    at: str = ""  # the document that the finding is told of; the changed one if empty
 
     def applied(self) -> dict[str, str]:
         source = dict(SOURCE)

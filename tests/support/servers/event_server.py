@@ -13,31 +13,19 @@ _LOOK: Final = 0.02
 
 @dataclass
 class Manners:
-    """How the server behaves; may be changed at any time.
+    """How the server behaves; may be changed at any time."""
 
-    Attributes:
-        statuses: Statuses that are answered first, one for each connection.
-        fields: Fields of each answer.
-        kind: Its content type.
-        cut_after: Events after which a connection breaks off, in the middle of an event.
-        end_after: Events after which it ends in good order.
-        ends: Whether it ends when all is told.
-        keep_alive: Seconds after which a comment is sent; 0 sends none.
-        prelude: What is sent first.
-        line_end: What ends a line.
-        oldest: The number of the oldest event that is kept.
-    """
-
+    # statuses that are answered first, one for each connection
     statuses: list[int] = field(default_factory=list)
-    fields: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)  # fields of each answer
     kind: str = "text/event-stream; charset=utf-8"
-    cut_after: int = 0
-    end_after: int = 0
-    ends: bool = False
-    keep_alive: float = 0.0
-    prelude: bytes = b":ok\n\n"
-    line_end: bytes = b"\n"
-    oldest: int = 0
+    cut_after: int = 0  # events after which a connection breaks off, in the middle of an event
+    end_after: int = 0  # events after which it ends in good order
+    ends: bool = False  # whether it ends when all is told
+    keep_alive: float = 0.0  # seconds after which a comment is sent; 0 sends none
+    prelude: bytes = b":ok\n\n"  # what is sent first
+    line_end: bytes = b"\n"  # what ends a line
+    oldest: int = 0  # the number of the oldest event that is kept
 
 
 class EventServer:

@@ -43,17 +43,12 @@ def answer(
 
 
 class HostileServer:
-    """Answers each target with its own script; the last answer of a script is repeated.
-
-    Attributes:
-        asked: Every request, in the order of arrival.
-        connections: Connections accepted.
-    """
+    """Answers each target with its own script; the last answer of a script is repeated."""
 
     def __init__(
         self, host: str = "127.0.0.1", *, port: int = 0, tls: ssl.SSLContext | None = None
     ) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[Asked] = []  # every request, in the order of arrival
         self.connections = 0
         self._scripts: dict[str, list[Answer]] = {}
         self._tls = tls

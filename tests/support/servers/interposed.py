@@ -12,17 +12,11 @@ from typing import NamedTuple
 
 
 class Answer(NamedTuple):
-    """What the client is sent.
+    """What the client is sent."""
 
-    Attributes:
-        status: Of HTTP; 0 resets the connection instead.
-        body: The bytes.
-        length: What ``Content-Length`` says; ``None`` says the truth.
-    """
-
-    status: int
+    status: int  # of HTTP; 0 resets the connection instead
     body: bytes
-    length: int | None = None
+    length: int | None = None  # what `Content-Length` says; `None` says the truth
 
 
 Spoil = Callable[[str, str], Answer | None]
@@ -31,22 +25,17 @@ SpoilAnswer = Callable[[str, str, bytes], Answer | None]
 
 
 class Interposed:
-    """What is between.
-
-    Attributes:
-        url: Where the client asks.
-        asked: Each request's method and target.
-        spoil: What is done before a request gets through.
-        spoil_answer: What is done to the answer of one that got through.
-        drops: Names of header fields, in lower case, that do not get through.
-    """
+    """What is between."""
 
     def __init__(self, url: str) -> None:
-        self.url = url
-        self.asked: list[tuple[str, str]] = []
+        self.url = url  # where the client asks
+        self.asked: list[tuple[str, str]] = []  # each request's method and target
         self.lock = Lock()
+        # what is done before a request gets through
         self.spoil: Spoil = lambda method, target: None
+        # what is done to the answer of one that got through
         self.spoil_answer: SpoilAnswer = lambda method, target, body: None
+        # names of header fields, in lower case, that do not get through
         self.drops: frozenset[str] = frozenset()
 
 

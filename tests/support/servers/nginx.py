@@ -43,23 +43,14 @@ http {{
 
 
 class Asked(NamedTuple):
-    """One request, as nginx wrote it down.
+    """One request, as nginx wrote it down."""
 
-    Attributes:
-        connection: The number of the connection.
-        protocol: Such as ``HTTP/2.0``.
-        status: The answer's status.
-        method: The method.
-        sent: Bytes of the answer, head included.
-        target: What was asked for.
-    """
-
-    connection: int
+    connection: int  # the number of the connection
     protocol: str
     status: int
     method: str
-    sent: int
-    target: str
+    sent: int  # bytes of the answer, head included
+    target: str  # what was asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,15 +63,10 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nginx:
-    """A running server.
-
-    Attributes:
-        url: Its origin.
-        log: Where it writes down what it was asked.
-    """
+    """A running server."""
 
     url: str
-    log: Path
+    log: Path  # where it writes down what it was asked
 
     def take(self) -> list[Asked]:
         """Return what was asked since the last call; wait until it is written down."""
@@ -117,15 +103,7 @@ def serving(
     http2: bool = True,
     address: str = "127.0.0.1",
 ) -> Iterator[Nginx]:
-    """Serve a folder while the block runs.
-
-    Args:
-        root: The folder.
-        run: A folder for nginx's own files; made here.
-        certificate: Serve over TLS with this one.
-        http2: Whether HTTP/2 is offered, over TLS only.
-        address: Where it listens.
-    """
+    """Serve a folder while the block runs."""
     tls, listen = "", ""
     if certificate is not None:
         tls = f"ssl_certificate {certificate.chain}; ssl_certificate_key {certificate.key};"
@@ -137,24 +115,14 @@ def serving(
 
 @contextlib.contextmanager
 def configured(place: str, run: Path) -> Iterator[Nginx]:
-    """Serve as some lines of a configuration say while the block runs.
-
-    Args:
-        place: The lines, of what stands in ``server``.
-        run: A folder for nginx's own files; made here.
-    """
+    """Serve as some lines of a configuration say while the block runs."""
     with _running(run, place=place, tls="", listen="") as port:
         yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
 
 
 @contextlib.contextmanager
 def proxying(to: str, run: Path) -> Iterator[str]:
-    """Hand all requests on to another server while the block runs; yield the origin.
-
-    Args:
-        to: The address of the other server.
-        run: A folder for nginx's own files; made here.
-    """
+    """Hand all requests on to another server while the block runs; yield the origin."""
     place = f"""location / {{
       proxy_pass {to.rstrip("/")};
       proxy_http_version 1.1;

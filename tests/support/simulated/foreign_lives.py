@@ -54,25 +54,17 @@ def _time_of(entry: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How a Source writes its lists.
+    """How a Source writes its lists."""
 
-    Attributes:
-        style: What its entries and lists tell.
-        newest_first: Whether the newest change comes first.
-        once: Whether each resource is listed once, by its last change.
-        forgets: Whether a resource that is gone is not listed any more, nor its deletion.
-        live: Whether the Resource List is always of this moment.
-        dates: Whether its server tells versions by ``Last-Modified`` alone, in whole seconds.
-        manners: How its server answers.
-    """
-
-    style: Style
-    newest_first: bool = False
-    once: bool = False
+    style: Style  # what its entries and lists tell
+    newest_first: bool = False  # whether the newest change comes first
+    once: bool = False  # whether each resource is listed once, by its last change
+    # whether a resource that is gone is not listed any more, nor its deletion
     forgets: bool = False
-    live: bool = False
+    live: bool = False  # whether the Resource List is always of this moment
+    # whether its server tells versions by `Last-Modified` alone, in whole seconds
     dates: bool = False
-    manners: Manners = field(default_factory=Manners)
+    manners: Manners = field(default_factory=Manners)  # how its server answers
 
 
 def habits_of(luck: random.Random) -> Habits:
@@ -104,11 +96,7 @@ def habits_of(luck: random.Random) -> Habits:
 
 
 class ForeignSource:
-    """A Source with habits.
-
-    Args:
-        habits: How it writes its lists.
-    """
+    """A Source with habits."""
 
     entry = LooseSource.entry
 
@@ -172,16 +160,7 @@ class ForeignSource:
 
 
 class ForeignLife:
-    """One mirror and its Source.
-
-    Args:
-        folder: Where the mirror goes.
-        habits: How the Source writes its lists.
-        luck: What happens.
-
-    Attributes:
-        log: What happened.
-    """
+    """One mirror and its Source."""
 
     def __init__(self, folder: Path, habits: Habits, luck: random.Random) -> None:
         self.luck, self.habits = luck, habits
@@ -388,9 +367,5 @@ class ForeignLife:
 
 
 def live_foreign(folder: Path, seed: int) -> None:
-    """Live the life of a seed, in an empty folder that is made.
-
-    Raises:
-        AssertionError: Something did not hold.
-    """
+    """Live the life of a seed, in an empty folder that is made."""
     live("foreign", ForeignLife, habits_of, folder, seed)

@@ -8,11 +8,7 @@ from tests.support.worlds.network import BASE
 
 
 class Kept:
-    """The copies that no pull may take away.
-
-    Args:
-        home: The mirror.
-    """
+    """The copies that no pull may take away."""
 
     def __init__(self, home: FolderHome) -> None:
         self._home = home
@@ -24,11 +20,7 @@ class Kept:
 
     @contextmanager
     def watched(self, has: Collection[str]) -> Iterator[None]:
-        """Check that what is done loses no copy of what the Source has, and had all the time.
-
-        Raises:
-            AssertionError: It does.
-        """
+        """Check that what is done loses no copy of what the Source has, and had all the time."""
         before = self._copies()
         try:
             yield

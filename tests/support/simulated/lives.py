@@ -68,11 +68,7 @@ def moves_of(luck: random.Random, steps: int, weights: Mapping[str, float] = WEI
 
 
 def live(folder: Path, style: Style | None, max_entries: int, moves: Sequence[Move]) -> None:
-    """Live one life in an empty folder.
-
-    Raises:
-        AssertionError: Something did not hold.
-    """
+    """Live one life in an empty folder."""
     folder.mkdir(parents=True)
     campaign = Campaign(folder / "mirror", style=style, max_entries=max_entries)
     for move in moves:

@@ -31,22 +31,15 @@ _HASH: Final = re.compile('sha-256:[0-9a-f]{64}" length="[0-9]+')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """How a server answers.
+    """How a server answers."""
 
-    Attributes:
-        parts: What the index of the Resource List tells of its two parts; empty: it has none.
-        made: Whether the index and each part are made when they are requested.
-        replica: How often an older replica answers.
-        date: Seconds by which its dates are ahead; ``None``: it gives none.
-        cut: How often the beginning or the end of a body is missing.
-        duplicates: Whether some resources are listed twice, by the first entry as they were.
-    """
-
+    # what the index of the Resource List tells of its two parts; empty: it has none
     parts: Literal["", "bare", "lastmod", "at", "hash"] = ""
-    made: bool = False
-    replica: float = 0
-    date: float | None = None
-    cut: float = 0
+    made: bool = False  # whether the index and each part are made when they are requested
+    replica: float = 0  # how often an older replica answers
+    date: float | None = None  # seconds by which its dates are ahead; `None`: it gives none
+    cut: float = 0  # how often the beginning or the end of a body is missing
+    # whether some resources are listed twice, by the first entry as they were
     duplicates: bool = False
 
 
@@ -67,26 +60,15 @@ def manners_of(luck: random.Random) -> Manners:
 
 
 class ServerWithManners:
-    """Answers with its manners.
-
-    Args:
-        manners: These.
-        clock: The present moment.
-        luck: What happens.
-        ahead: Seconds by which the clock of the lists is ahead.
-
-    Attributes:
-        replica: What an older replica has, by URI.
-        is_rewriting: The list is written again between two requests; what is between its parts
-            moves. Two readings in a row that both lack a resource would prove too much.
-        is_lying: A list was answered by an older replica, or cut, since this was set to false.
-    """
+    """Answers with its manners."""
 
     def __init__(
         self, manners: Manners, clock: ManualClock, luck: random.Random, *, ahead: float = 0
     ) -> None:
         self.manners = manners
         self.replica: Mapping[str, bytes] = {}
+        # A list is written again between two requests, and an older replica or a cut list was sent.
+        # Two readings in a row that both lack what moves between parts would prove too much.
         self.is_rewriting = self.is_lying = False
         self._clock, self._luck, self._ahead = clock, luck, timedelta(seconds=ahead)
         self._list, self._at, self._shift = "", "", 0

@@ -16,14 +16,7 @@ from tests.support.worlds.world import World
 
 
 class Movements:
-    """Lets the Source of a world move.
-
-    Args:
-        world: The Source and its mirror.
-        moving: The way between them.
-        luck: Where it moves.
-        log: What happened.
-    """
+    """Lets the Source of a world move."""
 
     def __init__(
         self, world: World[Any], moving: Moving, luck: random.Random, log: list[str]
@@ -50,11 +43,7 @@ class Movements:
 
 
 class DatedAnswers:
-    """Dates the answers of a server that tells versions by ``Last-Modified`` alone.
-
-    Args:
-        clock: Its clock; dates are of whole seconds.
-    """
+    """Dates the answers of a server that tells versions by ``Last-Modified`` alone."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -79,11 +68,7 @@ def live(
     folder: Path,
     seed: int,
 ) -> None:
-    """Live the life of a seed, in an empty folder that is made.
-
-    Raises:
-        AssertionError: Something did not hold.
-    """
+    """Live the life of a seed, in an empty folder that is made."""
     luck = random.Random(f"{name} {seed}")
     folder.mkdir(parents=True)
     habits = habits_of(luck)

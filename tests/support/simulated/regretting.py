@@ -122,9 +122,6 @@ def live_regretting(folder: Path, seed: int) -> None:
 
     Its Source tells digests, and times to more than a second: of one that is set back within the
     second in which it lists something, nothing tells.
-
-    Raises:
-        AssertionError: Something did not hold.
     """
     luck = random.Random(seed)
     style = style_of(luck)

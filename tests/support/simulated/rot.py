@@ -13,16 +13,7 @@ NAMES: Final = tuple(f"{n}.txt" for n in (*"abcdefgh", "d1/x", "d1/y", "d2/d3/z"
 
 
 class Rot:
-    """Harm that is done to the files of a mirror, and what is known of it.
-
-    Args:
-        world: The mirror and its Source.
-
-    Attributes:
-        tampered: What anybody changed, and no run can have seen.
-        rotten: What the disk forgot.
-        found: Rotten, and an audit saw it: a pull has no excuse any more.
-    """
+    """Harm that is done to the files of a mirror, and what is known of it."""
 
     def __init__(self, world: World[Any]) -> None:
         self._world = world

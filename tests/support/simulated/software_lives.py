@@ -34,20 +34,14 @@ _ALL: Final = Limit(percent=100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A Source of some software.
-
-    Attributes:
-        name: Its name.
-        software: What writes its documents.
-        entry: The path of the document that leads to the others.
-        is_open: Whether resources can be asked for; else their bytes are in packages alone.
-        dates: Whether its server tells versions by ``Last-Modified`` alone, in whole seconds.
-    """
+    """A Source of some software."""
 
     name: str
-    software: Software
-    entry: str = ""
+    software: Software  # what writes its documents
+    entry: str = ""  # the path of the document that leads to the others
+    # whether resources can be asked for; else their bytes are in packages alone
     is_open: bool = True
+    # whether its server tells versions by `Last-Modified` alone, in whole seconds
     dates: bool = False
 
 
@@ -75,11 +69,7 @@ def kind_of(luck: random.Random) -> Kind:
 
 
 class SoftwareServer:
-    """Serves what some software writes, with dates if that is its kind.
-
-    Args:
-        kind: What the Source is.
-    """
+    """Serves what some software writes, with dates if that is its kind."""
 
     def __init__(self, kind: Kind) -> None:
         self.files = SoftwareSource(kind.software, is_open=kind.is_open)
@@ -100,16 +90,7 @@ class SoftwareServer:
 
 
 class SoftwareLife:
-    """One mirror and its Source.
-
-    Args:
-        folder: Where the mirror goes.
-        kind: What the Source is.
-        luck: What happens.
-
-    Attributes:
-        log: What happened.
-    """
+    """One mirror and its Source."""
 
     def __init__(self, folder: Path, kind: Kind, luck: random.Random) -> None:
         self.kind, self.luck = kind, luck
@@ -243,9 +224,5 @@ class SoftwareLife:
 
 
 def live_software(folder: Path, seed: int) -> None:
-    """Live the life of a seed, in an empty folder that is made.
-
-    Raises:
-        AssertionError: Something did not hold.
-    """
+    """Live the life of a seed, in an empty folder that is made."""
     live("software", SoftwareLife, kind_of, folder, seed)

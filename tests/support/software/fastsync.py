@@ -28,17 +28,11 @@ _TYPE = 'type="application/x-xz"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How it writes.
+    """How it writes."""
 
-    Attributes:
-        between: What stands between the day and the time of a change.
-        intervals: Whether the Change List tells which interval each package covers.
-        zone: What stands behind times.
-    """
-
-    between: str = "T"
-    intervals: bool = True
-    zone: str = ""
+    between: str = "T"  # what stands between the day and the time of a change
+    intervals: bool = True  # whether the Change List tells which interval each package covers
+    zone: str = ""  # what stands behind times
 
 
 class FastSync:

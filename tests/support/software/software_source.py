@@ -20,34 +20,21 @@ _NAMESPACES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What happened to one resource.
-
-    Attributes:
-        time: When.
-        uri: The resource.
-        change: What.
-        data: Its bytes since; empty when it was deleted.
-    """
+    """What happened to one resource."""
 
     time: datetime
     uri: str
     change: str
-    data: bytes = b""
+    data: bytes = b""  # its bytes since; empty when it was deleted
 
 
 @dataclass(slots=True, kw_only=True)
 class Known:
-    """What a Source knows of itself.
-
-    Attributes:
-        now: The present moment.
-        contents: Its resources and their bytes.
-        events: What happened since it began, oldest first.
-    """
+    """What a Source knows of itself."""
 
     now: datetime
-    contents: dict[str, bytes]
-    events: list[Event]
+    contents: dict[str, bytes]  # its resources and their bytes
+    events: list[Event]  # what happened since it began, oldest first
 
     def between(self, start: datetime, end: datetime) -> list[Event]:
         """What happened from ``start`` on and before ``end``."""
@@ -67,12 +54,7 @@ class Software(Protocol):
 
 
 class SoftwareSource:
-    """Files in memory, listed by software that is not ours.
-
-    Args:
-        software: What writes the documents.
-        is_open: True if the resources can be asked for; else only who has a key gets them.
-    """
+    """Files in memory, listed by software that is not ours."""
 
     entry = BASE
 

@@ -22,11 +22,7 @@ INDEX = "resync/33/changelist.xml"
 
 
 class Weko:
-    """The software.
-
-    Args:
-        ahead: How far its local time, which it calls UTC, is ahead of UTC.
-    """
+    """The software."""
 
     def __init__(self, *, ahead: timedelta = timedelta(0)) -> None:
         self._ahead = ahead

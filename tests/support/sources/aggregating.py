@@ -14,12 +14,7 @@ from resourcesync.source.publication_settings import CATALOGUE
 
 
 class Site:
-    """One Source of a chain.
-
-    Attributes:
-        folder: The tree, or the mirror.
-        url: Where it is served.
-    """
+    """One Source of a chain."""
 
     def __init__(self, folder: Path, late: applications.LateApplication, url: str) -> None:
         self.folder, self._late, self.url = folder, late, url

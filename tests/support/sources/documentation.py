@@ -11,12 +11,7 @@ _OLD: Final = 1_700_000_000
 
 
 class Site:
-    """Pages below ``root`` and the sitemap that lists them.
-
-    Args:
-        root: An empty folder; the pages are written there.
-        count: How many pages.
-    """
+    """Pages below ``root`` and the sitemap that lists them."""
 
     def __init__(self, root: Path, count: int) -> None:
         self.root = root

@@ -20,16 +20,10 @@ _OPEN: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadEntry:
-    """An entry of the list that cannot be used.
+    """An entry of the list that cannot be used."""
 
-    Attributes:
-        uri: What ``why`` is asked for.
-        code: The code that is told.
-        xml: The entry.
-    """
-
-    uri: str
-    code: str
+    uri: str  # what `why` is asked for
+    code: str  # the code that is told
     xml: str
 
     @property
@@ -81,23 +75,18 @@ AWKWARD: Final = (
 
 
 class TortureSource:
-    """The Source.
-
-    Attributes:
-        good: What is served well, by target.
-        ways: How the rest is served.
-        refused: The entries that cannot be used.
-        forbidden: A server that must never be connected.
-    """
+    """The Source."""
 
     def __init__(self) -> None:
         self.server = HostileServer()
-        self.forbidden = HostileServer("127.0.0.2")
+        self.forbidden = HostileServer("127.0.0.2")  # a server that must never be connected
         origin = self.server.origin
         names = [f"/good/{number % 7}/{number:03}.txt" for number in range(GOOD)]
+        # what is served well, by target
         self.good = {name: f"content of {name}\n".encode() for name in (*names, *AWKWARD)}
         self.good["/good/elsewhere"] = ELSEWHERE
-        self.ways: list[Way] = ways(origin, self.forbidden.origin)
+        self.ways: list[Way] = ways(origin, self.forbidden.origin)  # how the rest is served
+        # the entries that cannot be used
         self.refused = list(bad_entries(origin, self.forbidden.origin))
         self._publish()
 

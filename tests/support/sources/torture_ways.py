@@ -19,23 +19,15 @@ HERE: Final = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to misbehave.
+    """One way to misbehave."""
 
-    Attributes:
-        name: What it is called; its resource is ``/bad/NAME``.
-        answers: What the server answers, one after the other.
-        code: The error's code that ``why`` tells; empty when the resource must be had anyway.
-        words: What the reason that ``why`` tells says.
-        body: What the list tells of.
-        has_length: Whether the list tells the length.
-    """
-
-    name: str
-    answers: tuple[Answer, ...]
+    name: str  # what it is called; its resource is `/bad/NAME`
+    answers: tuple[Answer, ...]  # what the server answers, one after the other
+    # the error's code that `why` tells; empty when the resource must be had anyway
     code: str = HERE
-    words: str = ""
-    body: bytes = SMALL
-    has_length: bool = True
+    words: str = ""  # what the reason that `why` tells says
+    body: bytes = SMALL  # what the list tells of
+    has_length: bool = True  # whether the list tells the length
 
 
 def head(*lines: str, status: str = "200 OK") -> bytes:
@@ -282,12 +274,7 @@ def framing() -> Iterator[Way]:
 
 
 def ways(origin: str, forbidden: str) -> list[Way]:
-    """Return all of them.
-
-    Args:
-        origin: The Source.
-        forbidden: An origin that must not be connected.
-    """
+    """Return all of them."""
     return [
         *server_errors(),
         *bodies(),

@@ -29,23 +29,14 @@ _SWAPPER: Final = Path(__file__).with_name("swapping.py")
 
 @dataclass(slots=True, kw_only=True)
 class Race:
-    """What came of it.
+    """What came of it."""
 
-    Attributes:
-        operations: How many files were to be put, moved, taken away, read or looked at.
-        done: How many were.
-        refused: How many were not, since a link was in the way.
-        moved: How many files have moved.
-        swaps: How often a folder and a link changed places meanwhile.
-        escapes: What was done or read outside the mirror.
-    """
-
-    operations: int = 0
+    operations: int = 0  # how many files were to be put, moved, taken away, read or looked at
     done: int = 0
-    refused: int = 0
-    moved: int = 0
-    swaps: int = 0
-    escapes: list[str] = field(default_factory=list)
+    refused: int = 0  # how many were not, since a link was in the way
+    moved: int = 0  # how many files have moved
+    swaps: int = 0  # how often a folder and a link changed places meanwhile
+    escapes: list[str] = field(default_factory=list)  # what was done or read outside the mirror
 
     def count(self, result: object) -> None:
         self.operations += 1

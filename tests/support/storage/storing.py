@@ -20,11 +20,7 @@ CREATE TABLE IF NOT EXISTS held (key TEXT PRIMARY KEY, version TEXT NOT NULL, bo
 
 
 class ShelfStore:
-    """Bytes in rows of SQLite; every method is one statement, so it is done whole or not at all.
-
-    Args:
-        folder: Where; made when something is asked.
-    """
+    """Bytes in rows of SQLite; every method is one statement, so it is done whole or not at all."""
 
     max_in_flight = 1
 

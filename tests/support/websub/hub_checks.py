@@ -20,16 +20,11 @@ _PUBLICATIONS: Final = 3
 
 @dataclass(frozen=True)
 class HubUnderTest:
-    """A hub, and what makes its topics change.
-
-    Attributes:
-        address: The hub.
-        topics: A topic by its media type.
-        publish: Changes a topic, tells the hub, and returns the topic's new content.
-    """
+    """A hub, and what makes its topics change."""
 
     address: str
-    topics: Mapping[str, str]
+    topics: Mapping[str, str]  # a topic by its media type
+    # changes a topic, tells the hub, and returns the topic's new content
     publish: Callable[[str], bytes]
 
 
@@ -183,11 +178,7 @@ HUB_CHECKS: Final[Mapping[str, tuple[str, str, Check]]] = {
 
 
 def check_hub(number: str, hub: HubUnderTest) -> None:
-    """Judge a hub by one check.
-
-    Raises:
-        AssertionError: It does not pass.
-    """
+    """Judge a hub by one check."""
     _, media_type, check = HUB_CHECKS[number]
     with Listener() as listener:
         check(SubscribingSide(hub, listener, hub.topics[media_type]), media_type)

@@ -16,29 +16,20 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True)
 class Page:
-    """A body that names a topic and a hub.
+    """A body that names a topic and a hub."""
 
-    Attributes:
-        media_type: What it is served as.
-        write: Returns the body from the addresses of both; they are empty for a body without.
-    """
-
-    media_type: str
+    media_type: str  # what it is served as
+    # returns the body from the addresses of both; they are empty for a body without
     write: Callable[[str, str], bytes]
 
 
 @dataclass
 class Site:
-    """Topics and hubs below one path for each check.
-
-    Attributes:
-        listener: Serves them.
-        page: The body of topics.
-        others: Answers of other addresses, such as the documents of a Source.
-    """
+    """Topics and hubs below one path for each check."""
 
     listener: Listener
-    page: Page
+    page: Page  # the body of topics
+    # answers of other addresses, such as the documents of a Source
     others: dict[str, Reply] = field(default_factory=dict)
     topics: dict[str, Reply] = field(default_factory=dict)
     hubs: dict[str, Reply] = field(default_factory=dict)
@@ -56,34 +47,22 @@ class Site:
 
 @dataclass(frozen=True)
 class SubscriberUnderTest:
-    """A subscriber of others' topics.
+    """A subscriber of others' topics."""
 
-    Attributes:
-        subscribe: Has it subscribe to the topic at an address; the name is that of the check.
-        accepted: Returns how many deliveries for a check it acted on so far.
-        pages: The bodies that it is shown, by the number of the check.
-    """
-
+    # has it subscribe to the topic at an address; the name is that of the check
     subscribe: Callable[[str, str], None]
-    accepted: Callable[[str], int]
-    pages: Mapping[str, Page]
+    accepted: Callable[[str], int]  # returns how many deliveries for a check it acted on so far
+    pages: Mapping[str, Page]  # the bodies that it is shown, by the number of the check
 
 
 @dataclass
 class HubSide:
-    """The hub of one check, and what its topic says.
+    """The hub of one check, and what its topic says."""
 
-    Attributes:
-        site: The topics and hubs.
-        name: The name of the check.
-        under: The subscriber.
-        page: The body of the topic.
-    """
-
-    site: Site
-    name: str
+    site: Site  # the topics and hubs
+    name: str  # the name of the check
     under: SubscriberUnderTest
-    page: Page
+    page: Page  # the body of the topic
 
     def uri(self, name: str) -> str:
         return self.site.uri(f"/{self.name}/{name}")
@@ -265,10 +244,6 @@ SUBSCRIBER_CHECKS: Final[Mapping[str, tuple[str, Check]]] = {
 
 
 def check_subscriber(number: str, under: SubscriberUnderTest, site: Site) -> None:
-    """Judge a subscriber by one check.
-
-    Raises:
-        AssertionError: It does not pass.
-    """
+    """Judge a subscriber by one check."""
     page = under.pages.get(number, site.page)
     SUBSCRIBER_CHECKS[number][1](HubSide(site, f"check{number}", under, page))

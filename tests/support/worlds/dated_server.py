@@ -14,29 +14,20 @@ SITEMAP = BASE + "sitemap.xml"
 
 
 class DatedServer:
-    """Serves a Source of our own with ``Last-Modified`` and ``Date``, and without ``ETag``.
-
-    Attributes:
-        published: The Source.
-        tag: The ``ETag`` of each answer, with ``{}`` for the second of the last change.
-        date: The ``Date`` of each answer; ``None`` for the present moment.
-        ahead: How far the server's clock is ahead of ours.
-        age: The ``Age`` of each answer.
-        dates: The ``Date`` of answers from some addresses.
-        sitemap: Pages and their ``lastmod``, for a Source that has only a plain sitemap.
-        statuses: What became of each request for a page since they were counted last.
-    """
+    """Serves a Source of our own with ``Last-Modified`` and ``Date``, and without ``ETag``."""
 
     entry = BASE
 
     def __init__(self) -> None:
         self.published = PublishedSource()
-        self.tag = ""
-        self.date: str | None = None
-        self.ahead = timedelta()
-        self.age = "0"
-        self.dates: dict[str, datetime] = {}
+        self.tag = ""  # the `ETag` of each answer, with `{}` for the second of the last change
+        self.date: str | None = None  # the `Date` of each answer; `None` for the present moment
+        self.ahead = timedelta()  # how far the server's clock is ahead of ours
+        self.age = "0"  # the `Age` of each answer
+        self.dates: dict[str, datetime] = {}  # the `Date` of answers from some addresses
+        # pages and their `lastmod`, for a Source that has only a plain sitemap
         self.sitemap: dict[str, str] = {}
+        # what became of each request for a page since they were counted last
         self.statuses: list[tuple[str, int]] = []
         self._changed: dict[str, tuple[bytes, datetime]] = {}
 

@@ -59,15 +59,7 @@ def listing(
     index: bool = False,
     about: str = "",
 ) -> bytes:
-    """Return a document.
-
-    Args:
-        capability: What it offers; empty for a plain sitemap.
-        entries: Paths, each with the capability that is told of it; empty for none.
-        links: Relations and targets under its root.
-        index: Whether it is an index.
-        about: What describes each entry.
-    """
+    """Return a document."""
     root, entry = ("sitemapindex", "sitemap") if index else ("urlset", "url")
     head = f'<rs:md capability="{capability}"/>' if capability else ""
     head += "".join(f'<rs:ln rel="{rel}" href="{href}"/>' for rel, href in links)

@@ -127,21 +127,15 @@ def tarred(told: Sequence[Told], mode: str = "w") -> bytes:
 
 
 class DumpSource:
-    """A Source that serves what a test gives it.
-
-    Attributes:
-        resources: What a mirror in sync has, by URI.
-        served: What its server answers, by URI.
-        capabilities: Its documents by their capabilities.
-    """
+    """A Source that serves what a test gives it."""
 
     entry = BASE
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.resources: dict[str, bytes] = {}
-        self.served: dict[str, Answer] = {}
-        self.capabilities: dict[str, str] = {}
+        self.resources: dict[str, bytes] = {}  # what a mirror in sync has, by URI
+        self.served: dict[str, Answer] = {}  # what its server answers, by URI
+        self.capabilities: dict[str, str] = {}  # its documents by their capabilities
         self.describe()
 
     def contents(self) -> dict[str, bytes]:

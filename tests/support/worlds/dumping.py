@@ -47,20 +47,16 @@ class _Contents(PresentContents):
 
 
 class DumpedSource:
-    """A Source of our own in memory, which publishes dumps as well.
-
-    Attributes:
-        restless: URIs of resources that are another thing each time they are looked at.
-        second: Packs every other package, if it is there.
-    """
+    """A Source of our own in memory, which publishes dumps as well."""
 
     def __init__(self, *, size: PackageSize, limits: PageLimits | None = None) -> None:
         self.lists = PublishedSource()
         self.lists.limits = limits or PageLimits()
         self.clock, self.catalogue = self.lists.clock, self.lists.catalogue
         self.documents = self.lists.documents
+        # URIs of resources that are another thing each time they are looked at
         self.restless: set[str] = set()
-        self.second: SecondProcess | None = None
+        self.second: SecondProcess | None = None  # packs every other package, if it is there
         self._size = size
 
     @property

@@ -21,17 +21,11 @@ from tests.support.worlds.network import MemoryFetcher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a mirror has from its world.
-
-    Attributes:
-        clock: The present moment.
-        fetcher: Its way to the Source.
-        report: What is told of each event.
-    """
+    """What a mirror has from its world."""
 
     clock: ManualClock
-    fetcher: MemoryFetcher
-    report: Callable[[str, Mapping[str, object]], None]
+    fetcher: MemoryFetcher  # its way to the Source
+    report: Callable[[str, Mapping[str, object]], None]  # what is told of each event
 
 
 class Workers(Protocol):
@@ -43,18 +37,7 @@ class Workers(Protocol):
 
 
 class FolderHome:
-    """A mirror's folder.
-
-    Args:
-        folder: Where it is.
-        workers: Who fetches for it; ``None``: the pull does all itself.
-
-    Attributes:
-        room: Bytes that are free on the disk; ``None``: enough.
-        patches: The formats of patches that it knows.
-        mappers: How URIs become paths.
-        before: What stands before its files and before its state.
-    """
+    """A mirror's folder."""
 
     def __init__(self, folder: Path, workers: Workers | None = None) -> None:
         self.folder = folder

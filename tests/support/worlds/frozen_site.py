@@ -13,17 +13,7 @@ DAY: Final = 24 * HOUR
 
 
 class FrozenSite:
-    """Pages in memory, each with the date of the day when it was made first.
-
-    Args:
-        pages: Their number.
-        validators: What its server sends with a page: ``etag`` or nothing.
-
-    Attributes:
-        dates: The date of each page in the sitemap; empty for none.
-        lies: True if each conditional request is answered with 304.
-        answers: Name and status of each answer with a page.
-    """
+    """Pages in memory, each with the date of the day when it was made first."""
 
     entry = SITEMAP
 

@@ -36,45 +36,26 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How a Source writes its lists.
+    """How a Source writes its lists."""
 
-    Attributes:
-        hashes: Whether entries have a ``hash`` and a ``length``.
-        times: Whether changes have a ``datetime``.
-        lastmods: Whether entries have a ``lastmod``.
-        index: Closed lists and an open one behind an index; else one list that is reset.
-        announces: Whether the index tells which interval each list covers.
-        mixed: Whether it tells so of every second list only, if it tells it at all.
-        newest_first: Whether the index has the newest list first.
-        fixed: Whether the open list of an index always has the same URI.
-        whole_seconds: Whether times are cut to seconds.
-        keep: How many closed lists stay offered.
-        begins: Whether a Change List gives its interval.
-        replaced: Whether each Change List replaces the one before, as cron does day by day.
-        empties: Whether it is also replaced when nothing changed, by an empty one.
-        archive: Whether the replaced ones stay, in a Change List Archive.
-        window: Most changes of a list, the last ones; 0: any number.
-        latest_first: Whether a list has the newest change first.
-        ahead: Seconds by which the clock of the lists is ahead.
-    """
-
-    hashes: bool = True
-    times: bool = True
-    lastmods: bool = True
-    index: bool = False
-    announces: bool = True
-    mixed: bool = False
-    newest_first: bool = False
-    fixed: bool = False
-    whole_seconds: bool = False
-    keep: int = 2
-    begins: bool = True
+    hashes: bool = True  # whether entries have a `hash` and a `length`
+    times: bool = True  # whether changes have a `datetime`
+    lastmods: bool = True  # whether entries have a `lastmod`
+    index: bool = False  # closed lists and an open one behind an index; else one list that is reset
+    announces: bool = True  # whether the index tells which interval each list covers
+    mixed: bool = False  # whether it tells so of every second list only, if it tells it at all
+    newest_first: bool = False  # whether the index has the newest list first
+    fixed: bool = False  # whether the open list of an index always has the same URI
+    whole_seconds: bool = False  # whether times are cut to seconds
+    keep: int = 2  # how many closed lists stay offered
+    begins: bool = True  # whether a Change List gives its interval
+    # whether each Change List replaces the one before, as cron does day by day
     replaced: bool = False
-    empties: bool = False
-    archive: bool = False
-    window: int = 0
-    latest_first: bool = False
-    ahead: float = 0
+    empties: bool = False  # whether it is also replaced when nothing changed, by an empty one
+    archive: bool = False  # whether the replaced ones stay, in a Change List Archive
+    window: int = 0  # most changes of a list, the last ones; 0: any number
+    latest_first: bool = False  # whether a list has the newest change first
+    ahead: float = 0  # seconds by which the clock of the lists is ahead
 
     @property
     def is_without_interval(self) -> bool:
@@ -109,16 +90,11 @@ class ListedChanges:
 
 
 class Links:
-    """What the entries of lists are linked to.
-
-    Attributes:
-        links: By URI, into all entries of a resource.
-        patches: By URI, into the next change of a resource.
-    """
+    """What the entries of lists are linked to."""
 
     def __init__(self) -> None:
-        self.links: dict[str, str] = {}
-        self.patches: dict[str, str] = {}
+        self.links: dict[str, str] = {}  # by URI, into all entries of a resource
+        self.patches: dict[str, str] = {}  # by URI, into the next change of a resource
 
     def put(self, name: str, *links: str) -> None:
         """Let all entries of a resource have these links."""
@@ -140,13 +116,7 @@ def link(rel: str, href: str, more: str = "") -> str:
 
 
 class LooseLists:
-    """Writes the documents of a Source in one of many styles.
-
-    Args:
-        style: How.
-        links: What entries are linked to.
-        folder: Where the documents are.
-    """
+    """Writes the documents of a Source in one of many styles."""
 
     def __init__(self, style: Style, links: Links | None = None, folder: str = FOLDER) -> None:
         self._folder = folder
@@ -302,16 +272,7 @@ class LooseLists:
 
 
 class LooseSource:
-    """Files in memory, listed as others do.
-
-    Args:
-        edit: Makes of each document, by its name and text, what is really served.
-        style: How its lists are written, as `Style` has it.
-
-    Attributes:
-        lists: What writes its lists.
-        links: What their entries are linked to.
-    """
+    """Files in memory, listed as others do."""
 
     entry = f"{FOLDER}capabilitylist.xml"
 

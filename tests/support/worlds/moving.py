@@ -14,14 +14,7 @@ _LISTS = (".xml", "list", "resourcesync")
 
 
 class Moving:
-    """The way to a Source that may be at another address than its resources are known by.
-
-    Args:
-        entry: The path of the document that leads to the others.
-
-    Attributes:
-        home: Where it is now.
-    """
+    """The way to a Source that may be at another address than its resources are known by."""
 
     def __init__(self, entry: str = "") -> None:
         self.home = BASE

@@ -35,15 +35,7 @@ Route = Callable[[FetchRequest, Serve], Answer | Exception]
 
 
 class Network:
-    """What stands between a mirror and its Source: the Source answers, unless a test says else.
-
-    Args:
-        route: What requests pass before anything else.
-
-    Attributes:
-        answers: What is answered to requests for an address instead.
-        origin: What answers all others.
-    """
+    """What stands between a mirror and its Source: the Source answers, unless a test says else."""
 
     def __init__(self, route: Route | None = None) -> None:
         self.answers: dict[str, Answer | Exception | Serve] = {}

@@ -7,19 +7,15 @@ from tests.support.worlds.site_maps import urlset
 
 
 class PlainSite:
-    """Pages that its sitemap lists, whether the server has them or not.
-
-    Attributes:
-        clock: The present moment.
-        dates: The ``lastmod`` of each listed page, by its name; empty for none.
-        pages: The bytes of each page that the server has.
-    """
+    """Pages that its sitemap lists, whether the server has them or not."""
 
     entry = f"{BASE}sitemap.xml"
 
     def __init__(self, pages: dict[str, str], *, date: str = "") -> None:
         self.clock = ManualClock()
+        # the `lastmod` of each listed page, by its name; empty for none
         self.dates = dict.fromkeys(pages, date)
+        # the bytes of each page that the server has
         self.pages = {name: text.encode() for name, text in pages.items()}
 
     def contents(self) -> dict[str, bytes]:

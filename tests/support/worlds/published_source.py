@@ -17,11 +17,7 @@ from tests.support.worlds.served_files import ServedFiles
 
 
 class PublishedSource:
-    """Files in memory, listed by our own publisher.
-
-    Args:
-        max_entries: Most entries of a document.
-    """
+    """Files in memory, listed by our own publisher."""
 
     entry = BASE
 

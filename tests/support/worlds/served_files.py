@@ -7,11 +7,7 @@ from tests.support.worlds.network import BASE, Answer
 
 
 class ServedFiles:
-    """The files of a Source, and the documents that list them.
-
-    Args:
-        clock: The present moment of the Source and of its mirror.
-    """
+    """The files of a Source, and the documents that list them."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock

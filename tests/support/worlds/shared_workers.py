@@ -49,17 +49,7 @@ class DyingArea:
 
 
 class SharedWorkers:
-    """Workers in this process; some die now and then.
-
-    Args:
-        luck: Whether workers die.
-
-    Attributes:
-        brought: How many units were done.
-        lost: How many workers died.
-        ahead: How many units are done before the first outcome arrives.
-        arriving: Called before an outcome arrives.
-    """
+    """Workers in this process; some die now and then."""
 
     def __init__(self, luck: random.Random) -> None:
         self._luck = luck

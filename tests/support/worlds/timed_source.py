@@ -34,14 +34,7 @@ def deleted(name: str, at: str) -> str:
 
 
 class TimedSource:
-    """A Source that serves what a test puts there.
-
-    Args:
-        capabilities: What its Capability List offers.
-
-    Attributes:
-        served: Resources and documents, by their names.
-    """
+    """A Source that serves what a test puts there."""
 
     entry = CAPABILITIES
 

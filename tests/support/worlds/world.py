@@ -19,12 +19,7 @@ from tests.support.worlds.published_source import PublishedSource
 
 
 class Source(Protocol):
-    """A Source in memory, which writes its lists in some way.
-
-    Attributes:
-        clock: The present moment, of its mirror as well.
-        entry: Where a pull begins.
-    """
+    """A Source in memory, which writes its lists in some way."""
 
     @property
     def clock(self) -> ManualClock:
@@ -49,18 +44,7 @@ SourceT = TypeVar("SourceT", bound=Source)
 
 
 class World(Generic[SourceT]):
-    """A Source and one mirror of it. Tests change the Source and look at the mirror.
-
-    Args:
-        home: Where the mirror is.
-        source: Who writes the lists; one of our own, if it is not given.
-        network: What stands between them.
-        before_pull: What happens before each pull.
-
-    Attributes:
-        events: What was told since the last pull began.
-        fetcher: The mirror's way to the Source, which remembers what was asked.
-    """
+    """A Source and one mirror of it. Tests change the Source and look at the mirror."""
 
     @overload
     def __init__(self: "World[PublishedSource]", home: FolderHome | Path) -> None: ...

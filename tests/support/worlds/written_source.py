@@ -44,16 +44,13 @@ class Written:
 
 
 class WrittenSource:
-    """A Source that lists what a test writes.
-
-    Attributes:
-        written: What it has and lists.
-    """
+    """A Source that lists what a test writes."""
 
     entry = f"{_FOLDER}capabilitylist.xml"
 
     def __init__(self) -> None:
         self.clock = ManualClock()
+        # what it has and lists
         self.written = Written(contents={f"{number}.html": f"{number}" for number in range(30)})
         self.snapshot(0)
 
