@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
+from resourcesync.destination import planner, session
 from resourcesync.destination.changes.times import ChangeHistory
 from resourcesync.destination.cursor import (
     Cursor,
@@ -27,43 +28,10 @@ from resourcesync.destination.listed_rows import (
     store_entry_links,
     store_links,
 )
-from resourcesync.destination.lists.proof import (
-    CompleteReading,
-    ListReading,
-    ListVersion,
-    proven_absence,
-)
+from resourcesync.destination.lists import proof
 from resourcesync.destination.lists.resource_reader import ListSnapshot
-from resourcesync.destination.planner import (
-    ABSENT,
-    OPEN_REASONS,
-    UNLISTED,
-    Absence,
-    Decision,
-    DecisionCounts,
-    DecisionPolicy,
-    Delete,
-    Fetch,
-    ListedEntry,
-    Postponed,
-    Retain,
-    UpToDate,
-    decide_all,
-)
 from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.session import (
-    CUT_LIST,
-    NO_CHANGES,
-    OLD_LISTS,
-    OLD_PART,
-    OPEN_ABSENCE,
-    Next,
-    SyncOutcome,
-    SyncSession,
-    no_time_note,
-    timed_phase,
-)
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.destination.transfers.verification import inspected_copies
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError
@@ -83,30 +51,30 @@ class _ListsRead(NamedTuple):
 
     snapshot: ListSnapshot
     history: ChangeHistory | None
-    sorters: list[ExternalSorter[ListedEntry]]
-    linked: ExternalSorter[ListedEntry] | None
+    sorters: list[ExternalSorter[planner.ListedEntry]]
+    linked: ExternalSorter[planner.ListedEntry] | None
 
 
 class Baseline:
     """Baseline synchronization of one session."""
 
-    def __init__(self, pull: SyncSession) -> None:
+    def __init__(self, pull: session.SyncSession) -> None:
         self._pull = pull
-        self._policy = DecisionPolicy(absence=Absence.UNPROVEN)
+        self._policy = planner.DecisionPolicy(absence=planner.Absence.UNPROVEN)
         self._through = self._listed_at = 0
-        self._complete_reading: CompleteReading | None = None
-        self._kept: list[Decision] | None = None
+        self._complete_reading: proof.CompleteReading | None = None
+        self._kept: list[planner.Decision] | None = None
         self._is_cut = self._has_gap = self._is_undecided = self._has_missed = False
 
     def run(
         self, *, gap: bool = False, known: ProcessedDocument | None = None, newer: bool = False
-    ) -> SyncOutcome | Next:
+    ) -> session.SyncOutcome | session.Next:
         """Synchronize the mirror with the Resource List and the changes since.
 
         With a known or a newer list as a condition, the list may have nothing new.
         """
         with ExitStack() as held:
-            with timed_phase(self._pull.dependencies, "lists"):
+            with session.timed_phase(self._pull.dependencies, "lists"):
                 lists = self._read(held, gap=gap, known=known, newer=newer)
             return self._pull.after_list if lists is None else self._synchronize(lists)
 
@@ -117,9 +85,9 @@ class Baseline:
         snapshot, history, sorters, linked = lists
         through, reaches = self._coverage(snapshot, history)
         absence, absent_at = self._absence(snapshot, history, through, reaches=reaches)
-        complete = absence is Absence.DELETED
+        complete = absence is planner.Absence.DELETED
         if complete and not self._is_whole(snapshot):
-            self._pull.warn("cut-list", CUT_LIST)
+            self._pull.warn("cut-list", session.CUT_LIST)
             complete = False
         return ListedRows(
             sorters=sorters,
@@ -204,7 +172,7 @@ class Baseline:
             )
 
     def _read_changes(
-        self, snapshot: ListSnapshot, sorter: ExternalSorter[ListedEntry], held: ExitStack
+        self, snapshot: ListSnapshot, sorter: ExternalSorter[planner.ListedEntry], held: ExitStack
     ) -> ChangeHistory | None:
         """Read the changes since the Resource List, so that each resource is fetched once."""
         if self._pull.found.change_list is None or snapshot.at is None:
@@ -251,7 +219,7 @@ class Baseline:
             return known, True
         return known, False
 
-    def _synchronize(self, lists: _ListsRead) -> SyncOutcome:
+    def _synchronize(self, lists: _ListsRead) -> session.SyncOutcome:
         self._assess(lists.snapshot, lists.history)
         counts, pulled = self._plan(lists)
         self._assign_paths(lists, counts.plan.create)
@@ -263,14 +231,14 @@ class Baseline:
             pulled.are_deletions_done = False
             self._store_tasks(self._planned_decisions(lists))
         else:
-            with timed_phase(self._pull.dependencies, "transfer"):
+            with session.timed_phase(self._pull.dependencies, "transfer"):
                 self._fetch(pulled, lists)
         if pulled.unread_parts:  # as after an interruption: all resources are due again
             pulled.is_complete = pulled.are_deletions_done = False
             self._pull.record_refused(add=True)
         if pulled.is_complete:
             self._is_undecided = pulled.tally.undecided > 0
-            with timed_phase(self._pull.dependencies, "commit"):
+            with session.timed_phase(self._pull.dependencies, "commit"):
                 self._finish(lists, unsure=counts.unsure or pulled.tally.open_dates > 0)
             is_open = self._has_missed or self._is_old_copy
             pulled.is_complete = not (lists.snapshot.outdated_parts or is_open)
@@ -278,7 +246,7 @@ class Baseline:
             self._pull.delete_pending(pulled)
         return pulled
 
-    def _plan(self, lists: _ListsRead) -> tuple[DecisionCounts, SyncOutcome]:
+    def _plan(self, lists: _ListsRead) -> tuple[planner.DecisionCounts, session.SyncOutcome]:
         """Count the decisions, report the plan, and pass it to the review."""
         dry_run = self._pull.options.dry_run
         with RecordedPlan(self._pull) as planned:
@@ -286,8 +254,8 @@ class Baseline:
             foreseen, plan = planned.report(counts), counts.plan
         self._has_missed = counts.missed > 0
         if self._has_missed:
-            self._pull.warn("open-absence", OPEN_ABSENCE.format(counts.missed))
-        return counts, SyncOutcome(
+            self._pull.warn("open-absence", session.OPEN_ABSENCE.format(counts.missed))
+        return counts, session.SyncOutcome(
             mode=Mode.BASELINE,
             plan=plan,
             deletions=foreseen,
@@ -306,7 +274,11 @@ class Baseline:
             is_changed = assignment.assign_all(self._rows_of(lists))
         else:
             planned = self._planned_decisions(lists) if created else ()
-            new = [each.listed for each in planned if type(each) is Fetch and each.before is None]
+            new = [
+                each.listed
+                for each in planned
+                if type(each) is planner.Fetch and each.before is None
+            ]
             is_changed = assignment.assign_new(new)
         if is_changed:
             self._kept = None
@@ -320,19 +292,19 @@ class Baseline:
             rows = deduplicated_rows(sorters)
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
-    def _keep_few(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    def _keep_few(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
         """Return the decisions; keep those that are to be acted on, if they are few."""
         return chain.from_iterable(self._by_groups(iter(decisions)))
 
-    def _by_groups(self, decisions: Iterator[Decision]) -> Iterator[list[Decision]]:
-        kept: list[Decision] = []
+    def _by_groups(self, decisions: Iterator[planner.Decision]) -> Iterator[list[planner.Decision]]:
+        kept: list[planner.Decision] = []
         while group := list(islice(decisions, _CHUNK)):
             if len(kept) <= _MAX_KEPT:
-                kept += [each for each in group if type(each) is not UpToDate]
+                kept += [each for each in group if type(each) is not planner.UpToDate]
             yield group
         self._kept = kept if len(kept) <= _MAX_KEPT else None
 
-    def _planned_decisions(self, lists: _ListsRead) -> Iterable[Decision]:
+    def _planned_decisions(self, lists: _ListsRead) -> Iterable[planner.Decision]:
         """Return the planned decisions: those kept, or all of them, made again."""
         return self._decisions(lists) if self._kept is None else self._kept
 
@@ -346,21 +318,21 @@ class Baseline:
             self._pull.warn_not_understood(refused)
         return not refused
 
-    def _fetch(self, pulled: SyncOutcome, lists: _ListsRead) -> None:
+    def _fetch(self, pulled: session.SyncOutcome, lists: _ListsRead) -> None:
         if self._pull.found.resource_dump or self._pull.found.change_dump:
             self._kept = None  # the dumps change the copies
 
-        def wanted() -> Iterator[Fetch]:
+        def wanted() -> Iterator[planner.Fetch]:
             planned = self._planned_decisions(lists)
-            return (decision for decision in planned if isinstance(decision, Fetch))
+            return (decision for decision in planned if isinstance(decision, planner.Fetch))
 
-        def fetches() -> Generator[Fetch, None, None]:
+        def fetches() -> Generator[planner.Fetch, None, None]:
             return self._fetches(self._planned_decisions(lists))
 
         fetch_planned(self._pull, pulled, fetches, at=self._through, wanted=wanted)
         pulled.are_deletions_done = pulled.is_complete
 
-    def _store_tasks(self, decisions: Iterable[Decision]) -> None:
+    def _store_tasks(self, decisions: Iterable[planner.Decision]) -> None:
         """Store what is to be fetched, for a later run."""
         state, fetches = self._pull.state, self._fetches(decisions)
         while group := list(islice(fetches, _CHUNK)):
@@ -372,38 +344,38 @@ class Baseline:
         through, reaches = self._coverage(snapshot, history)
         self._through = through
         absence, absent_at = self._absence(snapshot, history, through, reaches=reaches)
-        may = absence is not Absence.UNPROVEN and self._check_understood()
+        may = absence is not planner.Absence.UNPROVEN and self._check_understood()
         is_whole = self._is_whole(snapshot) or self._pull.options.delete == "absent"
         self._is_cut, sweeping = may and not is_whole, may and is_whole
         self._has_gap = not reaches
         if snapshot.outdated_parts:
-            self._pull.warn("old-part", OLD_PART)
+            self._pull.warn("old-part", session.OLD_PART)
         if self._is_old_copy:
-            self._pull.warn("old-lists", OLD_LISTS)
+            self._pull.warn("old-lists", session.OLD_LISTS)
         if self._is_cut:
-            self._pull.warn("cut-list", CUT_LIST)
+            self._pull.warn("cut-list", session.CUT_LIST)
         elif history is None and not reaches:
-            self._pull.warn("change-gap", NO_CHANGES)
+            self._pull.warn("change-gap", session.NO_CHANGES)
         self._complete_reading = None
         if sweeping and snapshot.at is not None:
-            self._complete_reading = CompleteReading(
+            self._complete_reading = proof.CompleteReading(
                 moments=snapshot.moments, absent_at=absent_at, entries=snapshot.entries
             )
         self._listed_at = through if snapshot.at is None else snapshot.at
         self._policy = self._pull.decision_policy(
-            absence if sweeping else Absence.UNPROVEN, absent_at=absent_at
+            absence if sweeping else planner.Absence.UNPROVEN, absent_at=absent_at
         )
 
     def _absence(
         self, snapshot: ListSnapshot, history: ChangeHistory | None, through: int, *, reaches: bool
-    ) -> tuple[Absence, int]:
+    ) -> tuple[planner.Absence, int]:
         """Return what the absence of an entry means; policy decides whether its copy goes."""
         options, cursor = self._pull.options, self._pull.cursor
         through = through if history is None else history.list_clock
         self._pull.list_clock = max(through, snapshot.moments.latest)
         if history is not None and not self._is_forced:
             through = reported_beside(cursor, snapshot.at, history)
-        reading = ListReading(
+        reading = proof.ListReading(
             is_complete=snapshot.proves_absence,
             is_one_moment=snapshot.is_one_moment,
             moments=snapshot.moments,
@@ -413,22 +385,24 @@ class Baseline:
             accepts_older=options.mode == "baseline",
             has_moved=options.moved != "",
         )
-        return proven_absence(reading, cursor.complete_reading, cursor.list_clock or 0)
+        return proof.proven_absence(reading, cursor.complete_reading, cursor.list_clock or 0)
 
-    def _rows_of(self, lists: _ListsRead) -> Iterator[ListedEntry]:
+    def _rows_of(self, lists: _ListsRead) -> Iterator[planner.ListedEntry]:
         rows = merge_linked(deduplicated_rows(lists.sorters), lists.linked)
         return self._pull.selection.with_current_paths(rows)
 
-    def _decisions(self, lists: _ListsRead) -> Iterator[Decision]:
+    def _decisions(self, lists: _ListsRead) -> Iterator[planner.Decision]:
         rows, tasks = self._understood(self._rows_of(lists)), undone_tasks(self._pull.state)
-        decisions = decide_all(self._copies(), rows, tasks, self._policy)
+        decisions = planner.decide_all(self._copies(), rows, tasks, self._policy)
         return self._pull.dependencies.cancel.checked(decisions)
 
-    def _understood(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry]:
+    def _understood(self, rows: Iterator[planner.ListedEntry]) -> Iterator[planner.ListedEntry]:
         """Yield rows; while unusable entries may list a resource, none by which its copy goes."""
         if not self._pull.selection.refusals.count:
             return rows
-        return (row for row in rows if row.change != UNLISTED and not _is_undated_deletion(row))
+        return (
+            row for row in rows if row.change != planner.UNLISTED and not _is_undated_deletion(row)
+        )
 
     def _copies(self) -> Iterator[Copy]:
         """Return the copies; a requested baseline also checks that their files are in place."""
@@ -437,13 +411,15 @@ class Baseline:
             return self._pull.state.copies()
         return inspected_copies(self._pull.dependencies, dry_run=options.dry_run)
 
-    def _fetches(self, decisions: Iterable[Decision]) -> Generator[Fetch, None, None]:
+    def _fetches(
+        self, decisions: Iterable[planner.Decision]
+    ) -> Generator[planner.Fetch, None, None]:
         """Yield the fetches; store the tasks that other decisions leave."""
         waiting: list[Pending] = []
         for decision in decisions:
-            if type(decision) is Fetch:
+            if type(decision) is planner.Fetch:
                 yield decision
-            elif not isinstance(decision, UpToDate):
+            elif not isinstance(decision, planner.UpToDate):
                 waiting.append(self._task_of(decision))
                 if len(waiting) >= _CHUNK:
                     self._pull.state.commit(StateTransaction(pending=waiting))
@@ -451,17 +427,19 @@ class Baseline:
         self._pull.state.commit(StateTransaction(pending=waiting))
 
     def _task_of(
-        self, decision: Fetch | Delete | Retain | Postponed, known: Pending | None = None
+        self,
+        decision: planner.Fetch | planner.Delete | planner.Retain | planner.Postponed,
+        known: Pending | None = None,
     ) -> Pending:
-        reason = decision.reason if isinstance(decision, Delete | Retain) else ""
-        at = self._listed_at if reason in {ABSENT, *OPEN_REASONS} else self._through
+        reason = decision.reason if isinstance(decision, planner.Delete | planner.Retain) else ""
+        at = self._listed_at if reason in {planner.ABSENT, *planner.OPEN_REASONS} else self._through
         return self._pull.task_of(decision, at, known)
 
     def _finish(self, lists: _ListsRead, *, unsure: bool) -> None:
         pull, snapshot, history = self._pull, lists.snapshot, lists.history
         cursor = self._cursor_after(snapshot, history)
         notes = encode_notes(
-            unsure=unsure, found=pull.discovered, list_head=snapshot.version or ListVersion()
+            unsure=unsure, found=pull.discovered, list_head=snapshot.version or proof.ListVersion()
         )
         pull.record_refused(add=False)
         pull.record_list_reading()
@@ -472,7 +450,7 @@ class Baseline:
                 only_documents=True,
                 notes=cursor_note(cursor)
                 | notes
-                | no_time_note(snapshot)
+                | session.no_time_note(snapshot)
                 | {ENTRY_LINKS_COMPLETE: "1"},
                 outdated=pull.generation,
                 now=pull.now,
@@ -524,7 +502,7 @@ class Baseline:
         return Phase.GAP if self._has_gap else Phase.FOLLOWING
 
 
-def _is_undated_deletion(row: ListedEntry) -> bool:
+def _is_undated_deletion(row: planner.ListedEntry) -> bool:
     return row.undated and row.change == ChangeKind.DELETED
 
 

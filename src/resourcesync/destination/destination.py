@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from resourcesync.destination import runs
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.links import PatchSizeLimits, link_filter
@@ -26,15 +27,6 @@ from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.reports import RunReport
-from resourcesync.destination.runs import (
-    MAX_SKEW,
-    REPORTED_SKEW,
-    MirrorRun,
-    SkewMeasuringFetcher,
-    build_report,
-    describe_skew,
-    new_run_id,
-)
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.session import (
     CUT_LIST,
@@ -72,7 +64,7 @@ class Destination:
     """Mirror of one Source."""
 
     def __init__(self, equipment: Dependencies) -> None:
-        self._measuring_fetcher = SkewMeasuringFetcher(equipment.fetcher, equipment.clock)
+        self._measuring_fetcher = runs.SkewMeasuringFetcher(equipment.fetcher, equipment.clock)
         equipment = structs.replace(
             equipment, fetcher=self._measuring_fetcher, resource_fetcher=equipment.fetcher
         )
@@ -91,7 +83,7 @@ class Destination:
                 equipment = self._dependencies
                 register_lost_trash(equipment.state, equipment.copies, equipment.clock)
             outcome = self._synchronize(options)
-            if not options.dry_run and abs(self._measuring_fetcher.skew) < MAX_SKEW:
+            if not options.dry_run and abs(self._measuring_fetcher.skew) < runs.MAX_SKEW:
                 purge_old_trash(self._dependencies, options.trash)
         report = self._report(run, outcome, options)
         if not options.dry_run:
@@ -100,14 +92,14 @@ class Destination:
                 self._dependencies.drop_parts()  # the mirror is complete: no later run needs them
         return report
 
-    def _begin_run(self) -> MirrorRun:
+    def _begin_run(self) -> runs.MirrorRun:
         self._measuring_fetcher.reset()
         self._path_assignments.clear()
         self._is_first = self._sync_state.identity is None
-        return MirrorRun(self._dependencies)
+        return runs.MirrorRun(self._dependencies)
 
     @contextmanager
-    def _recording_failure(self, run: MirrorRun, options: PullOptions) -> Iterator[None]:
+    def _recording_failure(self, run: runs.MirrorRun, options: PullOptions) -> Iterator[None]:
         """Record why a pull failed; not a usage error, which says nothing about the mirror."""
         try:
             self._dependencies.check_folder()
@@ -119,8 +111,8 @@ class Destination:
                 run.record_failure(error)
             raise
 
-    def _report(self, run: MirrorRun, outcome: SyncOutcome, options: PullOptions) -> RunReport:
-        report = build_report(run.id, outcome, self._dependencies, dry_run=options.dry_run)
+    def _report(self, run: runs.MirrorRun, outcome: SyncOutcome, options: PullOptions) -> RunReport:
+        report = runs.build_report(run.id, outcome, self._dependencies, dry_run=options.dry_run)
         renamed = sum(assignment.renamed for assignment in self._path_assignments)
         report = run.with_duration(report)
         report = structs.replace(report, lists_only=options.lists_only, renamed=renamed)
@@ -130,8 +122,10 @@ class Destination:
         """Report a clock that differs from the Source's: then the mirror is not in sync."""
         skew, as_of = self._report_skew(), report.as_of
         # Lists of today agree with the local clock: then the server's clock is wrong.
-        is_right = as_of is not None and abs(self._dependencies.clock.now() - as_of) <= MAX_SKEW
-        if abs(skew) < MAX_SKEW or is_right:
+        is_right = (
+            as_of is not None and abs(self._dependencies.clock.now() - as_of) <= runs.MAX_SKEW
+        )
+        if abs(skew) < runs.MAX_SKEW or is_right:
             return report
         state = Word.BEHIND if report.state is Word.IN_SYNC else report.state
         faults = structs.replace(report.faults, skew_seconds=skew.total_seconds())
@@ -139,8 +133,8 @@ class Destination:
 
     def _report_skew(self) -> timedelta:
         skew = self._measuring_fetcher.skew
-        if abs(skew) >= REPORTED_SKEW:
-            fields = {"code": "clock-skew", "message": describe_skew(skew), "evidence": ()}
+        if abs(skew) >= runs.REPORTED_SKEW:
+            fields = {"code": "clock-skew", "message": runs.describe_skew(skew), "evidence": ()}
             self._dependencies.report("warning", fields)
         return skew
 
@@ -438,11 +432,11 @@ class Destination:
         # The findings are stored under the mirror's lock, so that two audits cannot mix theirs.
         with self._dependencies.findings() as findings:
             audit = Audit(pull, method, kept=kept, store=findings)
-            report = audit.run(new_run_id(), offline=offline, rolling=rolling)
+            report = audit.run(runs.new_run_id(), offline=offline, rolling=rolling)
             if not report.in_sync or report.foreign or report.unlisted:
                 findings.set_name(report.audit, clock.now().strftime("%Y%m%d%H%M%S%f"))
         at, skew = report.at or datetime.min.replace(tzinfo=UTC), self._report_skew()
-        if abs(skew) >= MAX_SKEW and abs(clock.now() - at) > MAX_SKEW:
+        if abs(skew) >= runs.MAX_SKEW and abs(clock.now() - at) > runs.MAX_SKEW:
             report = structs.replace(report, has_gap=True)
         moment = to_microseconds(clock.now())
         report = structs.replace(report, seconds=clock.monotonic() - started)

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec import structs
 
+from resourcesync.destination import listed_rows
 from resourcesync.destination.changes.times import ChangeHistory, is_plausible
 from resourcesync.destination.cursor import (
     Following,
@@ -26,18 +27,6 @@ from resourcesync.destination.cursor import (
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.links import is_version_before
 from resourcesync.destination.list_freshness import NewerListCheck, find_changed_closed_list
-from resourcesync.destination.listed_rows import (
-    UNLINKED_REASON,
-    collect_linked,
-    is_listed,
-    link_rows,
-    merge_linked,
-    orphans_after,
-    remove_links,
-    store_entry_links,
-    store_links,
-    unlisted_changes,
-)
 from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.planner import (
     Absence,
@@ -70,7 +59,7 @@ UNPROVEN_LIST: Final = (
     " until the Source's next Resource List, which proves what there is"
 )
 _UNLINKED: Final = Pending(
-    "", "", "", PendingTask.DELETE, "", None, None, "", UNLINKED_REASON, 0, 0, 0, 0, 0
+    "", "", "", PendingTask.DELETE, "", None, None, "", listed_rows.UNLINKED_REASON, 0, 0, 0, 0, 0
 )
 _by_uri = attrgetter("uri")
 
@@ -199,10 +188,10 @@ class Incremental:
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
         changes = partial(deduplicate, history.sorter)
-        self._linked = collect_linked(self._pull, changes(), held)
+        self._linked = listed_rows.collect_linked(self._pull, changes(), held)
         self._orphans = self._pull.state.orphans
         if self._linked is not None:
-            self._orphans = partial(orphans_after, self._pull, changes, self._linked)
+            self._orphans = partial(listed_rows.orphans_after, self._pull, changes, self._linked)
         self._pull.path_assignment.assign_new(self._new_rows(history))
         pulled = self._plan(self._new_rows(history), has_news=history.change_count > 0)
         if self._pull.options.dry_run:
@@ -234,10 +223,10 @@ class Incremental:
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
         """Yield the last change of each URI, and the targets of links of changed entries."""
-        rows = merge_linked(deduplicate(history.sorter), self._linked)
+        rows = listed_rows.merge_linked(deduplicate(history.sorter), self._linked)
         rows = self._pull.selection.with_current_paths(rows)
         if self._linked is not None:
-            rows = unlisted_changes(self._pull.state, rows)
+            rows = listed_rows.unlisted_changes(self._pull.state, rows)
         if history.may_be_old:
             rows = map(_with_doubt, rows)
         if self._is_unproven:  # the next Resource List tells whether it is gone
@@ -318,7 +307,7 @@ class Incremental:
         self._store_orphans(at)
         if pull.selection.has_entries or pull.state.has_entries():
             rows = deduplicate(history.sorter)
-            store_entry_links(
+            listed_rows.store_entry_links(
                 pull.state, rows, generation=pull.generation, now=pull.now, anew=False
             )
         self._store_decisions(self._new_rows(history), at)
@@ -341,9 +330,11 @@ class Incremental:
     def _store_links(self, history: ChangeHistory, linked: ExternalSorter[ListedEntry]) -> None:
         """Store the links of changed entries, in place of their earlier ones."""
         state = self._pull.state
-        remove_links(state, deduplicate(history.sorter))
-        found = link_rows(deduplicate(history.sorter), linked, self._pull.generation)
-        store_links(state, (row for row in found if not is_listed(state, row.uri)))
+        listed_rows.remove_links(state, deduplicate(history.sorter))
+        found = listed_rows.link_rows(deduplicate(history.sorter), linked, self._pull.generation)
+        listed_rows.store_links(
+            state, (row for row in found if not listed_rows.is_listed(state, row.uri))
+        )
 
     def _found_orphans(self) -> Iterator[str]:
         """Return the copies that no entry links to any more.
@@ -361,7 +352,9 @@ class Incremental:
         while group := list(islice(orphans, _CHUNK)):
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
-            decisions = (decide_gone(copy, UNLINKED_REASON, self._policy) for copy in copies)
+            decisions = (
+                decide_gone(copy, listed_rows.UNLINKED_REASON, self._policy) for copy in copies
+            )
             tasks = [pull.task_of(decision, at) for decision in decisions]
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
 

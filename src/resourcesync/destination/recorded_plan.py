@@ -7,19 +7,8 @@ from typing import Final, Self
 
 from msgspec import structs
 
+from resourcesync.destination import planner
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.planner import (
-    Decision,
-    DecisionCounts,
-    Delete,
-    Fetch,
-    ListedEntry,
-    Postponed,
-    Retain,
-    ReviewedDecision,
-    UpToDate,
-    count_decisions,
-)
 from resourcesync.destination.removal.deletion import DeletionResult, plan_deletions
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
@@ -37,7 +26,7 @@ class RecordedPlan:
 
     def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
-        self._decisions: ExternalSorter[ReviewedDecision] = ExternalSorter(
+        self._decisions: ExternalSorter[planner.ReviewedDecision] = ExternalSorter(
             key=uri_of,
             dump=_encode_decision,
             load=_decode_decision,
@@ -50,29 +39,29 @@ class RecordedPlan:
     def __exit__(self, *_exception: object) -> None:
         self._decisions.close()
 
-    def count(self, decisions: Iterable[Decision], mode: Mode) -> DecisionCounts:
+    def count(self, decisions: Iterable[planner.Decision], mode: Mode) -> planner.DecisionCounts:
         """Count the decisions, in any order, and record them."""
         if self._pull.options.review is not None:
             decisions = self._record(decisions)
         if not self._pull.options.dry_run:
-            return count_decisions(decisions, mode)
-        absent: list[Decision] = []
-        counts = count_decisions(self._collect_absent(decisions, absent), mode)
+            return planner.count_decisions(decisions, mode)
+        absent: list[planner.Decision] = []
+        counts = planner.count_decisions(self._collect_absent(decisions, absent), mode)
         return counts._replace(plan=structs.replace(counts.plan, absent=len(absent)))
 
     def _collect_absent(
-        self, decisions: Iterable[Decision], absent: list[Decision]
-    ) -> Iterator[Decision]:
+        self, decisions: Iterable[planner.Decision], absent: list[planner.Decision]
+    ) -> Iterator[planner.Decision]:
         """Yield the decisions; collect the fetches of what was not served before, if accepted."""
         accepted = self._pull.sync_state.accepts
         for decision in decisions:
-            if isinstance(decision, Fetch):
+            if isinstance(decision, planner.Fetch):
                 task = self._pull.state.pending_of(decision.listed.uri)
                 if task is not None and accepted(task.code):
                     absent.append(decision)
             yield decision
 
-    def report(self, counts: DecisionCounts) -> DeletionResult:
+    def report(self, counts: planner.DecisionCounts) -> DeletionResult:
         """Report the plan, and pass the decisions to the review; return the held deletions."""
         foreseen, review = self._report(counts.plan), self._pull.options.review
         if review is not None:
@@ -88,23 +77,23 @@ class RecordedPlan:
         pull.dependencies.report("plan", fields | {"bytes": plan.size})
         return foreseen
 
-    def _record(self, decisions: Iterable[Decision]) -> Iterator[Decision]:
+    def _record(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
         for decision in decisions:
-            if not isinstance(decision, UpToDate | Postponed):
+            if not isinstance(decision, planner.UpToDate | planner.Postponed):
                 self._decisions.add(decision)
             yield decision
 
-    def _recorded(self) -> Iterator[ReviewedDecision]:
+    def _recorded(self) -> Iterator[planner.ReviewedDecision]:
         return self._pull.dependencies.cancel.checked(iter(self._decisions))
 
 
 def fetch_planned(
     pull: SyncSession,
     done: SyncOutcome,
-    fetches: Callable[[], Generator[Fetch, None, None]],
+    fetches: Callable[[], Generator[planner.Fetch, None, None]],
     *,
     at: int,
-    wanted: Callable[[], Iterable[Fetch]] | None = None,
+    wanted: Callable[[], Iterable[planner.Fetch]] | None = None,
     changes_first: bool = False,
 ) -> None:
     """Fetch what is planned, from dumps and then singly."""
@@ -125,17 +114,17 @@ def fetch_planned(
 
 
 _REPORTED: Final = ("mode", "same", "create", "update", "delete", "unsized", "absent")
-_COPY_DECISIONS: Final = (Delete, Retain)
+_COPY_DECISIONS: Final = (planner.Delete, planner.Retain)
 
 
-def uri_of(decision: ReviewedDecision) -> str:
+def uri_of(decision: planner.ReviewedDecision) -> str:
     """Return the normalised URI of a decision's resource."""
-    return decision.listed.uri if isinstance(decision, Fetch) else decision.copy.uri
+    return decision.listed.uri if isinstance(decision, planner.Fetch) else decision.copy.uri
 
 
-def _encode_decision(decision: ReviewedDecision) -> bytes:
+def _encode_decision(decision: planner.ReviewedDecision) -> bytes:
     """Return a decision as bytes; named tuples and enums are encoded as plain values."""
-    if isinstance(decision, Fetch):
+    if isinstance(decision, planner.Fetch):
         listed, before, *how = decision
         listed = listed._replace(change=str(listed.change))
         encoded = None if before is None else tuple(before)
@@ -145,10 +134,12 @@ def _encode_decision(decision: ReviewedDecision) -> bytes:
     )
 
 
-def _decode_decision(data: bytes) -> ReviewedDecision:
+def _decode_decision(data: bytes) -> planner.ReviewedDecision:
     kind, first, *rest = marshal.loads(data)  # noqa: S302 - a temporary file of our own
     if kind < 0:
         before, *how = rest
-        return Fetch(ListedEntry._make(first), None if before is None else Copy._make(before), *how)
-    made: ReviewedDecision = _COPY_DECISIONS[kind](Copy._make(first), *rest)
+        return planner.Fetch(
+            planner.ListedEntry._make(first), None if before is None else Copy._make(before), *how
+        )
+    made: planner.ReviewedDecision = _COPY_DECISIONS[kind](Copy._make(first), *rest)
     return made

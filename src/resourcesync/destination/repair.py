@@ -8,24 +8,10 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.compare import Created, Deleted, Updated, compare
+from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.listed_rows import ListedRows, ListingStatus, listing_status
-from resourcesync.destination.planner import (
-    FILTERED,
-    Absence,
-    Decision,
-    Delete,
-    Fetch,
-    ListedEntry,
-    Match,
-    as_suspect,
-    as_unknown,
-    decide,
-    is_suspect,
-    is_unknown,
-    match_copy,
-)
 from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
@@ -49,7 +35,7 @@ class Repair:
         self._pull = pull
         self._deleting = deleting
         # The operator deletes what is not listed, also what was restored by hand.
-        self._policy = pull.decision_policy(Absence.DELETED, deletes_restored=True)
+        self._policy = pull.decision_policy(planner.Absence.DELETED, deletes_restored=True)
 
     def run(
         self, findings: Iterable[AuditFinding], *, was_in_sync: bool | None = None
@@ -87,7 +73,7 @@ class Repair:
         self._discard_listed(extra, listed)
         with RecordedPlan(self._pull) as planned:
             fetches = self._fetches(listed, wanted, inspector)
-            decisions: Iterator[Decision] = chain(fetches, self._deletions(extra))
+            decisions: Iterator[planner.Decision] = chain(fetches, self._deletions(extra))
             counts = planned.count(decisions, Mode.BASELINE)
             foreseen, plan = planned.report(counts), counts.plan
         pulled = SyncOutcome(mode=Mode.BASELINE, plan=plan, deletions=foreseen)
@@ -142,13 +128,13 @@ class Repair:
                     return False
         return True
 
-    def _is_wrong(self, copy: Copy | None, row: ListedEntry, *, is_read: bool) -> bool:
+    def _is_wrong(self, copy: Copy | None, row: planner.ListedEntry, *, is_read: bool) -> bool:
         """True if a resource is not as listed, or its status is open."""
-        if row.change == FILTERED:
+        if row.change == planner.FILTERED:
             return False
         task = self._pull.state.pending_of(row.uri)
         if task is not None and self._pull.sync_state.accepts(task.code):
-            return copy is not None and (is_suspect(copy) or is_unknown(copy))
+            return copy is not None and (planner.is_suspect(copy) or planner.is_unknown(copy))
         known = listing_status(row, copy, task, is_read=is_read)
         if known is ListingStatus.LISTED:
             return copy is None or not _agrees(copy, row._replace(undated=False))
@@ -162,21 +148,21 @@ class Repair:
         if not listed.proves_absence:
             extra.clear()  # unlisted may mean not listed yet, or not parsed
 
-    def _rows(self, listed: ListedRows) -> Iterator[ListedEntry]:
+    def _rows(self, listed: ListedRows) -> Iterator[planner.ListedEntry]:
         for row in self._pull.selection.with_current_paths(listed.rows()):
             if row.change != ChangeKind.DELETED:
                 yield row
 
     def _fetches(
         self, listed: ListedRows, wanted: set[str], inspector: CopyInspector
-    ) -> Iterator[Fetch]:
+    ) -> Iterator[planner.Fetch]:
         """Yield the fetches of what is missing, or may not be as listed: the server tells."""
         for row in self._rows(listed):
             if row.uri in wanted:
                 copy, is_missing = self._inspected_copy(row.uri, inspector)
                 undated = copy and copy._replace(lastmod=None)  # a time does not refute a finding
-                decision = decide(undated, row, None, self._policy)
-                if isinstance(decision, Fetch):
+                decision = planner.decide(undated, row, None, self._policy)
+                if isinstance(decision, planner.Fetch):
                     yield decision._replace(before=copy, is_missing=is_missing)
 
     def _inspected_copy(self, uri: str, inspector: CopyInspector) -> tuple[Copy | None, bool]:
@@ -187,24 +173,26 @@ class Repair:
         sound = read_installed(copy, inspector)
         if sound is not None:
             return sound, False
-        return as_suspect(as_unknown(copy)), inspector.signature(copy.path) is None
+        return planner.as_suspect(planner.as_unknown(copy)), inspector.signature(copy.path) is None
 
-    def _mark_suspects(self, fetches: Iterator[Fetch]) -> Generator[Fetch, None, None]:
+    def _mark_suspects(
+        self, fetches: Iterator[planner.Fetch]
+    ) -> Generator[planner.Fetch, None, None]:
         """Mark bad copies first, so that a failure does not leave them marked good."""
         while group := list(islice(fetches, _CHUNK)):
             bad = [
                 fetch.before
                 for fetch in group
-                if fetch.before is not None and is_unknown(fetch.before)
+                if fetch.before is not None and planner.is_unknown(fetch.before)
             ]
             if bad:
                 self._pull.state.commit(StateTransaction(suspect=bad))
             yield from group
 
-    def _deletions(self, extra: set[str]) -> Iterator[Delete]:
+    def _deletions(self, extra: set[str]) -> Iterator[planner.Delete]:
         for copy in self._copies(extra):
-            decision = decide(copy, None, None, self._policy)
-            if isinstance(decision, Delete):
+            decision = planner.decide(copy, None, None, self._policy)
+            if isinstance(decision, planner.Delete):
                 yield decision
 
     def _copies(self, extra: set[str]) -> Iterator[Copy]:
@@ -214,9 +202,9 @@ class Repair:
                 yield copy
 
 
-def _agrees(copy: Copy, row: ListedEntry) -> bool:
+def _agrees(copy: Copy, row: planner.ListedEntry) -> bool:
     agrees_with_list = not (row.undated or copy.is_stale)
-    return agrees_with_list and match_copy(copy, row) is not Match.DIFFERENT
+    return agrees_with_list and planner.match_copy(copy, row) is not planner.Match.DIFFERENT
 
 
 def _is_task(waiting: Pending | None, task: PendingTask) -> bool:

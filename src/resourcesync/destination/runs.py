@@ -17,42 +17,18 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync import ports
+from resourcesync.destination import reports, status
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.planner import FILTERED
-from resourcesync.destination.reports import (
-    FailedRun,
-    Failing,
-    FetchedCounts,
-    ListedCounts,
-    ListFaults,
-    RetainedCounts,
-    RunReport,
-)
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome
-from resourcesync.destination.status import (
-    absent_folder,
-    count_evidence,
-    count_retained,
-    count_unavailable,
-    failures_of,
-    serves_too_little,
-)
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.tasks import LOCAL_CHANGE
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import (
-    Clock,
-    Fetcher,
-    FetchRequest,
-    FetchResponse,
-    Outcomes,
-    Purpose,
-    served_at,
-)
 from resourcesync.ports.fetcher import age_when_served
 
 _MAX_MESSAGE: Final = 2_000
@@ -67,13 +43,13 @@ class MirrorRun:
         self._started_monotonic = equipment.clock.monotonic()
         self.id = new_run_id()
 
-    def with_duration(self, report: RunReport) -> RunReport:
+    def with_duration(self, report: reports.RunReport) -> reports.RunReport:
         """Return the report with the duration of the run."""
         return replace(
             report, seconds=self._dependencies.clock.monotonic() - self._started_monotonic
         )
 
-    def record(self, report: RunReport, mode: str) -> None:
+    def record(self, report: reports.RunReport, mode: str) -> None:
         """Record the outcome of the run.
 
         A mirror that is in sync is so up to the start of the run: what the Source published later
@@ -99,7 +75,7 @@ class MirrorRun:
         word: Word,
         *,
         in_sync_at: int | None = None,
-        failed: FailedRun | None = None,
+        failed: reports.FailedRun | None = None,
     ) -> None:
         ended = to_microseconds(self._dependencies.clock.now())
         certificate = self._certificate_note(is_complete=bool(mode))
@@ -137,13 +113,13 @@ class MirrorRun:
         return 0 if until is None else to_microseconds(until)
 
 
-def failed_run(error: BaseException) -> FailedRun:
+def failed_run(error: BaseException) -> reports.FailedRun:
     """Return the record of a run that an error ended."""
     if not isinstance(error, ResourceSyncError):
-        return FailedRun(code="interrupted")
+        return reports.FailedRun(code="interrupted")
     uri = error.uri
     of = f" ({uri})" if uri and uri not in error.message else ""
-    return FailedRun(
+    return reports.FailedRun(
         code=error.code,
         kind=type(error).__name__,
         message=f"{error.message}{of}"[:_MAX_MESSAGE],
@@ -151,7 +127,9 @@ def failed_run(error: BaseException) -> FailedRun:
     )
 
 
-def record_failed_run(failed: FailedRun, state: SqliteMirrorState, clock: Clock) -> None:
+def record_failed_run(
+    failed: reports.FailedRun, state: SqliteMirrorState, clock: ports.Clock
+) -> None:
     """Record the error that ended a pull before it began."""
     now = to_microseconds(clock.now())
     counts = msgspec.json.encode(failed).decode()
@@ -183,18 +161,18 @@ class SkewMeasuringFetcher:
     dates a document later than its own answer has no usable clock.
     """
 
-    def __init__(self, fetcher: Fetcher, clock: Clock) -> None:
+    def __init__(self, fetcher: ports.Fetcher, clock: ports.Clock) -> None:
         self._fetcher = fetcher
         self._clock = clock
         self._skews: tuple[timedelta, timedelta] | None = None
 
-    def fetch(self, requests: Iterable[FetchRequest]) -> Outcomes:
+    def fetch(self, requests: Iterable[ports.FetchRequest]) -> ports.Outcomes:
         """Execute the requests; yield each outcome as it comes."""
-        sent: dict[FetchRequest, datetime] = {}
+        sent: dict[ports.FetchRequest, datetime] = {}
         with closing(self._fetcher.fetch(self._record_sent(requests, sent))) as outcomes:
             for outcome in outcomes:
                 moment = sent.pop(outcome.request, None)
-                if moment is not None and isinstance(outcome, FetchResponse):
+                if moment is not None and isinstance(outcome, ports.FetchResponse):
                     self._compare(moment, outcome)
                 yield outcome
 
@@ -214,15 +192,15 @@ class SkewMeasuringFetcher:
         return _NO_SKEW if most - least > _MAX_SPREAD else min(least, most, key=abs)
 
     def _record_sent(
-        self, requests: Iterable[FetchRequest], sent: dict[FetchRequest, datetime]
-    ) -> Iterator[FetchRequest]:
+        self, requests: Iterable[ports.FetchRequest], sent: dict[ports.FetchRequest, datetime]
+    ) -> Iterator[ports.FetchRequest]:
         for request in requests:
-            if request.purpose is not Purpose.RESOURCE:
+            if request.purpose is not ports.Purpose.RESOURCE:
                 sent[request] = self._clock.now()
             yield request
 
-    def _compare(self, sent: datetime, answer: FetchResponse) -> None:
-        served, age = served_at(answer.headers), answer.headers.get("age", "0")
+    def _compare(self, sent: datetime, answer: ports.FetchResponse) -> None:
+        served, age = ports.served_at(answer.headers), answer.headers.get("age", "0")
         modified = age_when_served(answer.headers)
         is_false = modified is not None and modified < -MAX_SKEW.total_seconds()
         if served is None or age.strip() != "0" or is_false:
@@ -243,7 +221,9 @@ def describe_skew(skew: timedelta) -> str:
 _MAX_REPORTED_FAILURES: Final = 100
 
 
-def count_listed(pulled: SyncOutcome, state: SqliteMirrorState, memory: SyncState) -> ListedCounts:
+def count_listed(
+    pulled: SyncOutcome, state: SqliteMirrorState, memory: SyncState
+) -> reports.ListedCounts:
     """Count all selected resources that the Source is known to list, by result.
 
     A baseline counts the list itself. Other runs read only changes: they count the copies and
@@ -256,10 +236,10 @@ def count_listed(pulled: SyncOutcome, state: SqliteMirrorState, memory: SyncStat
         missing = (tally.absent, tally.skipped)
         pending = pulled.selected_count - tally.gone - unchanged - applied - sum(missing)
         if pulled.is_complete and pulled.is_written:  # as stored, not by addition
-            missing = count_unavailable(counts, memory)
+            missing = status.count_unavailable(counts, memory)
             pending = counts.of_task(PendingTask.FETCH) - sum(missing)
         return _listed_counts(unchanged, applied, pending, missing, pulled.refused_count)
-    missing = count_unavailable(counts, memory)
+    missing = status.count_unavailable(counts, memory)
     pending = counts.of_task(PendingTask.FETCH)
     outdated = state.pending_with_copy(PendingTask.FETCH) if pending else 0
     if not pulled.is_written:
@@ -273,8 +253,8 @@ def count_listed(pulled: SyncOutcome, state: SqliteMirrorState, memory: SyncStat
 
 def _listed_counts(
     unchanged: int, applied: int, pending: int, missing: tuple[int, int], refused: int
-) -> ListedCounts:
-    return ListedCounts(
+) -> reports.ListedCounts:
+    return reports.ListedCounts(
         unchanged=unchanged,
         applied=applied,
         pending=pending,
@@ -286,7 +266,7 @@ def _listed_counts(
 
 def build_report(
     run: str, pulled: SyncOutcome, equipment: Dependencies, *, dry_run: bool
-) -> RunReport:
+) -> reports.RunReport:
     """Return the report of a run."""
     state, memory = equipment.state, SyncState(equipment.state)
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
@@ -300,7 +280,7 @@ def build_report(
     listed = count_listed(pulled, state, memory)
     faults = _list_faults(pulled, listed, state, memory)
     behind = failed or memory.refused_count or unfinished or waits or faults.absent_below
-    return RunReport(
+    return reports.RunReport(
         pull=run,
         mode=pulled.mode,
         state=_state_after_run(held=held, behind=bool(behind)),
@@ -317,7 +297,7 @@ def build_report(
         held_of=deletions.held_of if held else 0,
         retained=_retained_counts(pulled, state, counts),
         fetched=_fetched_counts(pulled),
-        evidence=count_evidence(memory, resources, tally.by_request),
+        evidence=status.count_evidence(memory, resources, tally.by_request),
         faults=faults,
         requests=requests,
         received_bytes=received,
@@ -327,13 +307,13 @@ def build_report(
 
 
 def _list_faults(
-    pulled: SyncOutcome, listed: ListedCounts, state: SqliteMirrorState, memory: SyncState
-) -> ListFaults:
-    is_lacking = serves_too_little(memory, listed.absent, listed.right, listed.total)
-    return ListFaults(
+    pulled: SyncOutcome, listed: reports.ListedCounts, state: SqliteMirrorState, memory: SyncState
+) -> reports.ListFaults:
+    is_lacking = status.serves_too_little(memory, listed.absent, listed.right, listed.total)
+    return reports.ListFaults(
         gap=memory.cursor.has_gap,
         unread=pulled.unread_parts,
-        absent_below=absent_folder(state) if is_lacking else "",
+        absent_below=status.absent_folder(state) if is_lacking else "",
         moved_from=memory.moved_from,
     )
 
@@ -349,9 +329,9 @@ def _failed_reasons(counts: PendingCounts, memory: SyncState) -> Counter[str]:
     )
 
 
-def _fetched_counts(pulled: SyncOutcome) -> FetchedCounts:
+def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
     tally = pulled.tally
-    return FetchedCounts(
+    return reports.FetchedCounts(
         verified=tally.fixity.get(Fixity.VERIFIED, 0),
         server_verified=tally.fixity.get(Fixity.SERVER_VERIFIED, 0),
         weak=tally.fixity.get(Fixity.WEAK, 0),
@@ -367,9 +347,9 @@ def _fetched_counts(pulled: SyncOutcome) -> FetchedCounts:
 
 def _retained_counts(
     pulled: SyncOutcome, state: SqliteMirrorState, counts: PendingCounts
-) -> RetainedCounts:
+) -> reports.RetainedCounts:
     return replace(
-        count_retained(state, counts),
+        status.count_retained(state, counts),
         unlisted=pulled.retained_count,
         filtered=_filtered_count(pulled, counts),
         edited=sum(failure.code == LOCAL_CHANGE for failure in pulled.deletions.failures),
@@ -381,9 +361,9 @@ def _filtered_count(pulled: SyncOutcome, counts: PendingCounts) -> int:
     return counts.with_codes(FILTERED) if planned is None else planned
 
 
-def _first_failures(pulled: SyncOutcome, state: SqliteMirrorState) -> tuple[Failing, ...]:
+def _first_failures(pulled: SyncOutcome, state: SqliteMirrorState) -> tuple[reports.Failing, ...]:
     found = [*pulled.tally.failures, *pulled.deletions.failures][:_MAX_REPORTED_FAILURES]
-    return tuple(found) or failures_of(state, _MAX_REPORTED_FAILURES)
+    return tuple(found) or status.failures_of(state, _MAX_REPORTED_FAILURES)
 
 
 def _blocked_deletions(pulled: SyncOutcome, to_delete: int, *, dry_run: bool) -> int:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from resourcesync.destination import planner
 from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
 from resourcesync.destination.changes.times import ChangeHistory, is_plausible
 from resourcesync.destination.cursor import Cursor
@@ -21,15 +22,6 @@ from resourcesync.destination.lists.resource_reader import ListSnapshot, Resourc
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
-from resourcesync.destination.planner import (
-    Absence,
-    DecisionPolicy,
-    Delete,
-    Fetch,
-    ListedEntry,
-    Postponed,
-    Retain,
-)
 from resourcesync.destination.removal.deletion import (
     DeletionResult,
     delete_pending,
@@ -203,14 +195,14 @@ class SyncSession:
         )
         return frozenset(kind for kind, dump, of in pairs if dump is not None and dump == of)
 
-    def new_sorter(self) -> ExternalSorter[ListedEntry]:
+    def new_sorter(self) -> ExternalSorter[planner.ListedEntry]:
         """Open an empty sorter on the mirror's disk."""
-        return TupleSorter(ListedEntry, self.dependencies.scratch)
+        return TupleSorter(planner.ListedEntry, self.dependencies.scratch)
 
     def read_list(
         self,
         uri: str,
-        spool: ExternalSorter[ListedEntry],
+        spool: ExternalSorter[planner.ListedEntry],
         known: ProcessedDocument | None = None,
     ) -> ListSnapshot | None:
         """Read a Resource List; an implausible time counts as none."""
@@ -319,13 +311,13 @@ class SyncSession:
         return self.options.mode == "baseline" or is_taken_back
 
     def decision_policy(
-        self, absence: Absence, *, absent_at: int = 0, deletes_restored: bool = False
-    ) -> DecisionPolicy:
+        self, absence: planner.Absence, *, absent_at: int = 0, deletes_restored: bool = False
+    ) -> planner.DecisionPolicy:
         """Return the policy of the decisions of this run."""
         # A baseline that is due does not judge the lists: earlier deletions may be withdrawn.
-        cursor, is_proven = self.cursor, absence in {Absence.DELETED, Absence.TWICE}
+        cursor, is_proven = self.cursor, absence in {planner.Absence.DELETED, planner.Absence.TWICE}
         may_count = not cursor.is_baseline_due or (is_proven and not cursor.is_rolled_back)
-        return DecisionPolicy(
+        return planner.DecisionPolicy(
             absence=absence,
             absent_at=absent_at,
             delete=self.options.delete,
@@ -340,7 +332,7 @@ class SyncSession:
 
     def task_of(
         self,
-        decision: Fetch | Delete | Retain | Postponed,
+        decision: planner.Fetch | planner.Delete | planner.Retain | planner.Postponed,
         at: int,
         known: Pending | None = None,
     ) -> Pending:

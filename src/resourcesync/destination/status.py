@@ -7,29 +7,11 @@ from typing import Any
 
 import msgspec
 
+from resourcesync.destination import reports, tasks
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.planner import FILTERED
-from resourcesync.destination.reports import (
-    EvidenceCounts,
-    FailedRun,
-    Failing,
-    ListedCounts,
-    MirrorStatus,
-    RetainedCounts,
-)
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.tasks import (
-    ABSENT_CODES,
-    CONTRADICTING,
-    EDITED,
-    EDITED_REASON,
-    LOCAL_CHANGE,
-    NOT_TRIED,
-    RESTORED,
-    SKIPPED_CODES,
-    UNAVAILABLE_CODES,
-)
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Pending, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import from_microseconds
@@ -40,7 +22,7 @@ _FEW = 4
 """Listed resources below which a share says little."""
 
 
-def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> MirrorStatus:
+def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> reports.MirrorStatus:
     """Return the status of a mirror."""
     memory, resources = SyncState(state), state.count()
     identity, last, cursor = memory.identity, state.last_run(), memory.cursor
@@ -52,7 +34,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> Mirror
     if last is not None and counts.rows:
         resting, due = state.pending_after(PendingTask.FETCH, last.ended)
     waits = listed.pending + held + retained.edited
-    return MirrorStatus(
+    return reports.MirrorStatus(
         mirror=folder,
         source="" if identity is None else identity.source,
         state=Word.SYNCING if running else _current_state(memory, cursor, waits),
@@ -77,13 +59,16 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> Mirror
 
 
 def _listed_counts(
-    state: SqliteMirrorState, counts: PendingCounts, memory: SyncState, retained: RetainedCounts
-) -> ListedCounts:
+    state: SqliteMirrorState,
+    counts: PendingCounts,
+    memory: SyncState,
+    retained: reports.RetainedCounts,
+) -> reports.ListedCounts:
     absent, skipped = count_unavailable(counts, memory)
     pending = counts.of_task(PendingTask.FETCH) - absent - skipped
     outdated = state.pending_with_copy(PendingTask.FETCH) - retained.unknown if pending else 0
     wrong = outdated + retained.unknown + counts.of_task(PendingTask.DELETE)
-    return ListedCounts(
+    return reports.ListedCounts(
         unchanged=max(state.count() - wrong, 0),
         pending=pending,
         absent=absent,
@@ -92,15 +77,15 @@ def _listed_counts(
     )
 
 
-def count_retained(state: SqliteMirrorState, counts: PendingCounts) -> RetainedCounts:
+def count_retained(state: SqliteMirrorState, counts: PendingCounts) -> reports.RetainedCounts:
     """Return the numbers of copies that are not what the Source lists, as they are stored."""
-    filtered, restored = counts.with_codes(FILTERED), counts.with_codes(RESTORED)
-    return RetainedCounts(
+    filtered, restored = counts.with_codes(FILTERED), counts.with_codes(tasks.RESTORED)
+    return reports.RetainedCounts(
         unlisted=counts.of_task(PendingTask.RETAIN) - filtered - restored,
         filtered=filtered,
         restored=restored,
-        edited=counts.with_codes(EDITED),
-        contradicting=counts.with_codes(CONTRADICTING),
+        edited=counts.with_codes(tasks.EDITED),
+        contradicting=counts.with_codes(tasks.CONTRADICTING),
         unknown=count_unknown(state, counts),
         linked=state.linked_count(),
     )
@@ -145,11 +130,11 @@ def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:
     }
 
 
-def count_evidence(memory: SyncState, resources: int, by_request: int) -> EvidenceCounts:
+def count_evidence(memory: SyncState, resources: int, by_request: int) -> reports.EvidenceCounts:
     """Return the numbers of copies by the evidence that they are as at the Source."""
     unhashed, _ = memory.unhashed()
     requested = min(by_request, unhashed.copies)
-    return EvidenceCounts(
+    return reports.EvidenceCounts(
         by_hash=resources - unhashed.copies,
         by_request=requested,
         by_date=unhashed.copies - requested,
@@ -161,7 +146,7 @@ def count_unknown(state: SqliteMirrorState, counts: PendingCounts) -> int:
     """Return how many of the absent and skipped have an older copy, which may be wrong."""
     if not any(count_unavailable(counts, SyncState(state))):
         return 0
-    return state.pending_with_copy(PendingTask.FETCH, UNAVAILABLE_CODES)
+    return state.pending_with_copy(PendingTask.FETCH, tasks.UNAVAILABLE_CODES)
 
 
 def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> Word:
@@ -180,7 +165,7 @@ def count_unavailable(counts: PendingCounts, memory: SyncState) -> tuple[int, in
     """
     if not memory.accepts_missing:
         return 0, 0
-    return counts.with_codes(*ABSENT_CODES), counts.with_codes(*SKIPPED_CODES)
+    return counts.with_codes(*tasks.ABSENT_CODES), counts.with_codes(*tasks.SKIPPED_CODES)
 
 
 def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) -> bool:
@@ -197,7 +182,7 @@ def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) 
 
 def absent_folder(state: SqliteMirrorState) -> str:
     """Return the longest common prefix, up to a slash, of the listed resources that are absent."""
-    rows = (row.loc for row in state.pending(PendingTask.FETCH) if row.code in ABSENT_CODES)
+    rows = (row.loc for row in state.pending(PendingTask.FETCH) if row.code in tasks.ABSENT_CODES)
     first = last = next(rows, "")
     for uri in rows:
         first, last = min(first, uri), max(last, uri)
@@ -211,17 +196,17 @@ def failing_tasks(state: SqliteMirrorState) -> Iterator[Pending]:
     """
     memory = SyncState(state)
     for row in state.pending(PendingTask.DELETE):
-        if row.code == EDITED:
-            yield row._replace(code=LOCAL_CHANGE, reason=EDITED_REASON)
+        if row.code == tasks.EDITED:
+            yield row._replace(code=tasks.LOCAL_CHANGE, reason=tasks.EDITED_REASON)
     for row in state.pending(PendingTask.FETCH):
         if not memory.accepts(row.code):
-            yield row._replace(reason=row.reason or NOT_TRIED)
+            yield row._replace(reason=row.reason or tasks.NOT_TRIED)
 
 
-def failures_of(state: SqliteMirrorState, most: int) -> tuple[Failing, ...]:
+def failures_of(state: SqliteMirrorState, most: int) -> tuple[reports.Failing, ...]:
     """Return the first failures: see `failing_tasks`."""
     return tuple(
-        Failing(
+        reports.Failing(
             uri=row.loc,
             code=row.code,
             reason=row.reason,
@@ -232,11 +217,11 @@ def failures_of(state: SqliteMirrorState, most: int) -> tuple[Failing, ...]:
     )
 
 
-def read_failed(row: RunRow | None) -> FailedRun | None:
+def read_failed(row: RunRow | None) -> reports.FailedRun | None:
     """Return the error that ended a run; ``None`` if it completed."""
     if row is None or row.mode or row.outcome == "ok":
         return None
     try:
-        return msgspec.json.decode(row.counts, type=FailedRun)
+        return msgspec.json.decode(row.counts, type=reports.FailedRun)
     except msgspec.MsgspecError:  # the row is damaged
-        return FailedRun(code=row.outcome)
+        return reports.FailedRun(code=row.outcome)

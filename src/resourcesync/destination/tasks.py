@@ -3,18 +3,8 @@
 import json
 from typing import Final
 
+from resourcesync.destination import planner
 from resourcesync.destination.links import encode_patch
-from resourcesync.destination.planner import (
-    CONTRADICTION_PREFIX,
-    FILTERED,
-    OPEN_REASONS,
-    Delete,
-    Fetch,
-    ListedEntry,
-    Postponed,
-    Retain,
-    is_restored,
-)
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, RefusedRow
 
 DAMAGED: Final = "damaged"
@@ -88,7 +78,7 @@ def is_resting(row: Pending) -> bool:
 
 
 def pending_fetch(  # noqa: PLR0913 - a row has that many columns
-    listed: ListedEntry,
+    listed: planner.ListedEntry,
     *,
     known: Pending | None,
     now: int,
@@ -127,12 +117,12 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
     )
 
 
-def encode_contradiction(listed: ListedEntry) -> tuple[str, ...]:
+def encode_contradiction(listed: planner.ListedEntry) -> tuple[str, ...]:
     """Return the line that stores a contradiction between lists; none if there is none."""
     if not listed.undated:
         return ()
     return (
-        CONTRADICTION_PREFIX
+        planner.CONTRADICTION_PREFIX
         + json.dumps([listed.change, listed.rivals, listed.is_older], separators=(",", ":")),
     )
 
@@ -158,7 +148,7 @@ def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: in
 
 
 def task_of(
-    decision: Fetch | Delete | Retain | Postponed,
+    decision: planner.Fetch | planner.Delete | planner.Retain | planner.Postponed,
     known: Pending | None = None,
     *,
     now: int,
@@ -166,9 +156,9 @@ def task_of(
     generation: int,
 ) -> Pending:
     """Return the task that a decision leaves."""
-    if isinstance(decision, Postponed):
+    if isinstance(decision, planner.Postponed):
         return decision.task._replace(generation=generation)
-    if isinstance(decision, Fetch):
+    if isinstance(decision, planner.Fetch):
         code, reason = ("", "") if known is None else (known.code, known.reason)
         return pending_fetch(
             decision.listed,
@@ -182,15 +172,15 @@ def task_of(
         )
     copy, reason = decision.copy, decision.reason
     task = known or pending_delete(copy, reason=reason, now=now, at=at, generation=generation)
-    if isinstance(decision, Delete):
+    if isinstance(decision, planner.Delete):
         return task._replace(task=PendingTask.DELETE, reason=reason)
-    code = FILTERED if decision.listed else RESTORED if is_restored(copy) else ""
+    code = planner.FILTERED if decision.listed else RESTORED if planner.is_restored(copy) else ""
     return task._replace(task=PendingTask.RETAIN, reason=reason, code=code)
 
 
 def is_missed(row: Pending) -> bool:
     """True if the last reading of a list lacks a resource, and a later one decides about it."""
-    return row.task == PendingTask.RETAIN and row.reason in OPEN_REASONS
+    return row.task == PendingTask.RETAIN and row.reason in planner.OPEN_REASONS
 
 
 def failed_item(  # noqa: PLR0913 - an event has that many fields

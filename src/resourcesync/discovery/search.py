@@ -7,23 +7,10 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from resourcesync import errors
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
 from resourcesync.discovery.uris import is_at_home, join, origin_if_any
-from resourcesync.errors import (
-    BadResponseError,
-    ConfigurationError,
-    DocumentError,
-    Evidence,
-    NotAListError,
-    ResourceMissingError,
-    ResourceSyncError,
-    SourceError,
-    SourceNotFoundError,
-    SourceRefusedError,
-    UnexpectedDocumentError,
-    quoted,
-)
 from resourcesync.model.capabilities import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
 
@@ -75,7 +62,7 @@ class _Try(NamedTuple):
 
     uri: str
     outcome: str
-    error: ResourceSyncError | None = None
+    error: errors.ResourceSyncError | None = None
 
 
 class Search:
@@ -101,7 +88,7 @@ class Search:
         broken, refused or late must not be replaced by a weaker one.
         """
         if not origin_if_any(address):
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 f"not an http or https address: {address}",
                 hint="write the whole address, such as https://HOST/: "
                 "resourcesync pull https://HOST/",
@@ -121,7 +108,7 @@ class Search:
                 return found
         raise self._failure(address)
 
-    def note(self, uri: str, error: ResourceSyncError) -> None:
+    def note(self, uri: str, error: errors.ResourceSyncError) -> None:
         """Remember a try that led to nothing, as evidence."""
         self._tried.append(_Try(uri, _brief(error), error))
 
@@ -137,7 +124,7 @@ class Search:
             is_page = uri == errand.address and not _is_document(uri)
             try:
                 document = _open(fetched, is_page=is_page)
-            except NotAListError as error:
+            except errors.NotAListError as error:
                 roads = self._page_links(uri, fetched, error)
             else:
                 return errand.use(document, fetched)
@@ -151,14 +138,18 @@ class Search:
         """Fetch what may be there; ``None``, and noted, when nothing is."""
         try:
             return fetch(self._documents, uri)
-        except (ResourceMissingError, SourceRefusedError, BadResponseError) as error:
+        except (
+            errors.ResourceMissingError,
+            errors.SourceRefusedError,
+            errors.BadResponseError,
+        ) as error:
             if not _is_absence(error):
                 raise
             self.note(uri, error)
             return None
 
     def _page_links(
-        self, uri: str, page: FetchedDocument, error: NotAListError
+        self, uri: str, page: FetchedDocument, error: errors.NotAListError
     ) -> list[tuple[str, tuple[str, ...]]]:
         """Return where a page leads: by its ``Link`` field, then by the links in its head."""
         from resourcesync.discovery.links import (  # noqa: PLC0415 - rarely needed
@@ -252,7 +243,7 @@ class Search:
                 size += fetched.stream.seek(0, SEEK_END)
                 try:
                     document = _open(fetched)
-                except (NotAListError, UnexpectedDocumentError) as error:
+                except (errors.NotAListError, errors.UnexpectedDocumentError) as error:
                     self.note(target, error)
                     continue
                 if document.form.is_feed:  # the sitemaps list what it lists, and more
@@ -269,33 +260,33 @@ class Search:
 
     def _is_missing(self, address: str) -> bool:
         return any(
-            item.uri == address and isinstance(item.error, ResourceMissingError)
+            item.uri == address and isinstance(item.error, errors.ResourceMissingError)
             for item in self._tried
         )
 
-    def _missing(self, address: str) -> SourceNotFoundError:
-        return SourceNotFoundError(
+    def _missing(self, address: str) -> errors.SourceNotFoundError:
+        return errors.SourceNotFoundError(
             f"the server does not have {address}",
             uri=address,
             evidence=self._evidence(),
             hint="check the address, or follow the whole site: "
-            f"resourcesync pull {quoted(urljoin(address, '/'), 'https://HOST/')}",
+            f"resourcesync pull {errors.quoted(urljoin(address, '/'), 'https://HOST/')}",
         )
 
-    def _evidence(self) -> Evidence:
+    def _evidence(self) -> errors.Evidence:
         return tuple(("tried", f"{item.uri}  {item.outcome}") for item in self._tried)
 
-    def _failure(self, address: str) -> ResourceSyncError:
+    def _failure(self, address: str) -> errors.ResourceSyncError:
         """Return the error that best explains why nothing was found."""
         tried = self._evidence()
         for item in self._tried:
             # A fault of the very document that the operator named explains it best.
-            if item.uri == address and isinstance(item.error, SourceRefusedError):
+            if item.uri == address and isinstance(item.error, errors.SourceRefusedError):
                 item.error.evidence = (*item.error.evidence, *tried)
                 return item.error
             if (
                 item.uri == address
-                and isinstance(item.error, NotAListError)
+                and isinstance(item.error, errors.NotAListError)
                 and (_is_document(address) or _FORMAT in dict(item.error.evidence))
             ):
                 return item.error
@@ -305,9 +296,9 @@ class Search:
         if is_other:
             hint = _FORMAT_HINT
         elif elsewhere:
-            other = quoted(urljoin(elsewhere[0], "/"), "URL")
+            other = errors.quoted(urljoin(elsewhere[0], "/"), "URL")
             hint = f"{_HINT}, or allow the other origin: --allow-origin {other}"
-        return SourceNotFoundError(
+        return errors.SourceNotFoundError(
             f"no ResourceSync documents and no sitemap at {address}",
             uri=address,
             evidence=tried,
@@ -334,22 +325,22 @@ def _open(fetched: FetchedDocument, *, is_page: bool = False) -> "Document":
     """Begin to read a document."""
     try:
         return fetched.open()
-    except DocumentError as error:
+    except errors.DocumentError as error:
         from resourcesync.discovery.links import head_of, is_html, is_markup, unsupported_format  # noqa: PLC0415 - rarely needed
 
         head = head_of(fetched.stream)
         if named := unsupported_format(head):
-            raise NotAListError(
+            raise errors.NotAListError(
                 f"The document is {named}, which is not supported yet",
                 uri=fetched.final_uri,
                 evidence=((_FORMAT, named),),
                 hint=_FORMAT_HINT,
             ) from error
-        if isinstance(error, NotAListError):
+        if isinstance(error, errors.NotAListError):
             raise
         if is_html(head) or (is_page and not is_markup(head)):
             what = "HTML" if is_html(head) else "neither XML nor HTML, nor a list of addresses"
-            raise NotAListError(
+            raise errors.NotAListError(
                 f"The document is not a list: it is {what}", uri=fetched.final_uri, hint=error.hint
             ) from error
         raise
@@ -396,13 +387,13 @@ def _is_document(address: str) -> bool:
     return path.endswith(_DOCUMENT_ENDINGS) and path not in _NO_SITEMAPS
 
 
-def _is_absence(error: SourceError) -> bool:
+def _is_absence(error: errors.SourceError) -> bool:
     """True if an answer means that nothing is there: 403 is how some servers hide dot files."""
-    gone = isinstance(error, ResourceMissingError) or error.status == _NOT_FOR_DOTS
-    return gone or (isinstance(error, BadResponseError) and error.status in _CLIENT_ERRORS)
+    gone = isinstance(error, errors.ResourceMissingError) or error.status == _NOT_FOR_DOTS
+    return gone or (isinstance(error, errors.BadResponseError) and error.status in _CLIENT_ERRORS)
 
 
-def _brief(error: ResourceSyncError) -> str:
-    if isinstance(error, SourceError) and error.status:
+def _brief(error: errors.ResourceSyncError) -> str:
+    if isinstance(error, errors.SourceError) and error.status:
         return str(error.status)
     return error.message

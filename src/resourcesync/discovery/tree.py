@@ -15,25 +15,12 @@ from typing import Final, Literal
 import msgspec
 from msgspec.structs import astuple
 
+from resourcesync import errors
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.discovery.uris import join
 from resourcesync.documents.reader import Document, TextRow
-from resourcesync.errors import (
-    DocumentError,
-    ResourceSyncError,
-    SourceError,
-    StorageError,
-    UnexpectedDocumentError,
-)
-from resourcesync.model.capabilities import (
-    CapabilityEntry,
-    DocumentChange,
-    Entry,
-    Header,
-    Package,
-    Part,
-)
+from resourcesync.model import capabilities
 from resourcesync.model.digests import usable_algorithms
 from resourcesync.model.links import find_link
 from resourcesync.model.resources import Change, Resource
@@ -100,7 +87,7 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
             self.changes[row.change] += 1
         self._update_newest_text(row.datetime_text or row.lastmod_text)
 
-    def add_entry(self, entry: Entry) -> None:
+    def add_entry(self, entry: capabilities.Entry) -> None:
         """Count one entry of any document."""
         self.entries += 1
         match entry:
@@ -109,17 +96,17 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
                 self.uri_bytes += len(entry.uri)
                 self._add_described(entry.resource)
                 self._update_newest(entry.time or entry.resource.lastmod)
-            case DocumentChange():
+            case capabilities.DocumentChange():
                 self.changes[entry.kind.value] += 1
                 self._update_newest(entry.time or entry.lastmod)
-            case CapabilityEntry():
+            case capabilities.CapabilityEntry():
                 self._update_newest(entry.lastmod)
-            case Resource() | Package() | Part():
+            case Resource() | capabilities.Package() | capabilities.Part():
                 self.uri_bytes += len(entry.uri)
                 self._add_described(entry)
                 self._update_newest(entry.lastmod)
 
-    def _add_described(self, entry: Resource | Package | Part) -> None:
+    def _add_described(self, entry: Resource | capabilities.Package | capabilities.Part) -> None:
         if entry.length is not None:
             self._add_length(entry.length)
         if entry.media_type:
@@ -193,7 +180,7 @@ class DocumentReading(msgspec.Struct, frozen=True, kw_only=True):
 
     uri: str
     final_uri: str
-    header: Header
+    header: capabilities.Header
     dialect: Dialect
     media_type: str
     survey: DocumentSurvey
@@ -206,7 +193,7 @@ class ListedChild(msgspec.Struct, frozen=True):
     uri: str
     capability: Capability | None = None
     label: str = ""
-    package: Package | None = None
+    package: capabilities.Package | None = None
 
 
 class SourceNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,10 +209,10 @@ class SourceNode(msgspec.Struct, frozen=True, kw_only=True):
     branches: Branches = ()
     label: str = ""
     reading: DocumentReading | None = None
-    error: ResourceSyncError | None = None
+    error: errors.ResourceSyncError | None = None
     skipped: Skipped = ""
     found_by: str = ""
-    package: Package | None = None
+    package: capabilities.Package | None = None
 
     @property
     def depth(self) -> int:
@@ -307,7 +294,7 @@ class SourceTree:
             yield from self._below(node.reading, branches)
 
     def _manifest(
-        self, package: Package, base: str, branches: Branches, count: "_PartsCount"
+        self, package: capabilities.Package, base: str, branches: Branches, count: "_PartsCount"
     ) -> Iterator[SourceNode | PartsTotal]:
         """Yield the copy of a package's manifest, if the dump names one (§11.1, §13.1)."""
         link = find_link(package.links, Relation.CONTENTS)
@@ -325,10 +312,10 @@ class SourceTree:
             with fetch(self._documents, child.uri) as fetched:
                 self._visited.add(fetched.final_uri)
                 reading = read_document(fetched.open(), fetched)
-        except UnexpectedDocumentError as error:  # its capability is unknown
+        except errors.UnexpectedDocumentError as error:  # its capability is unknown
             label = dict(error.evidence).get("got", child.label)
             return SourceNode(uri=child.uri, branches=branches, label=label, skipped="unread")
-        except (SourceError, DocumentError, StorageError) as error:
+        except (errors.SourceError, errors.DocumentError, errors.StorageError) as error:
             return SourceNode(uri=child.uri, branches=branches, label=child.label, error=error)
         return SourceNode(uri=child.uri, branches=branches, label=child.label, reading=reading)
 
@@ -374,17 +361,19 @@ def _is_summed_up(above: DocumentReading) -> bool:
     return not packages or any(find_link(package.links, Relation.CONTENTS) for package in packages)
 
 
-def _child(base: str, entry: Entry) -> ListedChild | None:
+def _child(base: str, entry: capabilities.Entry) -> ListedChild | None:
     """Return the document or package that an entry points to; ``None`` when it is neither."""
-    if not isinstance(entry, CapabilityEntry | Package | Part):
+    if not isinstance(
+        entry, capabilities.CapabilityEntry | capabilities.Package | capabilities.Part
+    ):
         return None
     uri = (
         join(base, entry.uri) or entry.uri
     )  # an invalid address is reported at its place in the tree
     match entry:
-        case CapabilityEntry():
+        case capabilities.CapabilityEntry():
             return ListedChild(uri, entry.capability, entry.label)
-        case Package():
+        case capabilities.Package():
             return ListedChild(uri, package=entry)
-        case Part():
+        case capabilities.Part():
             return ListedChild(uri)

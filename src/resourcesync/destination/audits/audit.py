@@ -14,20 +14,8 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
-from resourcesync.destination.audits.fixity import (
-    AuditRolling,
-    FailedCheck,
-    FixityChecker,
-    FixityResult,
-    SuspectMarker,
-    as_read,
-    check_by_stat,
-    check_content,
-    is_as_recorded,
-    listed_from_copy,
-    never_same,
-    stored_rows,
-)
+from resourcesync.destination import planner, tasks
+from resourcesync.destination.audits import fixity
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Cursor, Phase
@@ -36,24 +24,9 @@ from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import AuditMethod
 from resourcesync.destination.path_assignment import new_claim_sorter
-from resourcesync.destination.planner import (
-    FILTERED,
-    UNKNOWN_CONTENT,
-    ListedEntry,
-    Match,
-    is_suspect,
-    is_unknown,
-    match_copy,
-)
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable, serves_too_little
-from resourcesync.destination.tasks import (
-    ABSENT_CODES,
-    NOT_TRIED,
-    STALE_REASON,
-    is_missed,
-)
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import (
@@ -115,24 +88,28 @@ class Audit:
         self._marks_suspects = doubting
         self._pull = pull
         self._method: str = method
-        self._failed_checks: dict[str, FailedCheck] = {}
+        self._failed_checks: dict[str, fixity.FailedCheck] = {}
         self._finds_foreign = method != "lists"
         self._counts = _AuditCounts()
         self._contents: dict[str, CopyContent | StorageError | None] = {}
         self._has_gap = self._is_offline = self._is_served = self._is_partial = False
         self._is_read = True
         self._has_unavailable = any(count_unavailable(pull.state.pending_counts(), pull.sync_state))
-        self._suspects = SuspectMarker(pull, offline=False)
+        self._suspects = fixity.SuspectMarker(pull, offline=False)
 
-    def run(self, run: str, *, offline: bool, rolling: AuditRolling | None = None) -> AuditReport:
+    def run(
+        self, run: str, *, offline: bool, rolling: fixity.AuditRolling | None = None
+    ) -> AuditReport:
         """Compare and count."""
         self._is_offline = offline
-        self._suspects = SuspectMarker(self._pull, offline=offline, is_kept=self._marks_suspects)
+        self._suspects = fixity.SuspectMarker(
+            self._pull, offline=offline, is_kept=self._marks_suspects
+        )
         proven = self._check_fixity(run, rolling)
         sync_state, counts, cursor = self._pull.sync_state, self._counts, self._pull.cursor
         at = cursor.checkpoint
         with ExitStack() as held:
-            rows = stored_rows(self._pull.state)
+            rows = fixity.stored_rows(self._pull.state)
             if not offline:
                 at, rows = self._read_listed_rows(held)
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
@@ -158,12 +135,14 @@ class Audit:
             has_gap=self._has_gap or _lacks_changes(cursor, offline=offline),
         )
 
-    def _check_fixity(self, run: str, rolling: AuditRolling | None) -> FixityResult | None:
+    def _check_fixity(
+        self, run: str, rolling: fixity.AuditRolling | None
+    ) -> fixity.FixityResult | None:
         """Verify the selected copies, or request them from the server; then compare by lists."""
         if rolling is None and self._method != "remote":
             return None
-        proven = FixityChecker(self._pull, self._method, run, self._suspects).check(
-            rolling or AuditRolling()
+        proven = fixity.FixityChecker(self._pull, self._method, run, self._suspects).check(
+            rolling or fixity.AuditRolling()
         )
         self._failed_checks, self._counts.read_bytes = proven.failed, proven.read_bytes
         self._is_served = self._method == "remote" and rolling is None and not proven.stopped
@@ -188,7 +167,9 @@ class Audit:
         if all_read and not counts.findings:
             self._pull.state.commit(StateTransaction(notes={PROVEN_ALL: str(self._pull.now)}))
 
-    def _read_listed_rows(self, held: ExitStack) -> tuple[int | None, Iterator[ListedEntry]]:
+    def _read_listed_rows(
+        self, held: ExitStack
+    ) -> tuple[int | None, Iterator[planner.ListedEntry]]:
         pull, found = self._pull, self._pull.found
         if found.resource_list is None:
             raise SourceNotFoundError(
@@ -201,10 +182,10 @@ class Audit:
         self._is_partial = listed.unread_parts > 0
         return listed.at, listed.rows()
 
-    def _compare(self, rows: Iterator[ListedEntry], inspector: CopyInspector) -> None:
+    def _compare(self, rows: Iterator[planner.ListedEntry], inspector: CopyInspector) -> None:
         wanted = (row for row in rows if row.change != ChangeKind.DELETED)
         is_simple = self._method != "stat" and not (self._failed_checks or self._has_unavailable)
-        same = _is_plainly_same if is_simple else never_same
+        same = _is_plainly_same if is_simple else fixity.never_same
         differences = compare(self._pull.state.copies(), wanted, same=same)
         if self._method == "hash":
             differences = self._read_copies(differences, inspector)
@@ -227,8 +208,8 @@ class Audit:
         self._counts.accurate += plain
 
     def _read_copies(
-        self, differences: Iterator[Difference[ListedEntry, Copy]], inspector: CopyInspector
-    ) -> Iterator[Difference[ListedEntry, Copy]]:
+        self, differences: Iterator[Difference[planner.ListedEntry, Copy]], inspector: CopyInspector
+    ) -> Iterator[Difference[planner.ListedEntry, Copy]]:
         """Read the copies; from here on, those are the same whose bytes are the same, too.
 
         The content of each other copy is stored for its check.
@@ -244,7 +225,7 @@ class Audit:
                     continue
                 copy, row = difference
                 content = next(contents)
-                if isinstance(difference, Same) and is_as_recorded(copy, content):
+                if isinstance(difference, Same) and fixity.is_as_recorded(copy, content):
                     counts.read_bytes += copy.length
                     yield difference
                 else:
@@ -254,17 +235,17 @@ class Audit:
                     cancel.raise_if_cancelled()
 
     def _is_to_be_read(
-        self, difference: Difference[ListedEntry, Copy]
-    ) -> TypeGuard[Same[Copy, ListedEntry] | Updated[Copy, ListedEntry]]:
+        self, difference: Difference[planner.ListedEntry, Copy]
+    ) -> TypeGuard[Same[Copy, planner.ListedEntry] | Updated[Copy, planner.ListedEntry]]:
         if isinstance(difference, Same):  # as most are
             return True
-        if not isinstance(difference, Updated) or difference.after.change == FILTERED:
+        if not isinstance(difference, Updated) or difference.after.change == planner.FILTERED:
             return False
         return self._listing_status(*difference) is not ListingStatus.GONE
 
-    def _check_listed(self, copy: Copy, row: ListedEntry, inspector: CopyInspector) -> None:
+    def _check_listed(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
         """Count the copy of a listed resource; one that the filters exclude is no fault."""
-        if row.change == FILTERED:
+        if row.change == planner.FILTERED:
             return
         if self._listing_status(copy, row) is ListingStatus.GONE:
             self._report_extra(copy)
@@ -272,19 +253,21 @@ class Audit:
         self._counts.listed += 1
         # The copy of an unavailable resource stays as it was.
         self._check(
-            copy, listed_from_copy(copy) if self._unavailable_code(row.uri) else row, inspector
+            copy,
+            fixity.listed_from_copy(copy) if self._unavailable_code(row.uri) else row,
+            inspector,
         )
 
-    def _listing_status(self, copy: Copy | None, row: ListedEntry) -> ListingStatus:
+    def _listing_status(self, copy: Copy | None, row: planner.ListedEntry) -> ListingStatus:
         if not row.undated:  # as most are
             return ListingStatus.LISTED
         return listing_status(
             row, copy, self._pull.state.pending_of(row.uri), is_read=self._is_read
         )
 
-    def _report_missing(self, row: ListedEntry) -> None:
+    def _report_missing(self, row: planner.ListedEntry) -> None:
         """Count a listed resource that has no copy."""
-        if row.change == FILTERED or self._listing_status(None, row) is ListingStatus.GONE:
+        if row.change == planner.FILTERED or self._listing_status(None, row) is ListingStatus.GONE:
             return
         waiting = self._pull.state.pending_of(row.uri)
         if waiting is not None and self._pull.sync_state.accepts(waiting.code):
@@ -299,37 +282,37 @@ class Audit:
         The last attempt decides: that of a pull, or the request of this audit.
         """
         bad = self._failed_checks.get(uri)
-        last: FailedCheck | Pending | None = bad
+        last: fixity.FailedCheck | Pending | None = bad
         was_requested = self._is_served or (bad is not None and not bad.is_local)
         if self._has_unavailable and not was_requested:
             last = self._pull.state.pending_of(uri)
         return last.code if last is not None and self._pull.sync_state.accepts(last.code) else ""
 
     def _count_unavailable(self, code: str) -> None:
-        self._counts.absent += code in ABSENT_CODES
-        self._counts.skipped += code not in ABSENT_CODES
+        self._counts.absent += code in tasks.ABSENT_CODES
+        self._counts.skipped += code not in tasks.ABSENT_CODES
 
     def _report_extra(self, copy: Copy) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept
-        self._has_gap |= waiting is not None and is_missed(waiting)  # the next pull decides
+        self._has_gap |= waiting is not None and tasks.is_missed(waiting)  # the next pull decides
         self._counts.extra += not is_kept
         is_held = waiting is not None and waiting.task == PendingTask.DELETE
         self._counts.held += is_held and self._pull.sync_state.last_state is MirrorState.STOPPED
         reason = "no longer listed (kept)" if is_kept else "not listed by the Source"
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
-    def _check(self, copy: Copy, row: ListedEntry, inspector: CopyInspector) -> None:
+    def _check(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
         bad, content = self._failed_checks.get(copy.uri), None
         if self._method == "hash":
             content = self._contents.pop(copy.uri)
-            bad = check_content(copy, content, inspector, self._suspects, self._counts)
+            bad = fixity.check_content(copy, content, inspector, self._suspects, self._counts)
         elif self._method == "stat":
             if inspector.signature(copy.path) is None:
-                bad = FailedCheck(FindingKind.MISSING, "missing")
+                bad = fixity.FailedCheck(FindingKind.MISSING, "missing")
             else:
-                bad = check_by_stat(copy, inspector, self._suspects, self._counts)
+                bad = fixity.check_by_stat(copy, inspector, self._suspects, self._counts)
         self._counts.present += bad is None or bad.kind is not FindingKind.MISSING
         if bad is not None:
             if bad.is_local:
@@ -339,20 +322,20 @@ class Audit:
         if bad is not None and not (bad.code and self._unavailable_code(copy.uri)):
             self._add_finding(bad.kind, copy.uri, copy.path, bad.reason)
         elif isinstance(content, CopyContent):
-            sound = copy if is_unknown(copy) else as_read(copy, content, inspector)
+            sound = copy if planner.is_unknown(copy) else fixity.as_read(copy, content, inspector)
             self._check_digests(sound, row, content)
         else:
             self._check_against_state(copy, row)
 
-    def _check_against_state(self, copy: Copy, row: ListedEntry) -> None:
-        match match_copy(copy, row):
-            case Match.DIFFERENT:
-                known = not (is_unknown(copy) or is_suspect(copy))
-                reason = "the Source lists another version" if known else UNKNOWN_CONTENT
+    def _check_against_state(self, copy: Copy, row: planner.ListedEntry) -> None:
+        match planner.match_copy(copy, row):
+            case planner.Match.DIFFERENT:
+                known = not (planner.is_unknown(copy) or planner.is_suspect(copy))
+                reason = "the Source lists another version" if known else planner.UNKNOWN_CONTENT
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
-            case Match.UNKNOWN if self._is_to_be_fetched(copy):
+            case planner.Match.UNKNOWN if self._is_to_be_fetched(copy):
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, "to be fetched")
-            case Match.UNKNOWN | Match.SAME:
+            case planner.Match.UNKNOWN | planner.Match.SAME:
                 self._count_accurate(copy, row)
 
     def _is_to_be_fetched(self, copy: Copy) -> bool:
@@ -361,7 +344,7 @@ class Audit:
         is_due = waiting is not None and waiting.task == PendingTask.FETCH
         return is_due and not self._is_served and not self._unavailable_code(copy.uri)
 
-    def _count_accurate(self, copy: Copy, row: ListedEntry) -> None:
+    def _count_accurate(self, copy: Copy, row: planner.ListedEntry) -> None:
         """Count a copy that is as listed, and whether a hash or an answer of the Source proves it.
 
         Without the Source, a digest that was computed here proves only that the file is unchanged.
@@ -377,7 +360,7 @@ class Audit:
             self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
             return
         if copy.is_stale and not self._is_served:
-            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, STALE_REASON)
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, tasks.STALE_REASON)
             return
         self._counts.accurate += 1
         if self._is_served:
@@ -387,7 +370,7 @@ class Audit:
         elif not row.hash or row.hash != copy.digests:  # own digests can be computed
             self._counts.unproven += not usable(parse_digests(row.hash))
 
-    def _check_digests(self, copy: Copy, row: ListedEntry, content: CopyContent) -> None:
+    def _check_digests(self, copy: Copy, row: planner.ListedEntry, content: CopyContent) -> None:
         """Compare the bytes of a copy, which are as installed, with what the Source lists."""
         length, digests = content.length, parse_digests(content.digests)
         claims = usable(parse_digests(row.hash))
@@ -445,7 +428,7 @@ def _lacks_changes(cursor: Cursor, *, offline: bool) -> bool:
     return is_cut or (offline and (cursor.has_gap or cursor.is_incomplete))
 
 
-def _request(copy: Copy, row: ListedEntry) -> tuple[str, Sequence[str]]:
+def _request(copy: Copy, row: planner.ListedEntry) -> tuple[str, Sequence[str]]:
     """Return the path of a copy, and the algorithms to check what is installed and listed."""
     if row.hash == copy.digests and row.hash.startswith("sha-256:") and " " not in row.hash:
         return copy.path, _ONE_STRONG  # as most
@@ -461,17 +444,17 @@ def _missing_reason(waiting: Pending | None) -> str:
     """Return the reason of a missing copy, as far as a pull has recorded it."""
     if waiting is None or waiting.task != PendingTask.FETCH:
         return "missing"
-    return f"missing, to be fetched: {waiting.reason}" if waiting.reason else NOT_TRIED
+    return f"missing, to be fetched: {waiting.reason}" if waiting.reason else tasks.NOT_TRIED
 
 
-def _is_plainly_same(copy: Copy, row: ListedEntry) -> bool:
+def _is_plainly_same(copy: Copy, row: planner.ListedEntry) -> bool:
     """True if the state of a copy agrees with the list in all fields, the common case."""
     return (
         row.hash == copy.listed != ""
         and (row.hash == copy.digests or row.hash in copy.digests.split(" "))
         and (row.length == copy.length or row.length is None)
-        and row.change != FILTERED
+        and row.change != planner.FILTERED
         and not row.undated
-        and not is_suspect(copy)
+        and not planner.is_suspect(copy)
         and not copy.is_stale
     )

@@ -26,17 +26,8 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.tasks import CONTRADICTING, DAMAGED, STALE, is_resting
 from resourcesync.discovery.uris import normalise, percent_encode, present_uri
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
+from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import (
-    Copy,
-    Fixity,
-    LoggedChange,
-    PatchRow,
-    Pending,
-    PendingTask,
-    RefusedRow,
-    TrashRow,
-)
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.vocabulary import ChangeKind
@@ -108,7 +99,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     uri: str
     address: str = ""
     path: str = ""
-    copy: Copy | None = None
+    copy: rows.Copy | None = None
     is_present: bool = False
     file_content: tuple[int, tuple[Digest, ...]] | None = None
     is_altered: bool = False
@@ -116,14 +107,14 @@ class Explanation(msgspec.Struct, kw_only=True):
     list_uri: str = ""
     is_source_read: bool = False
     source_error: str = ""
-    pending: Pending | None = None
+    pending: rows.Pending | None = None
     is_accepted: bool = False
-    refused: RefusedRow | None = None
-    trash: TrashRow | None = None
-    last_change: LoggedChange | None = None
+    refused: rows.RefusedRow | None = None
+    trash: rows.TrashRow | None = None
+    last_change: rows.LoggedChange | None = None
     finding: AuditFinding | None = None
     via: tuple[str, ...] = ()
-    patched: PatchRow | None = None
+    patched: rows.PatchRow | None = None
     quarantined: Sequence[str] = ()
 
     @property
@@ -144,7 +135,7 @@ class Explanation(msgspec.Struct, kw_only=True):
         """Copy that stays while something is wrong, in words."""
         if self.copy is None or not self.is_present:
             return "no copy"
-        proven = "verified " if self.copy.fixity == Fixity.VERIFIED else ""
+        proven = "verified " if self.copy.fixity == rows.Fixity.VERIFIED else ""
         return f"the {proven}copy is kept"
 
     def _verdict_of_task(self) -> ResourceVerdict | None:
@@ -154,7 +145,7 @@ class Explanation(msgspec.Struct, kw_only=True):
         if self.is_accepted:
             is_sound = self.copy is None or (self.is_present and not self.is_altered)
             return ResourceVerdict.ABSENT if is_sound else None
-        if pending.task == PendingTask.DELETE:
+        if pending.task == rows.PendingTask.DELETE:
             return ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.HELD
         if pending.code == STALE:
             return None if self.is_altered or not self.is_present else ResourceVerdict.STALE
@@ -297,7 +288,7 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     known.address = present_uri(uri, SyncState(state).moved)
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
-    known.pending = None if pending is None or pending.task == PendingTask.RETAIN else pending
+    known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
     known.is_accepted = pending is not None and SyncState(state).accepts(pending.code)
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
@@ -327,7 +318,7 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     copy, row = known.copy, known.listed
     if copy is None or is_unknown(copy) or (known.is_present and not known.is_altered):
         return
-    if known.pending is not None and known.pending.task == PendingTask.DELETE:
+    if known.pending is not None and known.pending.task == rows.PendingTask.DELETE:
         return  # to be deleted, not fetched again
     is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
     if known.is_source_read and not is_listed:

@@ -13,19 +13,10 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
+from resourcesync import ports
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
+from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import FindingKind
-from resourcesync.destination.planner import (
-    UNKNOWN_CONTENT,
-    ListedEntry,
-    Match,
-    as_suspect,
-    is_suspect,
-    is_unknown,
-    listed_from_task,
-    match_copy,
-    recordable_lastmod,
-)
 from resourcesync.destination.removal.proven_gone import exists, probe_all
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.tasks import (
@@ -42,14 +33,6 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import disagree, parse_digests
-from resourcesync.ports import (
-    Copies,
-    CopyInspector,
-    FetchFailure,
-    FetchRequest,
-    FetchResponse,
-    StagedCopy,
-)
 from resourcesync.ports.copies import CopyContent
 
 _GROUP: Final = 256
@@ -69,18 +52,18 @@ class SuspectMarker:
         self._finished: list[str] = []
         self.count = 0
 
-    def mark_suspect(self, copy: Copy, row: ListedEntry, reason: str) -> None:
+    def mark_suspect(self, copy: Copy, row: planner.ListedEntry, reason: str) -> None:
         """Mark a copy that is not as installed."""
         self.count += 1
         known = self._pull.state.pending_of(copy.uri)
         # Offline it is unknown whether a retained copy is needed: it is not fetched again.
         if known is None or (known.task == PendingTask.RETAIN and not self._is_offline):
             self._pending.append(self._task(copy, row, reason))
-        if not is_suspect(copy) and not is_unknown(copy):
-            self._copies.append(as_suspect(copy))
+        if not planner.is_suspect(copy) and not planner.is_unknown(copy):
+            self._copies.append(planner.as_suspect(copy))
         self._flush_when_full()
 
-    def mark_answer(self, copy: Copy, row: ListedEntry, answer: "FailedCheck") -> None:
+    def mark_answer(self, copy: Copy, row: planner.ListedEntry, answer: "FailedCheck") -> None:
         """Record that the Source served other bytes than a copy has, or none, to an audit.
 
         What the list shows by itself, the next pull learns from the list.
@@ -89,7 +72,7 @@ class SuspectMarker:
         if not is_gone and answer.kind is not FindingKind.DIFFERENT:
             return  # it proves nothing
         known = self._pull.state.pending_of(copy.uri)
-        if match_copy(copy, row) is not Match.DIFFERENT and known is None:
+        if planner.match_copy(copy, row) is not planner.Match.DIFFERENT and known is None:
             task = self._task(copy, row, answer.reason)
             self._pending.append(task._replace(code=answer.code if is_gone else STALE))
             # Without validators: the next answer has bytes, whatever the server compares.
@@ -101,14 +84,15 @@ class SuspectMarker:
         known = self._pull.state.pending_of(copy.uri)
         if known is None or known.code not in {STALE, *UNAVAILABLE_CODES}:
             return
-        row = listed_from_task(known)
+        row = planner.listed_from_task(known)
         if (
             row.undated
-            or match_copy(copy._replace(fixity="", lastmod=None), row) is Match.DIFFERENT
+            or planner.match_copy(copy._replace(fixity="", lastmod=None), row)
+            is planner.Match.DIFFERENT
         ):
             return
         fixity, _ = verify_bytes(row._replace(hash=copy.listed), copy.length, copy.digests)
-        lastmod = recordable_lastmod(row, self._pull.now)
+        lastmod = planner.recordable_lastmod(row, self._pull.now)
         self._copies.append(copy._replace(fixity=fixity, lastmod=lastmod))
         self._finished.append(copy.uri)
         self._flush_when_full()
@@ -119,7 +103,7 @@ class SuspectMarker:
         self._pending.append(task)
         self._flush_when_full()
 
-    def _task(self, copy: Copy, row: ListedEntry, reason: str) -> Pending:
+    def _task(self, copy: Copy, row: planner.ListedEntry, reason: str) -> Pending:
         # The entry at the time of the fetch, not the present one, which may be later than T.
         length = copy.length if copy.listed else None
         row = row._replace(hash=copy.listed, length=length)
@@ -158,20 +142,20 @@ class SuspectMarker:
         self._copies, self._pending, self._finished = [], [], []
 
 
-def listed_from_copy(copy: Copy) -> ListedEntry:
+def listed_from_copy(copy: Copy) -> planner.ListedEntry:
     """Return the Source's entry of a copy when it was fetched, as far as it is known."""
-    return ListedEntry(
+    return planner.ListedEntry(
         uri=copy.uri,
         loc=copy.uri,
         path=copy.path,
         hash=copy.listed or copy.digests,
-        length=None if is_unknown(copy) else copy.length,
+        length=None if planner.is_unknown(copy) else copy.length,
         lastmod=copy.lastmod,
         change="",
     )
 
 
-def stored_rows(state: SqliteMirrorState) -> Iterator[ListedEntry]:
+def stored_rows(state: SqliteMirrorState) -> Iterator[planner.ListedEntry]:
     """Yield the last known entries: of each copy, and of each pending fetch.
 
     Copies with a pending deletion are not listed any more.
@@ -187,12 +171,12 @@ def stored_rows(state: SqliteMirrorState) -> Iterator[ListedEntry]:
                     yield listed_from_copy(copy)
             case Updated(copy, waiting) | Same(copy, waiting):
                 is_by_audit = waiting.code in {DAMAGED, STALE}
-                yield listed_from_copy(copy) if is_by_audit else listed_from_task(waiting)
+                yield listed_from_copy(copy) if is_by_audit else planner.listed_from_task(waiting)
             case Created(waiting):
-                yield listed_from_task(waiting)
+                yield planner.listed_from_task(waiting)
 
 
-def never_same(copy: Copy, row: ListedEntry | Pending) -> bool:
+def never_same(copy: Copy, row: planner.ListedEntry | Pending) -> bool:
     """Find no pair to be the same, so that each is checked."""
     del copy, row
     return False
@@ -296,7 +280,7 @@ class FixityChecker:
             if found is not None:
                 yield found
 
-    def _check_group(self, group: list[Copy], look: CopyInspector) -> None:
+    def _check_group(self, group: list[Copy], look: ports.CopyInspector) -> None:
         proven = self._result
         for copy in self._pull.dependencies.cancel.checked(group, every=1):
             proven.count += 1
@@ -325,11 +309,11 @@ class FixityChecker:
                 if exists(outcome):
                     self._suspects.mark_returned(asked[uri])
 
-    def _check_file(self, copy: Copy, look: CopyInspector) -> FailedCheck | None:
+    def _check_file(self, copy: Copy, look: ports.CopyInspector) -> FailedCheck | None:
         if look.signature(copy.path) is None:
             return FailedCheck(FindingKind.MISSING, "missing")
-        if is_unknown(copy):
-            return FailedCheck(FindingKind.DIFFERENT, UNKNOWN_CONTENT)
+        if planner.is_unknown(copy):
+            return FailedCheck(FindingKind.DIFFERENT, planner.UNKNOWN_CONTENT)
         if self._method == "stat":
             return check_by_stat(copy, look, self._suspects, self._result)
         wanted = [digest.algorithm for digest in parse_digests(copy.digests)]
@@ -338,13 +322,13 @@ class FixityChecker:
 
     def _check_source(self, copies: Iterable[Copy]) -> None:
         """Request the resources from the Source, and compare the bytes."""
-        in_flight: dict[FetchRequest, tuple[Copy, StagedCopy]] = {}
+        in_flight: dict[ports.FetchRequest, tuple[Copy, ports.StagedCopy]] = {}
 
-        def requests() -> Iterator[FetchRequest]:
+        def requests() -> Iterator[ports.FetchRequest]:
             for copy in copies:
                 algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
                 sink = self._pull.dependencies.copies.stage(algorithms)
-                request = FetchRequest(
+                request = ports.FetchRequest(
                     uri=self._pull.selection.source_uri(copy.uri),
                     sink=sink,
                     etag=copy.etag,
@@ -375,10 +359,10 @@ class ReadBytes(Protocol):
 
 
 def check_by_stat(
-    copy: Copy, look: CopyInspector, suspects: SuspectMarker, counts: ReadBytes
+    copy: Copy, look: ports.CopyInspector, suspects: SuspectMarker, counts: ReadBytes
 ) -> FailedCheck | None:
     """Compare size and time of a copy's file; read it if these differ."""
-    if is_unknown(copy):  # no file is as installed; the state says so
+    if planner.is_unknown(copy):  # no file is as installed; the state says so
         return None
     try:
         sound = check_installed(copy, look)
@@ -395,7 +379,7 @@ def check_by_stat(
 def check_content(
     copy: Copy,
     content: CopyContent | StorageError | None,
-    look: CopyInspector,
+    look: ports.CopyInspector,
     suspects: SuspectMarker,
     counts: ReadBytes,
 ) -> FailedCheck | None:
@@ -411,7 +395,7 @@ def check_content(
         algorithm = known[0].algorithm if known else "content"
         reason = f"{algorithm} differs{same}: silent corruption or local edit"
         return FailedCheck(FindingKind.DIFFERENT, reason)
-    if not is_unknown(copy):
+    if not planner.is_unknown(copy):
         suspects.record_sound(copy, as_read(copy, content, look))
     return None
 
@@ -424,25 +408,28 @@ def is_as_recorded(copy: Copy, content: CopyContent | StorageError | None) -> bo
     )
 
 
-def as_read(copy: Copy, content: CopyContent, look: CopyInspector) -> Copy:
+def as_read(copy: Copy, content: CopyContent, look: ports.CopyInspector) -> Copy:
     """Return a copy whose bytes were just read and are as installed, with its present signature."""
     signature = content.signature
-    if signature is None and is_suspect(copy):
+    if signature is None and planner.is_suspect(copy):
         signature = look.signature(copy.path)
     return copy if signature is None else copy._replace(signature=signature)
 
 
 def _compare_answer(
-    copy: Copy, sink: StagedCopy, outcome: FetchResponse | FetchFailure, copies: Copies
+    copy: Copy,
+    sink: ports.StagedCopy,
+    outcome: ports.FetchResponse | ports.FetchFailure,
+    copies: ports.Copies,
 ) -> FailedCheck | None:
     match outcome:
-        case FetchFailure():
+        case ports.FetchFailure():
             error = outcome.error
             reason = f"the Source: {error.message}"
             return FailedCheck(FindingKind.FAILED, reason, is_local=False, code=error.code)
-        case FetchResponse(status=304):
+        case ports.FetchResponse(status=304):
             return None
-        case FetchResponse():
+        case ports.FetchResponse():
             codings = content_codings(outcome.headers.get("content-encoding", ""))
             if _has_bytes_of(copy, sink) or (
                 codings and _has_content_of(copy, sink, codings, copies)
@@ -451,13 +438,13 @@ def _compare_answer(
             return FailedCheck(FindingKind.DIFFERENT, STALE_REASON, is_local=False)
 
 
-def _has_bytes_of(copy: Copy, staged: StagedCopy) -> bool:
+def _has_bytes_of(copy: Copy, staged: ports.StagedCopy) -> bool:
     length, found = staged.seal()
     return length == copy.length and not disagree(found, parse_digests(copy.digests))
 
 
 def _has_content_of(
-    copy: Copy, staged: StagedCopy, codings: tuple[str, ...], copies: Copies
+    copy: Copy, staged: ports.StagedCopy, codings: tuple[str, ...], copies: ports.Copies
 ) -> bool:
     """True if sealed bytes in a content coding have the bytes of a copy as their content."""
     algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]

@@ -12,20 +12,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync import errors
+from resourcesync.destination.changes import times
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
-from resourcesync.destination.changes.times import (
-    DAY,
-    ChangeHistory,
-    ChangeListSpan,
-    ListPositions,
-    ReadingStart,
-    announced_span,
-    chain,
-    check_announced,
-    grows_unseen,
-    is_archive,
-    span_of,
-)
 from resourcesync.destination.changes.window import shares
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.packages import DumpPackage, DumpPackages
@@ -38,11 +27,6 @@ from resourcesync.destination.lists.resource_reader import (
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
-from resourcesync.errors import (
-    DocumentError,
-    SourceError,
-    SourceUnavailableError,
-)
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
@@ -73,7 +57,7 @@ class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
     new_sorter: Callable[[], ExternalSorter[ListedEntry]]
     packages: DumpPackages | None = None
     archive: str = ""
-    positions: ListPositions = ListPositions()
+    positions: times.ListPositions = times.ListPositions()
 
     def bypassing_caches(self) -> "ReaderDependencies":
         """Return the same dependencies, with requests that bypass all caches."""
@@ -94,10 +78,10 @@ class ChangeListReader:
     def read(
         self,
         uri: str,
-        start: ReadingStart,
+        start: times.ReadingStart,
         state: SqliteMirrorState | None,
-        is_proven: Callable[[ChangeHistory], bool],
-    ) -> ChangeHistory:
+        is_proven: Callable[[times.ChangeHistory], bool],
+    ) -> times.ChangeHistory:
         """Read what is new in the Change List at ``uri``, or in the lists of its index.
 
         Lists that do not continue what was processed may be old copies: they are read again past
@@ -124,19 +108,19 @@ class ChangeListReader:
             stack.pop_all()
         return history
 
-    def read_since(self, uri: str, at: int, positions: ListPositions) -> ChangeHistory:
+    def read_since(self, uri: str, at: int, positions: times.ListPositions) -> times.ChangeHistory:
         """Read the changes since a Resource List, past all caches.
 
         Nothing would show that the lists are stale copies: no change time that counts, and no list
         read before.
         """
-        start = ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
+        start = times.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
         fresh = replace(self._dependencies.bypassing_caches(), positions=positions)
         return ChangeListReader(fresh).read(uri, start, None, _reaches_back)
 
     def _read_again(
-        self, uri: str, start: ReadingStart, state: SqliteMirrorState | None, archive: str
-    ) -> ChangeHistory | None:
+        self, uri: str, start: times.ReadingStart, state: SqliteMirrorState | None, archive: str
+    ) -> times.ChangeHistory | None:
         """Read the lists past caches, with archived ones; ``None`` if these cannot be used."""
         reader = ChangeListReader(self._dependencies.bypassing_caches())
         if not archive:
@@ -144,11 +128,11 @@ class ChangeListReader:
         try:
             spans = reader._archived_spans(archive)
             return reader._read_consistent(uri, start, state, spans)
-        except (SourceError, DocumentError) as error:
+        except (errors.SourceError, errors.DocumentError) as error:
             _log.warning("cannot use the archive of Change Lists at %s: %s", archive, error)
             return None
 
-    def _archived_spans(self, archive: str) -> list[ChangeListSpan]:
+    def _archived_spans(self, archive: str) -> list[times.ChangeListSpan]:
         """Return the lists of an archive, or the packages of an archive of Change Dumps."""
         from resourcesync.destination.changes.archives import archived_lists, in_time_order  # noqa: PLC0415 - rarely
 
@@ -165,10 +149,10 @@ class ChangeListReader:
     def _read_consistent(
         self,
         uri: str,
-        start: ReadingStart,
+        start: times.ReadingStart,
         state: SqliteMirrorState | None,
-        archived: Sequence[ChangeListSpan] = (),
-    ) -> ChangeHistory:
+        archived: Sequence[times.ChangeListSpan] = (),
+    ) -> times.ChangeHistory:
         """Read the lists; again, past caches, where index and lists do not agree."""
         waits, reader = iter(_RETRY_DELAYS), self
         while True:
@@ -179,7 +163,7 @@ class ChangeListReader:
             except BaseException as error:
                 reading.sorter.close()
                 wait = next(waits, None)
-                is_mixed = isinstance(error, SourceUnavailableError) and error.code == _MIXED
+                is_mixed = isinstance(error, errors.SourceUnavailableError) and error.code == _MIXED
                 if not is_mixed or wait is None:
                     raise
                 _log.info("reading the Change Lists again: %s", error)
@@ -206,11 +190,11 @@ class ChangeListReader:
                     reading.documents.append(document_record(head))
                 return
             reading.archive = document.header.link(Relation.ARCHIVES) or ""
-            if not is_archive(document.header):
+            if not times.is_archive(document.header):
                 check_capability(document, Capability.CHANGE_LIST)
-            if document.header.is_index or is_archive(document.header):
+            if document.header.is_index or times.is_archive(document.header):
                 self._read_index(document, reading)
-                if not grows_unseen(document.header):
+                if not times.grows_unseen(document.header):
                     reading.documents.append(_index_record(document_record(head), reading))
                 return
             self._read_one_list(head, document, reading, climbed=climbed)
@@ -224,8 +208,8 @@ class ChangeListReader:
         climbed: bool,
     ) -> None:
         """Read a Change List that is not an index, or its index if it does not reach back."""
-        span = span_of(head.uri, document.header)
-        reading.starts_in_time = chain([span], reading.start.list_clock).reaches_back
+        span = times.span_of(head.uri, document.header)
+        reading.starts_in_time = times.chain([span], reading.start.list_clock).reaches_back
         index = document.header.link(Relation.INDEX)
         if index is not None and not reading.starts_in_time and not climbed:
             self._read_head(index, reading, climbed=True)
@@ -237,7 +221,7 @@ class ChangeListReader:
         else:
             self._read_list(head, span, reading)
 
-    def _read_windows(self, spans: list[ChangeListSpan], reading: Reading) -> None:
+    def _read_windows(self, spans: list[times.ChangeListSpan], reading: Reading) -> None:
         """Read lists without intervals, from the newest one that has the changes processed last."""
         first = len(spans) - 1
         for number in range(len(spans) - 1, -1, -1):
@@ -268,28 +252,29 @@ class ChangeListReader:
                     continue
                 document = fetched.open()
                 check_list(document, Capability.CHANGE_LIST)
-                span = span_of(uri, document.header)
+                span = times.span_of(uri, document.header)
                 reading.is_outdated |= span.until is not None  # the index calls it open
                 self._read_list(fetched, span, reading)
-                reading.starts_in_time &= chain([span], reading.start.list_clock).reaches_back
+                reading.starts_in_time &= times.chain([span], reading.start.list_clock).reaches_back
 
     def _read_index(self, index: "Document", reading: Reading) -> None:
-        if is_archive(index.header):
+        if times.is_archive(index.header):
             from resourcesync.destination.changes.archives import in_time_order, read_archive  # noqa: PLC0415 - rarely
 
             spans = in_time_order(self._documents, list(read_archive(self._documents, index)))
         else:
-            spans = [announced_span(*item) for item in parts_of(index).items()]
+            spans = [times.announced_span(*item) for item in parts_of(index).items()]
         spans = _merge_spans(reading.archived, spans, self._selection)
         if len(spans) > 1 and (
-            not is_archive(index.header) or self._with_own_interval(spans[0]).from_ is not None
+            not times.is_archive(index.header)
+            or self._with_own_interval(spans[0]).from_ is not None
         ):  # archives of drafts give no times, nor do their lists: then each is read once
             spans = [self._with_own_interval(span) for span in spans]
         self._read_chain(spans, self._get_list, reading)
-        if is_archive(index.header):  # its lists are closed, except perhaps the last
+        if times.is_archive(index.header):  # its lists are closed, except perhaps the last
             reading.close_all_but_last()
 
-    def _with_own_interval(self, span: ChangeListSpan) -> ChangeListSpan:
+    def _with_own_interval(self, span: times.ChangeListSpan) -> times.ChangeListSpan:
         """Return a list with its own interval, where its index does not give its start.
 
         Without times its order is unknown: an index may have the newest list first.
@@ -297,7 +282,7 @@ class ChangeListReader:
         if span.from_ is not None:
             return span
         with self._get_list(span.uri) as fetched:
-            own = span_of(span.uri, fetched.open().header)
+            own = times.span_of(span.uri, fetched.open().header)
         # The list is read again in its turn, and must be the same then.
         return replace(own, announced=own.from_ is not None)
 
@@ -321,12 +306,12 @@ class ChangeListReader:
 
     def _read_chain(
         self,
-        spans: list[ChangeListSpan],
+        spans: list[times.ChangeListSpan],
         get: Callable[[str], FetchedDocument],
         reading: Reading,
     ) -> None:
         through = reading.start.list_clock
-        lists = chain(spans, through)
+        lists = times.chain(spans, through)
         reading.starts_in_time, reading.is_contiguous = lists.starts_in_time, lists.is_contiguous
         end, first = None, True
         for announced in lists.lists:
@@ -338,7 +323,7 @@ class ChangeListReader:
             with get(announced.uri) as fetched:
                 span = self._effective_span(announced, fetched.open(), reading)
                 if first:  # an index need not give intervals, but each list does
-                    reading.starts_in_time &= chain([span], through).reaches_back
+                    reading.starts_in_time &= times.chain([span], through).reaches_back
                 elif end is not None and (span.from_ or 0) > max(end, through):
                     reading.is_contiguous = False
                     return
@@ -348,19 +333,19 @@ class ChangeListReader:
             first, end = False, span.until
 
     def _effective_span(
-        self, announced: ChangeListSpan, listed: "Document", reading: Reading
-    ) -> ChangeListSpan:
+        self, announced: times.ChangeListSpan, listed: "Document", reading: Reading
+    ) -> times.ChangeListSpan:
         """Return the interval of a list: its own, else the one that its index gives.
 
         Some Sources write the interval into the index only, and end the last list at the moment of
         the request. So an end that only the index gives counts a day later: by then it is final,
         whatever the clock of the Source. Until then the list may grow.
         """
-        own = span_of(announced.uri, listed.header)
+        own = times.span_of(announced.uri, listed.header)
         if not announced.announced or own.from_ is not None or own.until is not None:
-            check_announced(announced, listed.header)
+            times.check_announced(announced, listed.header)
             return own
-        a_day_ago = to_microseconds(self._clock.now()) - DAY
+        a_day_ago = to_microseconds(self._clock.now()) - times.DAY
         if announced.until is None or announced.until <= a_day_ago:
             return announced
         reading.is_outdated = True  # the index must be read again next time
@@ -369,7 +354,7 @@ class ChangeListReader:
     def _read_list(
         self,
         fetched: FetchedDocument,
-        span: ChangeListSpan,
+        span: times.ChangeListSpan,
         reading: Reading,
         ended: int | None = None,
     ) -> None:
@@ -387,7 +372,7 @@ class ChangeListReader:
     def _scan(
         self,
         fetched: FetchedDocument,
-        span: ChangeListSpan,
+        span: times.ChangeListSpan,
         reading: Reading,
         ended: int | None = None,
     ) -> ChangeListScan:
@@ -403,7 +388,7 @@ class ChangeListReader:
         )
 
 
-def _reaches_back(history: ChangeHistory) -> bool:
+def _reaches_back(history: times.ChangeHistory) -> bool:
     return history.reaches_back
 
 
@@ -412,7 +397,9 @@ def _index_record(record: ProcessedDocument, reading: Reading) -> ProcessedDocum
     return record._replace(etag="", last_modified="") if reading.is_outdated else record
 
 
-def _processed_record(announced: ChangeListSpan, reading: Reading) -> ProcessedDocument | None:
+def _processed_record(
+    announced: times.ChangeListSpan, reading: Reading
+) -> ProcessedDocument | None:
     """Return the record of a list that was processed and is still the same.
 
     A package is if its dump describes it as before. Changes in a closed list are checked elsewhere.
@@ -427,10 +414,10 @@ def _processed_record(announced: ChangeListSpan, reading: Reading) -> ProcessedD
 
 
 def _merge_spans(
-    archived_spans: Iterable[ChangeListSpan],
-    present: Iterable[ChangeListSpan],
+    archived_spans: Iterable[times.ChangeListSpan],
+    present: Iterable[times.ChangeListSpan],
     selection: ResourceSelection,
-) -> list[ChangeListSpan]:
+) -> list[times.ChangeListSpan]:
     """Return archived and present lists, each once, as it is now.
 
     A list at two addresses, since its Source moved to TLS, counts once: read again after its
@@ -444,16 +431,16 @@ def _merge_spans(
 def _package_spans(
     packages: Iterable[DumpPackage],
     known_as: Callable[[str], ProcessedDocument | None] = lambda _: None,
-) -> list[ChangeListSpan]:
+) -> list[times.ChangeListSpan]:
     """Return the intervals of packages: as the dump gives them, or as they were read before.
 
     A package without either keeps its position, after the one before it.
     """
-    spans: list[ChangeListSpan] = []
+    spans: list[times.ChangeListSpan] = []
     begun = 0
     for offered in packages:
         from_, until = offered.entry.from_, offered.entry.until
-        span = ChangeListSpan(
+        span = times.ChangeListSpan(
             uri=offered.uri,
             from_=known_microseconds(from_),
             until=known_microseconds(until),

@@ -8,34 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.times import (
-    DAY,
-    ChangeHistory,
-    ChangeListSpan,
-    LastChanges,
-    LatestChangeTime,
-    ListPositions,
-    ListPrefix,
-    ReadingStart,
-    ReadList,
-    advance_checkpoint,
-    count_old_entries,
-    is_plausible,
-    is_since,
-    is_undated,
-    without_borrowed_time,
-)
-from resourcesync.destination.changes.window import (
-    OVERLAP,
-    ChangeMark,
-    Window,
-    continuation,
-    has_own_time,
-    is_newest_first,
-    mark_of,
-    shares,
-    window_of,
-)
+from resourcesync.destination.changes import times, window
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
@@ -50,7 +23,7 @@ from resourcesync.model.vocabulary import ChangeKind
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
-_NO_POSITIONS: Final = ListPositions()
+_NO_POSITIONS: Final = times.ListPositions()
 
 
 class Reading:
@@ -59,9 +32,9 @@ class Reading:
     def __init__(
         self,
         head: str,
-        start: ReadingStart,
+        start: times.ReadingStart,
         sorter: ExternalSorter[ListedEntry],
-        archived: Sequence[ChangeListSpan] = (),
+        archived: Sequence[times.ChangeListSpan] = (),
         state: SqliteMirrorState | None = None,
     ) -> None:
         self._state = state
@@ -72,27 +45,27 @@ class Reading:
         self.checkpoint = start.checkpoint
         self.list_clock = start.list_clock
         self.reported: int | None = None
-        self.lists: list[ReadList] = []
+        self.lists: list[times.ReadList] = []
         self.starts_in_time = self.is_contiguous = True
         self.change_count = 0
         self.documents: list[ProcessedDocument] = []
-        self.last_changes = LastChanges(start.last_changes)
+        self.last_changes = times.LastChanges(start.last_changes)
         self.is_resource_clock_ahead = start.is_resource_clock_ahead
         self.has_undated = self.is_outdated = False
         self.is_unchanged_head = self.is_of_dump = False
         self.archive = ""
-        self.window: Window | None = None
+        self.window: window.Window | None = None
         self.is_continuous = True
         self.is_older = self.may_be_old = False
 
-    def history(self) -> ChangeHistory:
+    def history(self) -> times.ChangeHistory:
         """Return what was read."""
         fields: dict[str, Any] = {
-            name: getattr(self, name, None) for name in ChangeHistory.__struct_fields__
+            name: getattr(self, name, None) for name in times.ChangeHistory.__struct_fields__
         }
         fields |= {"lists": tuple(self.lists), "documents": tuple(self.documents)}
         fields["last_changes"] = self.last_changes.recent
-        return ChangeHistory(**fields | {"has_last_change": self.last_changes.has_last})
+        return times.ChangeHistory(**fields | {"has_last_change": self.last_changes.has_last})
 
     def known(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the record of a document that an earlier pull processed."""
@@ -100,7 +73,7 @@ class Reading:
 
     def add_processed(self, record: ProcessedDocument) -> None:
         """Add a list that was processed and is the same now."""
-        self.lists.append(ReadList(record, record))
+        self.lists.append(times.ReadList(record, record))
         self.report(record.until)
 
     def close_all_but_last(self) -> None:
@@ -114,7 +87,7 @@ class Reading:
         if moment is not None:
             self.reported = max(moment, self.reported or moment)
 
-    def follows(self, span: ChangeListSpan) -> bool:
+    def follows(self, span: times.ChangeListSpan) -> bool:
         """True if all changes of an unknown list are new: it stands behind processed ones."""
         ends = {done.until for done in self.start.processed if done.until is not None}
         if span.from_ is not None and span.from_ in ends:
@@ -135,13 +108,13 @@ class ChangeListScan:
     def __init__(  # noqa: PLR0913 - what a list is read with
         self,
         fetched: FetchedDocument,
-        span: ChangeListSpan,
+        span: times.ChangeListSpan,
         reading: Reading,
         *,
         selection: ResourceSelection,
         now: int,
         ended: int | None = None,
-        positions: ListPositions = _NO_POSITIONS,
+        positions: times.ListPositions = _NO_POSITIONS,
     ) -> None:
         self._fetched = fetched
         self._span = span
@@ -151,8 +124,8 @@ class ChangeListScan:
         self._ended = ended
         self._positions = positions
         self._position_at_list = positions.position_of(span)
-        self._prefix = ListPrefix(selection.mirror_uri)
-        self._latest = LatestChangeTime(reading.start.list_clock, now)
+        self._prefix = times.ListPrefix(selection.mirror_uri)
+        self._latest = times.LatestChangeTime(reading.start.list_clock, now)
         self._known = 0
         self._old_count: int | None = None
         self._processed: Container[int] | None = None
@@ -183,14 +156,14 @@ class ChangeListScan:
         )
         reading.documents.append(record)
         has_news = reading.change_count > count
-        reading.lists.append(ReadList(record, seen, is_intact, has_news))
+        reading.lists.append(times.ReadList(record, seen, is_intact, has_news))
 
     def read_window(self, *, follows: bool = False) -> None:
         """Collect the new changes of a list that gives no interval."""
         reading, start = self._reading, self._reading.start
         listed = list(self.listed_changes())
         order: Sequence[int] = range(len(listed))
-        newest_first = is_newest_first(listed, start.window)
+        newest_first = window.is_newest_first(listed, start.window)
         if newest_first:
             order = order[::-1]
         ordered = [listed[position] for position in order]
@@ -204,28 +177,28 @@ class ChangeListScan:
             earliest = min((time for time in own if time is not None), default=None)
             reading.is_continuous = earliest is not None and earliest <= start.list_clock
         else:
-            found = continuation(ordered, start.window, start.list_clock)
+            found = window.continuation(ordered, start.window, start.list_clock)
             reading.is_continuous, news, reading.is_older = found
         reading.has_undated |= any(not ordered[number].is_own for number in news)
-        reading.window = window_of(ordered, newest_first=newest_first)
+        reading.window = window.window_of(ordered, newest_first=newest_first)
         self._add_news([order[number] for number in news], in_order=newest_first is not None)
         self._advance()
         record = document_record(self._fetched)._replace(
             until=self._span.until, entries=self._prefix.entries, prefix=self._prefix.hexdigest()
         )
         reading.documents.append(record)
-        reading.lists.append(ReadList(record, None, has_news=bool(news)))
+        reading.lists.append(times.ReadList(record, None, has_news=bool(news)))
 
-    def _position_in(self, listed: Sequence[ChangeMark]) -> int | None:
+    def _position_in(self, listed: Sequence[window.ChangeMark]) -> int | None:
         """Return the number of changes at the first reading; ``None`` if it was another list."""
         known = self._positions.first_window
-        return self._position_at_list if known is None or shares(listed, known) else None
+        return self._position_at_list if known is None or window.shares(listed, known) else None
 
-    def listed_changes(self) -> Iterator[ChangeMark]:
+    def listed_changes(self) -> Iterator[window.ChangeMark]:
         """Yield the changes of the list, in its order, as far as continuity depends on them."""
-        latest = max(self._now, self._reading.start.list_clock) + DAY
+        latest = max(self._now, self._reading.start.list_clock) + times.DAY
         for change in changes_of(self._fetched.open()):
-            yield mark_of(without_borrowed_time(change, self._span), latest)
+            yield window.mark_of(times.without_borrowed_time(change, self._span), latest)
 
     def _add_news(self, positions: Sequence[int], *, in_order: bool) -> None:
         """Add the rows of some changes, in this order; if it is not known, each is a question."""
@@ -252,7 +225,7 @@ class ChangeListScan:
         """Record the next change of the list; return it without a borrowed time."""
         self._prefix.add(listed)
         self._reading.last_changes.add(listed, self._span.from_)
-        change = without_borrowed_time(listed, self._span)
+        change = times.without_borrowed_time(listed, self._span)
         self._latest.add(change)
         return change
 
@@ -261,21 +234,21 @@ class ChangeListScan:
         reading, span, latest, now = self._reading, self._span, self._latest, self._now
         if not (reading.starts_in_time and reading.is_contiguous) and span.from_ is not None:
             # The gap lies before this list; from its start on everything is known.
-            reading.checkpoint = advance_checkpoint(
+            reading.checkpoint = times.advance_checkpoint(
                 reading.checkpoint, until=span.from_, last=None, now=now
             )
         last, begun = latest.change_time, span.from_
         if last is None and begun is not None:
-            is_usable = is_plausible(begun, through=reading.list_clock, now=now)
+            is_usable = times.is_plausible(begun, through=reading.list_clock, now=now)
             last = begun if is_usable else None
-        reading.list_clock = advance_checkpoint(
+        reading.list_clock = times.advance_checkpoint(
             reading.list_clock, until=span.until, last=last, now=now
         )
         for moment in (span.from_, span.until, latest.reported):
             reading.report(moment)
         reading.is_resource_clock_ahead |= latest.is_resource_clock_ahead
         moved = latest.change_time if reading.is_resource_clock_ahead else latest.moment
-        reading.checkpoint = advance_checkpoint(
+        reading.checkpoint = times.advance_checkpoint(
             reading.checkpoint, until=span.until, last=moved, now=now
         )
 
@@ -299,7 +272,7 @@ class ChangeListScan:
             if is_over:  # the Resource List has all of it
                 continue
             if is_new:
-                reading.has_undated |= is_undated(change, begin)
+                reading.has_undated |= times.is_undated(change, begin)
             elif not self._accept_by_time(change, position):
                 continue
             reading.change_count += 1
@@ -315,10 +288,10 @@ class ChangeListScan:
         reading = self._reading
         begin = reading.start.new_since
         is_late = self._is_late(position)
-        is_open = is_undated(change, begin)
-        if not (reading.has_undated or is_late or is_open or is_since(change, begin)):
+        is_open = times.is_undated(change, begin)
+        if not (reading.has_undated or is_late or is_open or times.is_since(change, begin)):
             return False
-        if is_open or not has_own_time(change):
+        if is_open or not window.has_own_time(change):
             if not reading.has_undated and self._is_old(change, position):
                 return False
             reading.has_undated = True
@@ -336,11 +309,11 @@ class ChangeListScan:
         self._reading.may_be_old = True
         start = self._reading.start
         at = start.list_clock if start.is_resource_list else start.resource_list_at or 0
-        is_older = change.time is not None and not is_since(change, at - at % OVERLAP)
+        is_older = change.time is not None and not times.is_since(change, at - at % window.OVERLAP)
         # Whatever is in the mirror came later; or a Resource List did, that is new to it.
         if change.kind is ChangeKind.DELETED or self._positions.stored is None:
             is_older = is_older or position in self._processed_positions()
-        elif self._is_late(position) and has_own_time(change):  # its Source lists late
+        elif self._is_late(position) and window.has_own_time(change):  # its Source lists late
             is_older = False
         return row._replace(undated=True, is_older=is_older)
 
@@ -352,9 +325,9 @@ class ChangeListScan:
         """
         start = self._reading.start
         if start.is_resource_list:
-            return not is_since(change, start.list_clock + 1)
+            return not times.is_since(change, start.list_clock + 1)
         at = start.resource_list_at
-        return at is not None and change.time is not None and not is_since(change, at)
+        return at is not None and change.time is not None and not times.is_since(change, at)
 
     def _processed_positions(self) -> Container[int]:
         """Return the positions of the changes on which the last pull acted; found once."""
@@ -372,7 +345,7 @@ class ChangeListScan:
         return done.entries if self._begins_with(done) else 0
 
     def _begins_with(self, done: ProcessedDocument) -> bool:
-        prefix = ListPrefix(self._selection.mirror_uri)
+        prefix = times.ListPrefix(self._selection.mirror_uri)
         with self._reopened() as changes:
             for change in islice(changes, done.entries):
                 prefix.add(change)
@@ -394,32 +367,36 @@ class ChangeListScan:
         resource, is later: then its age is unknown, and the last change listed counts.
         """
         start = self._reading.start
-        if self._ended is not None and self._ended < start.list_clock - OVERLAP:
+        if self._ended is not None and self._ended < start.list_clock - window.OVERLAP:
             return True
-        return not is_since(change, start.new_since) and position < self._count_old_entries()
+        return not times.is_since(change, start.new_since) and position < self._count_old_entries()
 
     def _count_old_entries(self) -> int:
         """Return how many changes are older than T by their order; read once."""
         if self._old_count is None:
             with self._reopened() as changes:
-                timed = (without_borrowed_time(change, self._span) for change in changes)
-                self._old_count = count_old_entries(timed, self._reading.start.new_since)
+                timed = (times.without_borrowed_time(change, self._span) for change in changes)
+                self._old_count = times.count_old_entries(timed, self._reading.start.new_since)
         return self._old_count
 
 
-def is_same_prefix(prefix: ListPrefix, seen: ProcessedDocument) -> bool:
+def is_same_prefix(prefix: times.ListPrefix, seen: ProcessedDocument) -> bool:
     """True if a list begins with the changes that were processed."""
     return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
 
 
-def _since_list(changes: Sequence[ChangeMark], at: int, before: int | None) -> Sequence[int]:
+def _since_list(changes: Sequence[window.ChangeMark], at: int, before: int | None) -> Sequence[int]:
     """Return the changes that a Resource List may not include."""
     news: list[int] = []
     ended: set[str] = set()
     for position in range(len(changes) - 1, -1, -1):
         change = changes[position]
         is_late = before is not None and position >= before
-        if change.own_time is not None and change.own_time < at - at % OVERLAP and not is_late:
+        if (
+            change.own_time is not None
+            and change.own_time < at - at % window.OVERLAP
+            and not is_late
+        ):
             ended.add(change.uri)  # what is listed before an old change of it is old, too
         elif change.own_time is not None or is_late or change.uri not in ended:
             news.append(position)

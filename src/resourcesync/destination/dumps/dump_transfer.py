@@ -20,17 +20,7 @@ from resourcesync.destination.dumps.dump_policy import (
     is_package_worth_fetching,
 )
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.lists.manifests import (
-    ManifestRow,
-    Order,
-    PackageTrust,
-    join_wanted,
-    new_fetch_sorter,
-    new_manifest_sorter,
-    new_order_sorter,
-    provides,
-    read_manifest,
-)
+from resourcesync.destination.lists import manifests
 from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.options import DumpPolicy
 from resourcesync.destination.planner import Fetch, algorithms_for, recordable_lastmod
@@ -186,7 +176,7 @@ class DumpTransfer:
             return
         if not packages:
             return
-        with new_fetch_sorter(self._open_temporary) as wanted:
+        with manifests.new_fetch_sorter(self._open_temporary) as wanted:
             ages = AgeIndex(interval_ends(packages))
             for fetch in self._fetches():
                 if self._is_wanted(fetch):
@@ -275,8 +265,8 @@ class DumpTransfer:
             return {}
         entries = dict.fromkeys(copied, 0)
         counts = {position: [0, 0, 0] for position in copied}
-        terms: dict[int, PackageTrust] = {}
-        with new_manifest_sorter(self._open_temporary) as listing:
+        terms: dict[int, manifests.PackageTrust] = {}
+        with manifests.new_manifest_sorter(self._open_temporary) as listing:
             for position, fetched in list(copied.items()):
                 try:
                     document = fetched.open()
@@ -287,11 +277,11 @@ class DumpTransfer:
                 except DocumentError as error:
                     _log.info("the copy of a manifest cannot be used: %s", error)
                     del copied[position]
-            for fetch, found in join_wanted(wanted, listing):
+            for fetch, found in manifests.join_wanted(wanted, listing):
                 listed = fetch.listed
                 for position in {row.package for row in found if row.package in copied}:
                     held_here = (row for row in found if row.package == position)
-                    if any(provides(row, listed, terms[position]) for row in held_here):
+                    if any(manifests.provides(row, listed, terms[position]) for row in held_here):
                         counts[position][0] += 1
                         counts[position][1] += listed.length or 0
                         counts[position][2] += listed.length is None
@@ -306,15 +296,15 @@ class DumpTransfer:
         }
 
     def _manifest_rows(
-        self, manifest: "Document", package: int, terms: PackageTrust
-    ) -> Iterator[ManifestRow]:
+        self, manifest: "Document", package: int, terms: manifests.PackageTrust
+    ) -> Iterator[manifests.ManifestRow]:
         """Yield the entries of a manifest, by the mirror's URIs."""
-        for held in read_manifest(manifest, package, terms):
+        for held in manifests.read_manifest(manifest, package, terms):
             yield held._replace(uri=self._pull.selection.mirror_uri(held.uri))
 
-    def _trust_of(self, offered: DumpPackage, manifest: Header) -> PackageTrust:
+    def _trust_of(self, offered: DumpPackage, manifest: Header) -> manifests.PackageTrust:
         moment = manifest.until or manifest.at
-        return PackageTrust(
+        return manifests.PackageTrust(
             complete_until=-1 if moment is None else to_microseconds(moment),
             is_near=offered.is_near,
             is_list=offered.dump.capability in self._pull.listing_dumps,
@@ -346,13 +336,13 @@ class DumpTransfer:
         manifest = reader.manifest()
         terms = self._trust_of(offered, manifest.header)
         with (
-            new_manifest_sorter(self._open_temporary) as listing,
-            new_order_sorter(self._open_temporary) as orders,
+            manifests.new_manifest_sorter(self._open_temporary) as listing,
+            manifests.new_order_sorter(self._open_temporary) as orders,
         ):
             for held in self._manifest_rows(manifest, 0, terms):
                 listing.add(held)
-            for fetch, found in join_wanted(wanted, listing):
-                best = [row for row in found if provides(row, fetch.listed, terms)]
+            for fetch, found in manifests.join_wanted(wanted, listing):
+                best = [row for row in found if manifests.provides(row, fetch.listed, terms)]
                 if best and self._is_still_wanted(fetch):
                     orders.add((best[-1].position, fetch))
             faults = self._install_ordered(iter(orders), reader, terms)
@@ -373,7 +363,10 @@ class DumpTransfer:
         return known.signature == before.signature
 
     def _install_ordered(
-        self, orders: Iterator[Order], reader: "PackageReader", terms: PackageTrust
+        self,
+        orders: Iterator[manifests.Order],
+        reader: "PackageReader",
+        terms: manifests.PackageTrust,
     ) -> int:
         """Install the ordered members; return how many could not be used."""
         order = next(orders, None)
@@ -389,7 +382,9 @@ class DumpTransfer:
                 order = next(orders, None)
         return faults
 
-    def _install(self, fetch: Fetch, member: "ManifestMember", terms: PackageTrust) -> bool:
+    def _install(
+        self, fetch: Fetch, member: "ManifestMember", terms: manifests.PackageTrust
+    ) -> bool:
         """Stage the bytes of a member and verify them; return whether they are as listed."""
         listed = fetch.listed
         own = self._pull.options.own_algorithm

@@ -13,19 +13,11 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
+from resourcesync import errors
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.external_sort import translate_disk_errors
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin_if_any
-from resourcesync.errors import (
-    DocumentError,
-    DocumentLimitError,
-    PackageError,
-    SourceError,
-    SourceUnavailableError,
-    StoppedError,
-    UnexpectedDocumentError,
-)
 from resourcesync.model.capabilities import Header, Package, Part
 from resourcesync.model.digests import Digest, disagree, format_digests, has_strong, usable
 from resourcesync.model.timestamps import known_microseconds
@@ -159,7 +151,7 @@ class DumpPackages:
             return None
         try:
             fetched = fetch(self._documents, offered.contents)
-        except SourceError as error:
+        except errors.SourceError as error:
             _log.info("cannot fetch the copy of a manifest: %s", error)
             return None
         from resourcesync.documents.packages.manifest_agreement import check_manifest  # noqa: PLC0415 - where there are dumps only
@@ -168,8 +160,8 @@ class DumpPackages:
             header = fetched.open().header
             check_manifest(header, dump=offered.dump, package=offered.entry)
             if header.is_index:
-                raise UnexpectedDocumentError("it is in parts", uri=fetched.uri)
-        except (DocumentError, PackageError) as error:
+                raise errors.UnexpectedDocumentError("it is in parts", uri=fetched.uri)
+        except (errors.DocumentError, errors.PackageError) as error:
             _log.info("cannot use the copy of a manifest: %s", error)
             fetched.stream.close()
             return None
@@ -244,7 +236,7 @@ class DumpPackages:
             except BaseException:
                 staged.discard()
                 raise
-        except PackageError as error:
+        except errors.PackageError as error:
             _log.info("fetching a package again, past all caches: %s", error)
             return self._download_once(offered, uncached=True)
         return staged
@@ -292,7 +284,7 @@ def _suspended_if_stopped(staged: StagedCopy) -> Iterator[None]:
     """Keep a staged package for a later run if this one stops; discard it after any other error."""
     try:
         yield
-    except (SourceUnavailableError, StoppedError):
+    except (errors.SourceUnavailableError, errors.StoppedError):
         staged.suspend()
         raise
     except Exception:
@@ -306,7 +298,7 @@ def _suspended_if_stopped(staged: StagedCopy) -> Iterator[None]:
 def _check(offered: DumpPackage, length: int, found: Sequence[Digest]) -> None:
     entry = offered.entry
     if entry.length not in (None, length) or disagree(found, usable(entry.digests)):
-        raise PackageError(
+        raise errors.PackageError(
             "The package is not the one that its dump lists",
             uri=offered.uri,
             code="package-mismatch",
@@ -331,16 +323,16 @@ def _packages(dump: "Document") -> list[DumpPackage]:
     return found
 
 
-def _not_a_dump(document: "Document") -> UnexpectedDocumentError:
-    return UnexpectedDocumentError(
+def _not_a_dump(document: "Document") -> errors.UnexpectedDocumentError:
+    return errors.UnexpectedDocumentError(
         f"expected a dump, got a {document.header.phrase}",
         uri=document.uri,
         hint="report it to the Source; check its lists: resourcesync validate URL",
     )
 
 
-def _too_many(uri: str) -> DocumentLimitError:
-    return DocumentLimitError(
+def _too_many(uri: str) -> errors.DocumentLimitError:
+    return errors.DocumentLimitError(
         "a dump lists too many packages",
         uri=uri,
         evidence=(("limit", f"{_MAX_PACKAGES}"),),

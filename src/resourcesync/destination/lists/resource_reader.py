@@ -11,29 +11,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec import structs
 
+from resourcesync import errors
 from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.lists import proof
 from resourcesync.destination.lists.packages import DumpPackages
-from resourcesync.destination.lists.proof import (
-    Announcement,
-    ListMoments,
-    ListVersion,
-    ReadPart,
-    interval_end,
-    is_as_announced,
-    is_of_one_moment,
-    is_pinned,
-)
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin, own_entries
-from resourcesync.errors import (
-    DocumentError,
-    DocumentLimitError,
-    ResourceSyncError,
-    SourceError,
-    UnexpectedDocumentError,
-)
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.capabilities import Entry, Header, Package, Part, RefusedEntry
 from resourcesync.model.digests import Digest, agree, usable
@@ -61,7 +46,7 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     is unknown.
     """
 
-    moments: ListMoments
+    moments: proof.ListMoments
     entries: int
     proves_absence: bool
     dialect: Dialect
@@ -70,7 +55,7 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     documents: tuple[ProcessedDocument, ...]
     unread_parts: int = 0
     outdated_parts: int = 0
-    version: "ListVersion | None" = None
+    version: "proof.ListVersion | None" = None
 
     @property
     def at(self) -> int | None:
@@ -78,7 +63,7 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return self.moments.at
 
 
-def list_version(fetched: FetchedDocument) -> ListVersion:
+def list_version(fetched: FetchedDocument) -> proof.ListVersion:
     """Return the version of a Resource List, or of its index.
 
     The parts of an index are not known from it.
@@ -89,7 +74,7 @@ def list_version(fetched: FetchedDocument) -> ListVersion:
     if is_index:
         ats += [known_microseconds(part.at) for part in parts_of(document).values()]
     fetched.stream.seek(0)
-    return ListVersion(
+    return proof.ListVersion(
         uri=fetched.uri,
         digest=hashlib.file_digest(fetched.stream, "sha256").hexdigest(),  # type: ignore[arg-type]  # a file
         etag=fetched.etag,
@@ -99,23 +84,23 @@ def list_version(fetched: FetchedDocument) -> ListVersion:
     )
 
 
-SentPart = tuple[ListVersion, Part, int | None]
+SentPart = tuple[proof.ListVersion, Part, int | None]
 """Part of an index: its version, its entry in the index, and the time when the server sent it by
 its own clock, microseconds; ``None`` if unknown.
 """
 
 
-def with_parts(head: ListVersion, parts: Iterable[SentPart]) -> ListVersion:
+def with_parts(head: proof.ListVersion, parts: Iterable[SentPart]) -> proof.ListVersion:
     """Return the version of an index with the parts that must be requested again.
 
     An index proves as much about a part as a list about a resource: the part is unchanged as long
     as the index is, if the interval in which the index dates it was over when the part was sent. If
     the part itself states another moment, the index proves nothing.
     """
-    kept: list[ListVersion] = []
+    kept: list[proof.ListVersion] = []
     for part, announced, served in parts:
-        end = interval_end(announced)
-        over = end if end is not None and is_as_announced(announced, part.at, end) else None
+        end = proof.interval_end(announced)
+        over = end if end is not None and proof.is_as_announced(announced, part.at, end) else None
         if over is None or served is None or served < over:
             kept.append(structs.replace(part, over=over))
     return structs.replace(head, parts=tuple(kept))
@@ -129,7 +114,7 @@ def count_outdated(parts: Iterable[SentPart]) -> int:
     return sum(_is_outdated(part, announced) for part, announced, _ in parts)
 
 
-def _is_outdated(part: ListVersion, announced: Part) -> bool:
+def _is_outdated(part: proof.ListVersion, announced: Part) -> bool:
     at = known_microseconds(announced.at)
     if at is None or part.at is None:
         return False
@@ -190,7 +175,7 @@ class ResourceListReader:
         """Read a list that is no index."""
         entries = self._add_resources(document, spool)
         return ListSnapshot(
-            moments=ListMoments(head=known_microseconds(document.header.at)),
+            moments=proof.ListMoments(head=known_microseconds(document.header.at)),
             entries=entries,
             served=fetched.served,
             proves_absence=is_same_host(fetched) and self._lists_all(document),
@@ -200,22 +185,22 @@ class ResourceListReader:
         )
 
     def _is_one_moment(
-        self, index: FetchedDocument, parts: Sequence[ReadPart], stated: int | None
+        self, index: FetchedDocument, parts: Sequence[proof.ReadPart], stated: int | None
     ) -> bool:
         """True if the parts of an index, or the packages of a dump, are of one moment.
 
         They state the same one; or the index pins each of them, and says the same after the last.
         """
-        if is_of_one_moment(parts):
+        if proof.is_of_one_moment(parts):
             return True
         began = stated if index.served is None else index.served
-        if not all(is_pinned(part, -1 if began is None else began) for part in parts):
+        if not all(proof.is_pinned(part, -1 if began is None else began) for part in parts):
             return False
         announced = {part.uri: part.announced for part in parts}
         try:
             with fetch(self._documents.uncached(), index.uri) as again:
                 return _announcements(again.open()) == announced
-        except (SourceError, DocumentError):
+        except (errors.SourceError, errors.DocumentError):
             return False  # then nothing shows it
 
     def _read_parts(
@@ -227,9 +212,9 @@ class ResourceListReader:
     ) -> tuple[ListSnapshot, list[SentPart]]:
         versions: list[SentPart] = []
         entries, complete = 0, True
-        unread: list[ResourceSyncError] = []
+        unread: list[errors.ResourceSyncError] = []
 
-        def refuse_missing(uri: str, error: ResourceSyncError) -> None:
+        def refuse_missing(uri: str, error: errors.ResourceSyncError) -> None:
             if error.transient:
                 raise error
             self._refuse_part(uri, error, unread)
@@ -237,7 +222,7 @@ class ResourceListReader:
         for fetched in documents.get_all(dict.fromkeys(parts), refuse_missing):
             try:
                 document, count, version = self._read_part(fetched, spool)
-            except DocumentError as error:
+            except errors.DocumentError as error:
                 self._refuse_part(fetched.uri, error, unread)
                 continue
             versions.append((version, parts[fetched.uri], fetched.served))
@@ -260,7 +245,7 @@ class ResourceListReader:
         return snapshot, versions
 
     def _refuse_part(
-        self, uri: str, error: ResourceSyncError, unread: list[ResourceSyncError]
+        self, uri: str, error: errors.ResourceSyncError, unread: list[errors.ResourceSyncError]
     ) -> None:
         unread.append(error)
         reason = f"this part of the list cannot be read: {error.message}"
@@ -268,7 +253,7 @@ class ResourceListReader:
 
     def _read_part(
         self, fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
-    ) -> tuple["Document", int, ListVersion]:
+    ) -> tuple["Document", int, proof.ListVersion]:
         """Add the resources of one part; return it, their number, and its version."""
         with fetched:
             self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
@@ -290,7 +275,7 @@ class ResourceListReader:
     ) -> ListSnapshot:
         """Read the manifests of all packages: together they are the list (§11)."""
         stated: dict[str, int] = {}
-        read: list[ReadPart] = []
+        read: list[proof.ReadPart] = []
         entries = 0
         head = list_version(fetched)
         versions: list[SentPart] = []
@@ -305,7 +290,7 @@ class ResourceListReader:
                 if at is not None:
                     stated[offered.uri] = at
                 has_hash = bool(usable(offered.entry.digests)) and not offered.contents
-                read.append(ReadPart(offered.uri, offered.entry, at, has_hash))
+                read.append(proof.ReadPart(offered.uri, offered.entry, at, has_hash))
                 entries += self._add_resources(document, spool, version=at)
         moments = _moments(dump, stated)
         return ListSnapshot(
@@ -362,24 +347,24 @@ class ResourceListReader:
         return entries
 
 
-def _announcements(document: "Document") -> dict[str, Announcement]:
+def _announcements(document: "Document") -> dict[str, proof.Announcement]:
     """Return the parts of an index, or the packages of a dump, as it announces them."""
     entries = (entry for entry in document.entries() if isinstance(entry, Part | Package))
     return {entry.uri: entry for entry in entries}
 
 
-def _moments(head: "Document", parts: Mapping[str, int]) -> ListMoments:
+def _moments(head: "Document", parts: Mapping[str, int]) -> proof.ListMoments:
     """Return the moments of an index or a dump, and of its parts."""
-    return ListMoments(head=known_microseconds(head.header.at), parts=parts)
+    return proof.ListMoments(head=known_microseconds(head.header.at), parts=parts)
 
 
 def _earliest(*times: int | None) -> int | None:
     return None if None in times else min(filter(None, times), default=None)
 
 
-def _read_part_of(version: ListVersion, announced: Part) -> ReadPart:
+def _read_part_of(version: proof.ListVersion, announced: Part) -> proof.ReadPart:
     found = Digest("sha-256", version.digest)
-    return ReadPart(version.uri, announced, version.at, agree([found], announced.digests))
+    return proof.ReadPart(version.uri, announced, version.at, agree([found], announced.digests))
 
 
 def _versioned(row: ListedEntry, version: int) -> ListedEntry:
@@ -393,7 +378,7 @@ def check_capability(document: "Document", capability: Capability) -> None:
     found = document.header.capability
     plain = found is None and capability is Capability.RESOURCE_LIST
     if found is not capability and not plain:
-        raise UnexpectedDocumentError(
+        raise errors.UnexpectedDocumentError(
             f"expected a {capability.phrase}, got a {document.header.phrase}",
             uri=document.uri,
             hint="pull again with the Source's own address, to discover its lists again",
@@ -404,7 +389,7 @@ def check_list(document: "Document", capability: Capability) -> None:
     """Check that a part of an index is a list of this capability, not an index itself."""
     check_capability(document, capability)
     if document.header.is_index:
-        raise UnexpectedDocumentError(
+        raise errors.UnexpectedDocumentError(
             "an index lists another index",
             uri=document.uri,
             hint="report it to the Source; check its lists: resourcesync validate URL",
@@ -421,7 +406,7 @@ def parts_of(document: "Document") -> dict[str, Part]:
         assert isinstance(entry, Part), "an index has parts"
         parts.setdefault(entry.uri, entry)  # absolute: resolved by the reader
         if len(parts) > MAX_PARTS:
-            raise DocumentLimitError(
+            raise errors.DocumentLimitError(
                 "an index lists too many documents",
                 uri=document.uri,
                 evidence=(("limit", f"{MAX_PARTS}"),),
@@ -433,7 +418,7 @@ def parts_of(document: "Document") -> dict[str, Part]:
             del parts[uri]
         document.tolerate(Leniency.INDEX_LISTS_ITSELF)
     elif itself:
-        raise UnexpectedDocumentError(
+        raise errors.UnexpectedDocumentError(
             "an index lists itself",
             uri=document.uri,
             hint="report it to the Source; check its lists: resourcesync validate URL",

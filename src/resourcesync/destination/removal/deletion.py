@@ -11,23 +11,10 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from resourcesync.destination import planner, tasks
 from resourcesync.destination.dependencies import Dependencies
-from resourcesync.destination.planner import (
-    ABSENT,
-    as_unknown,
-    is_suspect,
-    is_unknown,
-    may_delete,
-)
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import gone_rows
-from resourcesync.destination.tasks import (
-    EDITED,
-    EDITED_REASON,
-    LOCAL_CHANGE,
-    failed_item,
-    quarantine_warning,
-)
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -74,7 +61,7 @@ def plan_deletions(
     gone = (state.read_note(_HELD_GONE, int) or 0) if limit.number is None else 0
     is_understood = not state.read_note("refused", int)
     untold = untold if is_understood else deletions
-    if not deletions or may_delete(limit, deletions + gone, held_of, untold=untold + gone):
+    if not deletions or planner.may_delete(limit, deletions + gone, held_of, untold=untold + gone):
         return DeletionResult()
     return DeletionResult(held=deletions, held_of=held_of)
 
@@ -102,7 +89,7 @@ def delete_pending(
         _delete_all(equipment, iter(proven), tally)
     deletions = untold = 0
     for deletions, row in enumerate(pending_rows(), 1):  # noqa: B007 - the count
-        untold += row.reason == ABSENT
+        untold += row.reason == planner.ABSENT
     planned = plan_deletions(state, limit, here, deletions, untold)
     tally.held, tally.held_of = planned.held, planned.held_of
     if deletions and not tally.held:
@@ -148,11 +135,11 @@ def _delete_group(
     removals = [_removal(equipment, copy) for _, copy in present]
     if present:
         # After a kill in the middle it is unknown which files are still in place.
-        suspects = [as_unknown(copy) for _, copy in present]
+        suspects = [planner.as_unknown(copy) for _, copy in present]
         state.commit(StateTransaction(suspect=suspects, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
     for path, place in equipment.copies.newly_quarantined():
-        equipment.report("warning", quarantine_warning(path, place))
+        equipment.report("warning", tasks.quarantine_warning(path, place))
     removed: list[str] = []
     trashed: list[TrashRow] = []
     kept: list[Copy] = []
@@ -161,8 +148,8 @@ def _delete_group(
         if isinstance(result, StorageError):
             tally.failures.append(_report_failure(equipment, row, result))
             kept.append(copy)
-            is_edited = result.code == LOCAL_CHANGE
-            failed.append(row._replace(code=EDITED if is_edited else result.code))
+            is_edited = result.code == tasks.LOCAL_CHANGE
+            failed.append(row._replace(code=tasks.EDITED if is_edited else result.code))
             continue
         removed.append(row.uri)
         if result:
@@ -182,8 +169,8 @@ def _delete_group(
 
 def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
     """Report a copy that could not be deleted; its file is unchanged."""
-    reason = EDITED_REASON if error.code == LOCAL_CHANGE else error.message
-    fields = failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
+    reason = tasks.EDITED_REASON if error.code == tasks.LOCAL_CHANGE else error.message
+    fields = tasks.failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
     equipment.report("item", fields)
     return Failing(uri=row.uri, code=error.code, reason=reason)
 
@@ -205,9 +192,9 @@ def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     A file that an audit found altered goes to quarantine, if it still is.
     """
     known = copy.signature
-    if is_unknown(copy):
+    if planner.is_unknown(copy):
         known = equipment.copies.signature(copy.path) or known
-    content, is_altered = installed_content(copy), is_suspect(copy)
+    content, is_altered = installed_content(copy), planner.is_suspect(copy)
     return CopyRemoval(path=copy.path, signature=known, content=content, is_altered=is_altered)
 
 

@@ -7,58 +7,18 @@ from typing import Final, Literal
 
 import msgspec
 
+from resourcesync import ports
+from resourcesync.destination import planner, tasks
 from resourcesync.destination.changes.times import DAY
 from resourcesync.destination.lists.proof import SECOND
-from resourcesync.destination.planner import (
-    ABSENT,
-    DISPUTED,
-    UNLISTED,
-    Absence,
-    DecisionPolicy,
-    Fetch,
-    ListedEntry,
-    as_unknown,
-    decide_gone,
-    has_bytes,
-    is_gone_by_answer,
-    is_undecided,
-    recordable_lastmod,
-)
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import encode_notes
-from resourcesync.destination.tasks import (
-    ABSENT_CODES,
-    CONTRADICTING,
-    OLD_ANSWER,
-    OLD_ANSWER_REASON,
-    SKIPPED_CODES,
-    failed_item,
-    pending_fetch,
-    quarantine_warning,
-    task_of,
-)
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import DiskFullError, StorageError
+from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import (
-    Copy,
-    Fixity,
-    PatchRow,
-    Pending,
-    StateTransaction,
-    make_copy,
-)
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
-from resourcesync.ports import (
-    Clock,
-    Copies,
-    CopyInstallation,
-    Reporter,
-    StagedCopy,
-    served_at,
-    validators_of,
-)
 from resourcesync.ports.cancellation import CancelToken
 
 Spent = Literal["", "time", "bytes"]
@@ -126,7 +86,7 @@ _GROUP_SECONDS: Final = 1.0
 _PROGRESS_SECONDS: Final = 1.0
 _MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
-_SIGNATURE: Final = Copy._fields.index("signature")
+_SIGNATURE: Final = rows.Copy._fields.index("signature")
 _RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
 
 
@@ -155,16 +115,16 @@ class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
     budget: Budget = msgspec.field(default_factory=Budget)
 
     @property
-    def decisions(self) -> DecisionPolicy:
+    def decisions(self) -> planner.DecisionPolicy:
         """The policy of decisions about resources that are gone."""
         delete = "auto" if self.deletes else "never"
-        return DecisionPolicy(absence=Absence.UNCHANGED, delete=delete)
+        return planner.DecisionPolicy(absence=planner.Absence.UNCHANGED, delete=delete)
 
     def status_of(self, code: str) -> str:
         """Return the item status of a resource that could not be fetched, by its error code."""
-        if self.accepts_missing and code in ABSENT_CODES:
+        if self.accepts_missing and code in tasks.ABSENT_CODES:
             return "absent"
-        return "skipped" if self.accepts_missing and code in SKIPPED_CODES else "error"
+        return "skipped" if self.accepts_missing and code in tasks.SKIPPED_CODES else "error"
 
 
 class TransferTally(msgspec.Struct, kw_only=True):
@@ -218,9 +178,9 @@ class StagedResource(msgspec.Struct):
     same. ``has_bad_digest``: the server's digest cannot be read, and was ignored.
     """
 
-    fetch: Fetch
-    copy: Copy
-    staged: StagedCopy | None
+    fetch: planner.Fetch
+    copy: rows.Copy
+    staged: ports.StagedCopy | None
     counts: bool = True
     local: bool = False
     patched: int | None = None
@@ -234,11 +194,11 @@ class CommitBatch:
     def __init__(
         self,
         *,
-        copies: Copies,
+        copies: ports.Copies,
         state: SqliteMirrorState,
-        clock: Clock,
+        clock: ports.Clock,
         policy: TransferPolicy,
-        report: Reporter,
+        report: ports.Reporter,
     ) -> None:
         self._copies = copies
         self._state = state
@@ -247,9 +207,9 @@ class CommitBatch:
         self._report = report
         self._group: list[StagedResource] = []
         self._waiting = 0
-        self._failed: list[Pending] = []
+        self._failed: list[rows.Pending] = []
         self._finished: list[str] = []
-        self._patched: list[PatchRow] = []
+        self._patched: list[rows.PatchRow] = []
         self._unconfirmed: list[str] = []
         self._opened_at = self._progress_at = clock.monotonic()
         self._total = self._size = 0
@@ -266,12 +226,12 @@ class CommitBatch:
 
     def new_copy(
         self,
-        listed: ListedEntry,
+        listed: planner.ListedEntry,
         length: int,
         found: Sequence[Digest],
-        fixity: Fixity,
+        fixity: rows.Fixity,
         headers: Mapping[str, str] = _NO_FIELDS,
-    ) -> Copy:
+    ) -> rows.Copy:
         """Return the copy to record for a resource with verified bytes.
 
         Its time of installation is the start of the run, until ``flush`` has installed the bytes.
@@ -279,33 +239,35 @@ class CommitBatch:
         uri, _, path, hash_, _, lastmod, *_ = listed
         if not hash_:
             lastmod = self.lastmod_to_record(listed, headers)
-        known, kind = validators_of(headers), str(fixity)  # SQLite stores plain text sooner
+        known, kind = ports.validators_of(headers), str(fixity)  # SQLite stores plain text sooner
         began, evidence = self._policy.began, self.evidence_of(listed, headers)
         digests = format_digests(found)
         row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, began, evidence)
-        return make_copy(row)
+        return rows.make_copy(row)
 
-    def evidence_of(self, listed: ListedEntry, headers: Mapping[str, str]) -> int:
+    def evidence_of(self, listed: planner.ListedEntry, headers: Mapping[str, str]) -> int:
         """Return the Source's time at which lists and an answer show that a resource exists.
 
         A change may be later than what its list reports as a whole; one in whole seconds may be of
         the end of its second. Its server's clock may be behind that of the lists; one that is far
         ahead of ours proves nothing for its own future.
         """
-        policy, served = self._policy, known_microseconds(served_at(headers)) or 0
+        policy, served = self._policy, known_microseconds(ports.served_at(headers)) or 0
         changed = (listed.lastmod or 0) if listed.change else 0
         changed += 0 if changed % SECOND else SECOND - 1
         return max(policy.listed_at, min(max(served, changed), policy.began + DAY))
 
-    def lastmod_to_record(self, listed: ListedEntry, headers: Mapping[str, str]) -> int | None:
+    def lastmod_to_record(
+        self, listed: planner.ListedEntry, headers: Mapping[str, str]
+    ) -> int | None:
         """Return the ``lastmod`` to record with an answer, or with one that said "not modified".
 
         The bytes are of the moment when the server made the answer, if it gives one; else of the
         start of the run.
         """
-        served = served_at(headers)
+        served = ports.served_at(headers)
         as_of = self._policy.began if served is None else to_microseconds(served)
-        return recordable_lastmod(listed, as_of)
+        return planner.recordable_lastmod(listed, as_of)
 
     def add(self, ready: StagedResource) -> None:
         """Add a resource with verified bytes."""
@@ -314,31 +276,33 @@ class CommitBatch:
         listed = ready.fetch.listed
         if ready.copy.lastmod != listed.lastmod:
             self.tally.open_dates += 1
-        self.tally.undecided += is_undecided(listed, ready.copy)
+        self.tally.undecided += planner.is_undecided(listed, ready.copy)
         self.tally.by_request += not (ready.counts or ready.copy.listed)
 
     def add_unconfirmed(self, uri: str) -> None:
         """Add a copy of which the Source said "not modified" though its date moved."""
         self._unconfirmed.append(uri)
 
-    def add_unchanged(self, fetch: Fetch) -> None:
+    def add_unchanged(self, fetch: planner.Fetch) -> None:
         """Add a resource that stays unchanged."""
         self._waiting += 1
         self.tally.by_request += fetch.before is not None and not fetch.before.listed
         self._finished.append(fetch.listed.uri)
-        self.tally.undecided += is_undecided(fetch.listed, fetch.before)
+        self.tally.undecided += planner.is_undecided(fetch.listed, fetch.before)
         if fetch.before is not None:
             self.tally.open_dates += fetch.before.lastmod != fetch.listed.lastmod
 
-    def add_failure(self, fetch: Fetch, code: str, reason: str, tries: int) -> bool:
+    def add_failure(self, fetch: planner.Fetch, code: str, reason: str, tries: int) -> bool:
         """Add a resource that could not be fetched; its present copy stays."""
         listed = fetch.listed
         self._waiting += 1
-        if listed.change in {DISPUTED, UNLISTED} and code in ABSENT_CODES:
-            if is_gone_by_answer(listed, fetch.before, is_old_reading=self._policy.is_old_reading):
+        if listed.change in {planner.DISPUTED, planner.UNLISTED} and code in tasks.ABSENT_CODES:
+            if planner.is_gone_by_answer(
+                listed, fetch.before, is_old_reading=self._policy.is_old_reading
+            ):
                 self._record_as_gone(fetch)
                 return False
-            code, reason = OLD_ANSWER, OLD_ANSWER_REASON
+            code, reason = tasks.OLD_ANSWER, tasks.OLD_ANSWER_REASON
         self.tally.undecided += listed.undated
         status = self._policy.status_of(code)
         self.tally.absent += status == "absent"
@@ -347,28 +311,30 @@ class CommitBatch:
         self._failed.append(self._fetch_task(listed, code, reason, tries))
         action, kept = ("create", False) if fetch.creates else ("update", True)
         found = (action, listed.loc, listed.path, code, reason)
-        self._report("item", failed_item(*found, kept=kept, tries=tries, status=status))
+        self._report("item", tasks.failed_item(*found, kept=kept, tries=tries, status=status))
         return status == "error"
 
-    def _record_as_gone(self, fetch: Fetch) -> None:
+    def _record_as_gone(self, fetch: planner.Fetch) -> None:
         """Record a resource as gone that one list calls deleted and the Source does not serve."""
         self.tally.gone += 1
         if fetch.before is None:
             self._finished.append(fetch.listed.uri)
             return
         policy = self._policy
-        decision = decide_gone(fetch.before, ABSENT, policy.decisions)
-        row = task_of(decision, now=self.now(), at=policy.at, generation=policy.generation)
+        decision = planner.decide_gone(fetch.before, planner.ABSENT, policy.decisions)
+        row = tasks.task_of(decision, now=self.now(), at=policy.at, generation=policy.generation)
         self._failed.append(row)
 
-    def _fetch_task(self, listed: ListedEntry, code: str, reason: str, tries: int) -> Pending:
+    def _fetch_task(
+        self, listed: planner.ListedEntry, code: str, reason: str, tries: int
+    ) -> rows.Pending:
         """Return the fetch task of a failed resource; the report names the first of them."""
         is_failure = self._policy.status_of(code) == "error"
         if is_failure and len(self.tally.failures) < _MAX_FAILURES:
             self.tally.failures.append(
                 Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
             )
-        return pending_fetch(
+        return tasks.pending_fetch(
             listed,
             known=self._state.pending_of(listed.uri),
             now=self.now(),
@@ -378,11 +344,11 @@ class CommitBatch:
             reason=reason,
         )
 
-    def add_failed_patch(self, fetch: Fetch, reason: str) -> None:
+    def add_failed_patch(self, fetch: planner.Fetch, reason: str) -> None:
         """Add a patch that failed; the whole resource is fetched instead."""
         self.tally.unpatched += 1
         listed = fetch.listed
-        self._patched.append(PatchRow(listed.uri, self.now(), reason))
+        self._patched.append(rows.PatchRow(listed.uri, self.now(), reason))
         self._report("patch", {"uri": listed.loc, "path": listed.path, "reason": reason})
 
     def flush_when_due(self) -> None:
@@ -414,7 +380,7 @@ class CommitBatch:
         self._opened_at = self._clock.monotonic()  # first: an exception here must lose nothing
         group, self._group = self._group, []
         staged = [ready for ready in group if ready.staged is not None]
-        befores: dict[str, Copy | None] = {}
+        befores: dict[str, rows.Copy | None] = {}
         if staged:
             # After a kill in the middle it is unknown which files are old and which new.
             befores = {
@@ -423,17 +389,19 @@ class CommitBatch:
                 if ready.fetch.before is not None
             }
             suspects = [(befores and befores.get(ready.copy.uri)) or ready.copy for ready in staged]
-            self._state.commit(StateTransaction(suspect=[as_unknown(copy) for copy in suspects]))
+            self._state.commit(
+                rows.StateTransaction(suspect=[planner.as_unknown(copy) for copy in suspects])
+            )
         results = self._copies.install([_installation_of(ready) for ready in staged])
         moment = self.now() if staged else 0  # one reading of the clock for a group
         self._report_quarantined()
         installed = [ready for ready in group if ready.staged is None]
-        refused: dict[str, Copy | None] = {}
+        refused: dict[str, rows.Copy | None] = {}
         broken: StorageError | None = None
         for ready, result in zip(staged, results, strict=True):
             if isinstance(result, str):
                 fixity = ready.copy.fixity
-                ready.copy = make_copy(
+                ready.copy = rows.make_copy(
                     (*ready.copy[:_SIGNATURE], result, fixity, moment, ready.copy.evidence)
                 )
                 installed.append(ready)
@@ -454,27 +422,29 @@ class CommitBatch:
         for path, place in self._copies.newly_quarantined():
             self._quarantine_count += 1
             if self._quarantine_count <= _MAX_QUARANTINE_WARNINGS:
-                self._report("warning", quarantine_warning(path, place))
+                self._report("warning", tasks.quarantine_warning(path, place))
 
-    def _commit(self, installed: list[StagedResource], refused: dict[str, Copy | None]) -> None:
+    def _commit(
+        self, installed: list[StagedResource], refused: dict[str, rows.Copy | None]
+    ) -> None:
         self._waiting = 0
         failed, self._failed = self._failed, []
         completed, self._finished = self._finished, []
         patched, self._patched = self._patched, []
         unconfirmed, self._unconfirmed = self._unconfirmed, []
         patched += (
-            PatchRow(ready.copy.uri, ready.copy.installed, "")
+            rows.PatchRow(ready.copy.uri, ready.copy.installed, "")
             for ready in installed
             if ready.patched is not None
         )
         failed += (
-            self._fetch_task(ready.fetch.listed, CONTRADICTING, ready.contradicts, 1)
+            self._fetch_task(ready.fetch.listed, tasks.CONTRADICTING, ready.contradicts, 1)
             for ready in installed
             if ready.contradicts
         )
         if installed or refused or failed or completed or patched:
             self._state.commit(
-                StateTransaction(
+                rows.StateTransaction(
                     suspect=[before for before in refused.values() if before is not None],
                     removed=[uri for uri, before in refused.items() if before is None],
                     installed=[ready.copy for ready in installed],
@@ -492,7 +462,7 @@ class CommitBatch:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally
         before = fetch.before
         creates = before is None or fetch.is_missing
-        is_equal = not (creates or ready.contradicts) and has_bytes(before, copy.digests)
+        is_equal = not (creates or ready.contradicts) and planner.has_bytes(before, copy.digests)
         if is_equal:
             tally.same += 1
             tally.refetched += 1
@@ -505,7 +475,7 @@ class CommitBatch:
         tally.contradicting += bool(ready.contradicts)
         tally.by_request += not copy.listed
         tally.fixity[copy.fixity] = tally.fixity.get(copy.fixity, 0) + 1
-        code, reason = CONTRADICTING, ready.contradicts
+        code, reason = tasks.CONTRADICTING, ready.contradicts
         more: dict[str, object] = {"code": code, "reason": reason} if reason else {}
         if ready.has_bad_digest:
             more["bad_digest"] = True
@@ -519,7 +489,7 @@ class CommitBatch:
                 "bytes": copy.length,
                 "was_bytes": None if before is None else before.length,
                 "hash": copy.digests,
-                "verified": copy.fixity == Fixity.VERIFIED,
+                "verified": copy.fixity == rows.Fixity.VERIFIED,
                 "fixity": copy.fixity,
                 "adopted": ready.staged is None,
                 "local": ready.local,
@@ -529,9 +499,9 @@ class CommitBatch:
         )
 
 
-def _installation_of(ready: StagedResource) -> CopyInstallation:
+def _installation_of(ready: StagedResource) -> ports.CopyInstallation:
     assert ready.staged is not None
     before = ready.fetch.before
     replaces = None if before is None else before.signature
     path, lastmod = ready.copy.path, ready.fetch.listed.lastmod
-    return CopyInstallation(ready.staged, path, lastmod, replaces, installed_content(before))
+    return ports.CopyInstallation(ready.staged, path, lastmod, replaces, installed_content(before))

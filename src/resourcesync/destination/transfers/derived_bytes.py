@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import Fetch, ListedEntry, algorithms_for
-from resourcesync.destination.transfers.verification import (
-    ReceivedBytes,
-    check_installed,
-    proof_of,
-    verify_staged,
-)
+from resourcesync.destination.transfers import verification
 from resourcesync.errors import BadResponseError, PatchError, ResourceSyncError, StorageError
 from resourcesync.model.content_codings import (
     CodingError,
@@ -35,7 +30,7 @@ _NO_LIMIT: Final = 1 << 62
 
 def is_to_be_decoded(listed: ListedEntry, uri: str, codings: tuple[str, ...]) -> bool:
     """True if nothing is listed that tells the form of a body, and its content is the resource."""
-    return proof_of(listed) is Proof.NONE and not is_named_after_coding(uri, codings)
+    return verification.proof_of(listed) is Proof.NONE and not is_named_after_coding(uri, codings)
 
 
 def decode_staged(
@@ -86,21 +81,21 @@ class PatchApplication:
     def request(self, fetch: Fetch) -> FetchRequest:
         """Return the request for the patch."""
         patch, before = _patch_link(fetch.listed), fetch.before
-        if before is None or check_installed(before, self._copies) is None:
+        if before is None or verification.check_installed(before, self._copies) is None:
             raise PatchError("the copy was changed locally since it was fetched")
         claims = usable(parse_digests(patch.hash))
         sink = self._copies.stage(tuple(dict.fromkeys(claim.algorithm for claim in claims)))
         # The version that it makes is proven by a strong digest: a condition of patches.
         return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length, proof=Proof.BYTES)
 
-    def apply(self, fetch: Fetch, patch: StagedCopy) -> ReceivedBytes:
+    def apply(self, fetch: Fetch, patch: StagedCopy) -> verification.ReceivedBytes:
         """Return the patched and verified version."""
         self._check_patch(fetch.listed, patch)
         previous = self._stage_previous(fetch)
         result = self._copies.stage(algorithms_for(fetch.listed, self._own_algorithm))
         try:
             self._run_patch(fetch.listed, previous, patch, result)
-            made = verify_staged(fetch.listed, result)
+            made = verification.verify_staged(fetch.listed, result)
         except BaseException:
             result.discard()
             raise

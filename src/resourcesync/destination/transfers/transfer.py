@@ -12,26 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
-from resourcesync.destination.lists.fetch_locations import (
-    FetchAttempt,
-    digest_by,
-    first_attempt,
-    part_name,
-)
-from resourcesync.destination.planner import (
-    Fetch,
-    algorithms_for,
-    has_bytes,
-    has_moved_date,
-    has_old_bytes,
-    without_patch,
-)
-from resourcesync.destination.tasks import (
-    CONTRADICTING,
-    OLD_ANSWER,
-    OLD_ANSWER_REASON,
-    REDIRECTED,
-)
+from resourcesync import errors
+from resourcesync.destination import planner, tasks
+from resourcesync.destination.lists import fetch_locations
 from resourcesync.destination.transfers.commit import (
     CommitBatch,
     StagedResource,
@@ -48,15 +31,6 @@ from resourcesync.destination.transfers.verification import (
     wanted_fields,
 )
 from resourcesync.discovery.uris import origin
-from resourcesync.errors import (
-    BadResponseError,
-    BudgetError,
-    PatchError,
-    ResourceSyncError,
-    SourceError,
-    SourceUnavailableError,
-    StorageError,
-)
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import LARGE, Copy, Fixity
 from resourcesync.model.content_codings import content_codings
@@ -111,14 +85,14 @@ class ResourceTransfer:
         self._policy = policy
         self._budget = policy.budget
         self._report = report
-        self._under_way: dict[FetchRequest, FetchAttempt] = {}
+        self._under_way: dict[FetchRequest, fetch_locations.FetchAttempt] = {}
         self._digest_fields = wanted_fields(policy.own_algorithm)
         self._commit_batch = CommitBatch(
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
         self._formats = {} if patches is None else patches
-        self._retries: deque[FetchAttempt] = deque()
-        self._deferred: list[FetchAttempt] = []
+        self._retries: deque[fetch_locations.FetchAttempt] = deque()
+        self._deferred: list[fetch_locations.FetchAttempt] = []
         self._expected: dict[str, None] = {}
         self._stop = False
         # In an empty folder there is no file to adopt: no check for each resource.
@@ -134,19 +108,19 @@ class ResourceTransfer:
 
         return PatchApplication(self._copies, self._formats, self._policy.own_algorithm)
 
-    def execute(self, fetches: Iterable[Fetch], *, total: int, size: int) -> TransferTally:
+    def execute(self, fetches: Iterable[planner.Fetch], *, total: int, size: int) -> TransferTally:
         """Execute the fetches; return their counts."""
         self._commit_batch.expect(total, size)
         try:
             self._policy.budget.raise_if_cancelled()
-            self._run(map(first_attempt, fetches))
+            self._run(map(fetch_locations.first_attempt, fetches))
             while (self._retries or self._deferred) and not self.stopped:
                 self._commit_batch.flush()  # some wait for the bytes of others
                 late, self._deferred = self._deferred, []
                 self._run(iter(late))
-        except BudgetError:
+        except errors.BudgetError:
             self._budget.expire()
-        except StorageError:
+        except errors.StorageError:
             self._abandon(keep=False)  # partial downloads would only take space
             raise
         finally:
@@ -155,7 +129,7 @@ class ResourceTransfer:
         self._commit_batch.report_progress()
         return self._commit_batch.tally
 
-    def _run(self, attempts: Iterator[FetchAttempt]) -> None:
+    def _run(self, attempts: Iterator[fetch_locations.FetchAttempt]) -> None:
         with closing(self._fetcher.fetch(self._requests(attempts))) as outcomes:
             for outcome in outcomes:
                 attempt = self._under_way.pop(outcome.request)
@@ -173,7 +147,7 @@ class ResourceTransfer:
                 if self._stop:
                     return
 
-    def _requests(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchRequest]:
+    def _requests(self, attempts: Iterator[fetch_locations.FetchAttempt]) -> Iterator[FetchRequest]:
         """Yield requests; those whose last location failed come first, so that few ever wait."""
         budget = self._budget
         while not (self._stop or budget.spent):
@@ -189,7 +163,7 @@ class ResourceTransfer:
                 return
             yield request
 
-    def _begin(self, attempt: FetchAttempt) -> FetchRequest | None:
+    def _begin(self, attempt: fetch_locations.FetchAttempt) -> FetchRequest | None:
         """Return the request for an attempt, which may resume a part; ``None`` if it needs none."""
         fetch, place, listed = attempt.fetch, attempt.location, attempt.fetch.listed
         is_small = listed.length is not None and listed.length < LARGE
@@ -197,8 +171,8 @@ class ResourceTransfer:
             return None
         if place.is_patch:
             return self._begin_patch(attempt)
-        of = "" if place.uncached else part_name(place.uri, listed)
-        staged = self._copies.stage(algorithms_for(listed, self._policy.own_algorithm), of)
+        of = "" if place.uncached else fetch_locations.part_name(place.uri, listed)
+        staged = self._copies.stage(planner.algorithms_for(listed, self._policy.own_algorithm), of)
         if staged.part is not None and staged.part.length == listed.length:
             self._handle_bytes(attempt, staged, {})  # the download was complete, but not committed
             return None
@@ -219,7 +193,7 @@ class ResourceTransfer:
             fields=() if listed.hash else self._digest_fields,
         )
 
-    def _use_present(self, attempt: FetchAttempt) -> bool:
+    def _use_present(self, attempt: fetch_locations.FetchAttempt) -> bool:
         """Use bytes that are in the mirror already; return whether there are any.
 
         The Source itself must serve what its lists dispute, or what it served otherwise.
@@ -229,19 +203,19 @@ class ResourceTransfer:
             return False
         return (self._may_adopt and self._adopt(attempt.fetch)) or self._use_local_copy(attempt)
 
-    def _begin_patch(self, attempt: FetchAttempt) -> FetchRequest | None:
+    def _begin_patch(self, attempt: fetch_locations.FetchAttempt) -> FetchRequest | None:
         """Return the request for a patch; ``None`` if it does not apply to the copy."""
         if self._commit_batch.tally.unpatched >= _MAX_FAILED_PATCHES:
-            fetch = attempt.fetch._replace(listed=without_patch(attempt.fetch.listed))
+            fetch = attempt.fetch._replace(listed=planner.without_patch(attempt.fetch.listed))
             self._try_next_location(replace(attempt, fetch=fetch))
             return None
         try:
             return self._patching().request(attempt.fetch)
-        except PatchError as error:
+        except errors.PatchError as error:
             self._try_next_location(self._without_patch(attempt, error, tries=0))
             return None
 
-    def _adopt(self, fetch: Fetch) -> bool:
+    def _adopt(self, fetch: planner.Fetch) -> bool:
         """Adopt a file in place that is proven to be as listed; return whether there is one."""
         listed, before = fetch.listed, fetch.before
         signature = self._copies.signature(listed.path)
@@ -250,7 +224,9 @@ class ResourceTransfer:
         claims = [d for d in usable(parse_digests(listed.hash)) if d.algorithm in STRONG]
         if not claims:
             return False
-        found = self._copies.digest(listed.path, algorithms_for(listed, self._policy.own_algorithm))
+        found = self._copies.digest(
+            listed.path, planner.algorithms_for(listed, self._policy.own_algorithm)
+        )
         if found is None or not agree(found[1], claims):
             return False
         copy = self._commit_batch.new_copy(listed, *found, Fixity.VERIFIED)
@@ -258,12 +234,12 @@ class ResourceTransfer:
         self._commit_batch.add(StagedResource(fetch, copy, None))
         return True
 
-    def _use_local_copy(self, attempt: FetchAttempt) -> bool:
+    def _use_local_copy(self, attempt: fetch_locations.FetchAttempt) -> bool:
         """Use the bytes of another copy, present or expected; return whether there is one."""
         listed, own = attempt.fetch.listed, self._policy.own_algorithm
         if listed.length is None or listed.length < LARGE:
             return False
-        digest = digest_by(listed, own)
+        digest = fetch_locations.digest_by(listed, own)
         if not digest:
             return False
         known = self._state.copy_by_digest(digest, listed.length)
@@ -281,9 +257,9 @@ class ResourceTransfer:
             del self._expected[next(iter(self._expected))]
         return False
 
-    def _copy_local(self, fetch: Fetch, known: Copy) -> bool:
+    def _copy_local(self, fetch: planner.Fetch, known: Copy) -> bool:
         listed = fetch.listed
-        algorithms = algorithms_for(listed, self._policy.own_algorithm)
+        algorithms = planner.algorithms_for(listed, self._policy.own_algorithm)
         staged = self._copies.stage_copy(known.path, algorithms)
         if staged is None:
             return False
@@ -295,21 +271,21 @@ class ResourceTransfer:
         self._commit_batch.add(StagedResource(fetch, copy, staged, local=True))
         return True
 
-    def _handle_failure(self, attempt: FetchAttempt, outcome: FetchFailure) -> None:
-        error: ResourceSyncError = outcome.error
+    def _handle_failure(self, attempt: fetch_locations.FetchAttempt, outcome: FetchFailure) -> None:
+        error: errors.ResourceSyncError = outcome.error
         staged = _staged(outcome.request)
-        if isinstance(error, SourceUnavailableError):
+        if isinstance(error, errors.SourceUnavailableError):
             staged.suspend()
         else:
             staged.discard()
-        if isinstance(error, StorageError):
+        if isinstance(error, errors.StorageError):
             raise error
         if attempt.location.is_patch:
             self._try_next_location(self._without_patch(attempt, error, tries=outcome.tries))
             return
         code, reason, length = error.code, _failure_reason(error), attempt.fetch.listed.length
         if attempt.location.is_own and (site := _unreachable_site(error, outcome.request.uri)):
-            code, reason = REDIRECTED, f"redirected to another site, {site}: {error.message}"
+            code, reason = tasks.REDIRECTED, f"redirected to another site, {site}: {error.message}"
         mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
@@ -318,7 +294,7 @@ class ResourceTransfer:
             attempt.after_failure(code, reason, mismatch=mismatch, tries=outcome.tries)
         )
 
-    def _try_next_location(self, attempt: FetchAttempt) -> None:
+    def _try_next_location(self, attempt: fetch_locations.FetchAttempt) -> None:
         """Try the next location that may help; without one the fetch fails."""
         following = attempt.next_attempt()
         if following is None:
@@ -330,11 +306,11 @@ class ResourceTransfer:
         else:
             self._fail(attempt.fetch, *attempt.last_failure, attempt.tries)
 
-    def _handle_unchanged(self, fetch: Fetch, outcome: FetchResponse) -> None:
+    def _handle_unchanged(self, fetch: planner.Fetch, outcome: FetchResponse) -> None:
         _staged(outcome.request).discard()
         assert fetch.before is not None, "only a conditional request is answered with 304"
         self._commit_batch.tally.same += 1
-        if has_moved_date(fetch.before, fetch.listed):
+        if planner.has_moved_date(fetch.before, fetch.listed):
             self._commit_batch.add_unconfirmed(fetch.listed.uri)
         lastmod = self._commit_batch.lastmod_to_record(fetch.listed, outcome.headers)
         evidence = self._commit_batch.evidence_of(fetch.listed, outcome.headers)
@@ -345,12 +321,12 @@ class ResourceTransfer:
             self._commit_batch.add_unchanged(fetch)
 
     def _handle_bytes(
-        self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
+        self, attempt: fetch_locations.FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
     ) -> None:
         fetch, own = attempt.fetch, attempt.location.is_own
         try:
             received = self._check(attempt, staged, headers)
-        except BadResponseError as error:
+        except errors.BadResponseError as error:
             staged.discard()
             reason = _failure_reason(error)
             self._try_next_location(
@@ -364,9 +340,9 @@ class ResourceTransfer:
                 attempt.after_failure(wrong[0], describe_mismatch(wrong), mismatch=True, tries=1)
             )
             return
-        if has_old_bytes(fetch.listed, fetch.before, found):
+        if planner.has_old_bytes(fetch.listed, fetch.before, found):
             staged.discard()
-            self._fail(fetch, OLD_ANSWER, OLD_ANSWER_REASON, 1)
+            self._fail(fetch, tasks.OLD_ANSWER, tasks.OLD_ANSWER_REASON, 1)
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # The validators of another server are useless for the resource's own URI.
@@ -374,16 +350,16 @@ class ResourceTransfer:
         contradicts = (
             "" if wrong is None else f"{describe_mismatch(wrong)}; kept (`verify` is lenient)"
         )
-        if contradicts and has_bytes(fetch.before, copy.digests):
+        if contradicts and planner.has_bytes(fetch.before, copy.digests):
             staged.discard()
-            self._commit_batch.add_failure(fetch, CONTRADICTING, contradicts, 1)
+            self._commit_batch.add_failure(fetch, tasks.CONTRADICTING, contradicts, 1)
         else:
             ready = StagedResource(fetch, copy, staged, contradicts=contradicts)
             ready.has_bad_digest = has_bad_digest
             self._commit_batch.add(ready)
 
     def _check(
-        self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
+        self, attempt: fetch_locations.FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
     ) -> ReceivedBytes:
         """Return a body in the form that is listed, with what proves it."""
         listed = attempt.fetch.listed
@@ -395,7 +371,7 @@ class ResourceTransfer:
         return received.with_answer(served)
 
     def _in_listed_form(
-        self, attempt: FetchAttempt, sent: ReceivedBytes, codings: tuple[str, ...]
+        self, attempt: fetch_locations.FetchAttempt, sent: ReceivedBytes, codings: tuple[str, ...]
     ) -> ReceivedBytes:
         if not codings:
             return sent
@@ -408,10 +384,10 @@ class ResourceTransfer:
         is_open = is_to_be_decoded(listed, attempt.location.uri, codings)
         if sent.wrong is None and not is_open:
             return sent
-        algorithms = algorithms_for(listed, self._policy.own_algorithm)
+        algorithms = planner.algorithms_for(listed, self._policy.own_algorithm)
         try:
             content = decode_staged(self._copies, sent.staged, codings, algorithms, listed.length)
-        except BadResponseError:
+        except errors.BadResponseError:
             if is_open:
                 raise
             return sent
@@ -419,11 +395,11 @@ class ResourceTransfer:
         (sent if decoded.wrong is None else decoded).staged.discard()
         return decoded if decoded.wrong is None else sent
 
-    def _handle_patch(self, attempt: FetchAttempt, patch: StagedCopy) -> None:
+    def _handle_patch(self, attempt: fetch_locations.FetchAttempt, patch: StagedCopy) -> None:
         fetch = attempt.fetch
         try:
             made, size = self._patching().apply(fetch, patch), patch.seal()[0]
-        except PatchError as error:
+        except errors.PatchError as error:
             self._try_next_location(self._without_patch(attempt, error, tries=1))
             return
         finally:
@@ -432,15 +408,15 @@ class ResourceTransfer:
         self._commit_batch.add(StagedResource(fetch, copy, made.staged, patched=size))
 
     def _without_patch(
-        self, attempt: FetchAttempt, error: ResourceSyncError, *, tries: int
-    ) -> FetchAttempt:
+        self, attempt: fetch_locations.FetchAttempt, error: errors.ResourceSyncError, *, tries: int
+    ) -> fetch_locations.FetchAttempt:
         """Report why a patch failed; return the attempt without it."""
         self._commit_batch.add_failed_patch(attempt.fetch, error.message)
-        fetch = attempt.fetch._replace(listed=without_patch(attempt.fetch.listed))
+        fetch = attempt.fetch._replace(listed=planner.without_patch(attempt.fetch.listed))
         failed = attempt.after_failure("patch", error.message, mismatch=False, tries=tries)
         return replace(failed, fetch=fetch)
 
-    def _fail(self, fetch: Fetch, code: str, reason: str, tries: int) -> None:
+    def _fail(self, fetch: planner.Fetch, code: str, reason: str, tries: int) -> None:
         failed = self._commit_batch.add_failure(fetch, code, reason, tries)
         self._stop = self._stop or (failed and self._policy.fail_fast)
 
@@ -454,24 +430,28 @@ class ResourceTransfer:
         self._under_way.clear()
 
 
-def _unreachable_site(error: ResourceSyncError, asked: str) -> str:
+def _unreachable_site(error: errors.ResourceSyncError, asked: str) -> str:
     """Return the other site of a redirect that cannot be resolved or must not be reached.
 
     A later attempt does not change that.
     """
-    if not isinstance(error, SourceError) or error.code not in {"dns", "egress"} or not error.uri:
+    if (
+        not isinstance(error, errors.SourceError)
+        or error.code not in {"dns", "egress"}
+        or not error.uri
+    ):
         return ""
     site = origin(error.uri)
     return "" if site == origin(asked) else site
 
 
-def _failure_reason(error: ResourceSyncError) -> str:
+def _failure_reason(error: errors.ResourceSyncError) -> str:
     """Return the error message with the server's answer: nothing else of the error is stored."""
     got = _answer_of(error)
     return f"{error.message} ({got})" if got else error.message
 
 
-def _answer_of(error: ResourceSyncError) -> str:
+def _answer_of(error: errors.ResourceSyncError) -> str:
     return next((text for label, text in error.evidence if label in _ANSWER_LABELS), "")
 
 
