@@ -88,7 +88,7 @@ def test_a_source_that_is_away(tmp_path: Path) -> None:
             assert observe(watching).row("The Source does not answer") in PAGE.read_text()
             with HostileServer(port=port) as again:
                 offer(again)
-                watching.pull_now()
+                watching.pull_by_hand()
                 recovered(watching)
 
 

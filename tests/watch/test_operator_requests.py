@@ -1,4 +1,4 @@
-"""What an operator requests of the scheduler: a pull now, a pause, and both."""
+"""What an operator does to the schedule: a pull now, a pause, both, and a pull by hand."""
 
 from random import Random
 
@@ -110,3 +110,28 @@ def test_a_requested_pull_of_a_paused_mirror_that_could_not_end_is_tried_again()
     assert JobKind.PULL in begun(found, again + 1)
     found.record_end(PULL, DONE, at(again + 2))
     assert JobKind.PULL not in begun(found, 99_999)
+
+
+def test_a_good_pull_by_another_process_ends_the_pause_after_a_failure() -> None:
+    found = scheduler()
+    found.pull_now("m", at(10))
+    begun(found, 10)
+    found.record_end(PULL, JobOutcome(status=JobStatus.FAILED), at(20))
+    found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE, at(20))
+    begun(found, 21)
+    found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE, at(22))
+    assert found.failing() == ["m"]
+
+    for of_no_use in (
+        MirrorHistory(pulled=WALL + 9),  # before it failed
+        MirrorHistory(pulled=WALL + 30, has_failed=True),
+    ):
+        found.record_other_pull("m", of_no_use, at(30))
+        assert found.failing() == ["m"]
+        assert reason(found) is PullReason.RETRY
+
+    found.record_other_pull("m", MirrorHistory(pulled=WALL + 30), at(40))
+    assert found.failing() == []
+    assert reason(found) is PullReason.SCHEDULED
+    assert begun(found, 41) == [JobKind.HAND_OVER]
+    assert JobKind.PULL in begun(found, 40 + 700)

@@ -82,6 +82,14 @@ class WatchLoop:
         """Retry now what waits after a failure; on the thread of the loop only."""
         self._rota.retry(self._now())
 
+    def failing(self) -> list[str]:
+        """Return the mirrors that wait after a failed pull; on the thread of the loop only."""
+        return self._rota.failing()
+
+    def record_other_pull(self, mirror: str, past: MirrorHistory) -> None:
+        """Record what another process pulled; on the thread of the loop only."""
+        self._rota.record_other_pull(mirror, past, self._now())
+
     def next_pull(self, mirror: str) -> NextPull | None:
         """Return the next pull of a mirror; on any thread. ``None`` for an unknown mirror."""
         return self._rota.next_pull(mirror, self._clock.now().timestamp() - self._clock.monotonic())

@@ -182,10 +182,11 @@ class MirrorSchedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MirrorHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """The last runs of a mirror at the start of watching, by the wall clock; ``None`` for never."""
+    """The last runs of a mirror, by the wall clock; ``None`` for never."""
 
     pulled: float | None = None
     audited: float | None = None
+    has_failed: bool = False
 
 
 class MirrorJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -325,6 +326,24 @@ class Scheduler:
                         now.steady, row.retry_from if kind is JobKind.PULL else -inf
                     )
             row.failures = {}
+
+    def failing(self) -> list[str]:
+        """Return the mirrors that wait after a failed pull."""
+        return [
+            name
+            for name, row in self._rows.items()
+            if JobKind.PULL in row.failures and JobKind.PULL not in row.running
+        ]
+
+    def record_other_pull(self, mirror: str, past: MirrorHistory, now: Now) -> None:
+        """End the pause of a mirror that another process pulled since, if that did not fail."""
+        row, pulled = self._rows[mirror], _began(past, now).get(JobKind.PULL, -inf)
+        if past.has_failed or pulled <= row.began[JobKind.PULL]:
+            return
+        del row.failures[JobKind.PULL]
+        row.began[JobKind.PULL], row.reason = pulled, PullReason.SCHEDULED
+        row.due[JobKind.PULL] = row.schedule.pull.next_due(pulled, now, self._dice)
+        self._schedule_hand_over(row, now)
 
     def pause(self, names: frozenset[str]) -> None:
         """Start no pull and no audit of these mirrors, and resume all others.

@@ -60,9 +60,10 @@ class Watching:
         """Have it read its configuration again, and retry what failed."""
         self._process.send_signal(signal.SIGHUP)
 
-    def pull_now(self) -> None:
-        """Have it pull the mirror now, as an operator does."""
-        assert resourcesync("watch", "--now", "museum", cwd=self._home).code == 0
+    def pull_by_hand(self) -> None:
+        """Pull the mirror beside it, as an operator does; a retry may have locked it."""
+        while resourcesync("pull", "museum", cwd=self._home).code:
+            pass
 
     def status(self) -> Ran:
         """Run ``status --check`` beside it, between two pulls."""

@@ -1,31 +1,21 @@
-"""The service of mirrors: its loop and pages, what it stores, and the requests of commands to it.
+"""The service of mirrors: its loop and pages, and what it knows of them."""
 
-A service listens on a socket in the folder of its state, which only its user may open. So a command
-finds every service of that user, needs no address, and learns from the reply who has the mirror.
-"""
-
-import logging
-import os
-import socket
-import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from random import Random
 from threading import Lock
 from typing import Any, Final, TypeVar, final
 
-import msgspec
 from msgspec.structs import replace
 
 from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import StorageError
-from resourcesync.own_files import make_folder
 from resourcesync.ports import Clock
 from resourcesync.server.admin import AdminApplication, MetricsSource, OperationsApplication
 from resourcesync.server.dashboard.views import MirrorOperations, Views
@@ -33,167 +23,7 @@ from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.watch.loop import JobRunner, OnJobEnd, WatchLoop
 from resourcesync.watch.scheduler import Scheduler
 
-_LOG: Final = logging.getLogger(__name__)
-_PREFIX: Final = "watch-"
-_SUFFIX: Final = ".sock"
-_SECONDS: Final = 10.0
-_PAUSE: Final = 1.0
-_MOST_BYTES: Final = 1024 * 1024
 _PATIENCE: Final = 3.0
-_LONGEST_ADDRESS: Final = 100
-"""Bytes of an address that fit on every system; the limit is 104 or 108."""
-
-
-class PullRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to pull mirrors now; the reply has those of them that will be.
-
-    Attributes:
-        folders: The folders of the mirrors, with all links resolved.
-    """
-
-    folders: tuple[str, ...]
-
-
-PullNow = Callable[[Sequence[str]], Sequence[str]]
-"""Pulls the mirrors in some folders soon; returns the folders of those that the service has."""
-
-
-@contextmanager
-def accept_requests(folder: Path, pull_now: PullNow) -> Iterator[None]:
-    """Accept requests of this user's commands while the block runs.
-
-    Without a place for the socket there is a warning, and all else works.
-    """
-    path = folder / f"{_PREFIX}{os.getpid()}{_SUFFIX}"
-    try:
-        make_folder(folder)
-        _remove_stale(folder)
-        listener = _listen(path)
-    except OSError as error:
-        _LOG.warning("no requests to pull now: cannot listen on %s: %s", path, error.strerror)
-        yield
-        return
-    is_over = threading.Event()
-    thread = threading.Thread(
-        target=_serve, args=(listener, pull_now, is_over), name="resourcesync-requests", daemon=True
-    )
-    thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        with suppress(OSError):
-            _connect(path).close()  # wakes the thread
-        thread.join(_SECONDS)
-        listener.close()
-        path.unlink(missing_ok=True)
-
-
-def _listen(path: Path) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        with _short_address(path) as address:
-            listener.bind(address)
-        path.chmod(0o600)  # before it listens: nobody else can have connected
-        listener.listen()
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-@contextmanager
-def _short_address(path: Path) -> Iterator[str]:
-    """Yield an address of a socket that the system accepts, however long its path is."""
-    if len(os.fsencode(path)) <= _LONGEST_ADDRESS or not sys.platform.startswith("linux"):
-        yield str(path)
-        return
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield f"/proc/self/fd/{folder}/{path.name}"
-    finally:
-        os.close(folder)
-
-
-def _connect(path: Path) -> socket.socket:
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.settimeout(_SECONDS)
-    try:
-        with _short_address(path) as address:
-            connection.connect(address)
-    except OSError:
-        connection.close()
-        raise
-    return connection
-
-
-def _serve(listener: socket.socket, pull_now: PullNow, is_over: threading.Event) -> None:
-    while not is_over.is_set():
-        try:
-            connection, _ = listener.accept()
-        except OSError as error:  # too many files are open; it may pass
-            _LOG.warning("a request to pull now cannot be accepted: %s", error.strerror)
-            is_over.wait(_PAUSE)
-            continue
-        with connection:
-            if is_over.is_set():
-                return
-            connection.settimeout(_SECONDS)
-            try:
-                message = _read_all(connection)
-                if not message:  # another service only looked whether this one is alive
-                    continue
-                request = msgspec.json.decode(message, type=PullRequest)
-                connection.sendall(msgspec.json.encode(tuple(pull_now(request.folders))))
-            except (OSError, msgspec.MsgspecError) as error:
-                _LOG.warning("a request to pull now is not valid: %s", error)
-
-
-def _read_all(connection: socket.socket) -> bytes:
-    """Return what the other end sends until it ends its stream."""
-    parts = bytearray()
-    while len(parts) <= _MOST_BYTES and (part := connection.recv(65_536)):
-        parts += part
-    return bytes(parts)
-
-
-def _sockets(folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"{_PREFIX}*{_SUFFIX}"))
-
-
-def _remove_stale(folder: Path) -> None:
-    """Remove the sockets of services that were killed."""
-    for path in _sockets(folder):
-        try:
-            _connect(path).close()
-        except ConnectionRefusedError:
-            path.unlink(missing_ok=True)
-        except OSError as error:
-            _LOG.debug("%s: %s", path, error)
-
-
-def request_pulls(folder: Path, mirrors: Sequence[Path]) -> frozenset[Path]:
-    """Request the running services to pull mirrors now; return those that one of them will."""
-    accepted: set[Path] = set()
-    message = msgspec.json.encode(PullRequest(folders=tuple(map(str, mirrors))))
-    for path in _sockets(folder):
-        try:
-            connection = _connect(path)
-        except (ConnectionRefusedError, FileNotFoundError):
-            continue  # a service that was killed, or has just ended
-        except OSError as error:
-            raise StorageError(f"cannot reach the service at {path}: {error.strerror}") from error
-        with connection:
-            try:
-                connection.sendall(message)
-                connection.shutdown(socket.SHUT_WR)
-                found = msgspec.json.decode(_read_all(connection), type=tuple[str, ...])
-            except (OSError, msgspec.MsgspecError) as error:
-                raise StorageError(f"the service at {path} does not answer: {error}") from error
-        accepted.update(map(Path, found))
-    return frozenset(accepted)
-
-
 T = TypeVar("T")
 _MOST_VALUES = 4
 _ABSENT: Any = object()

@@ -52,7 +52,7 @@ class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_history(folder: Path) -> MirrorHistory:
-    """Return the times of a mirror's last pull and audit, from its own state.
+    """Return what a mirror's own state has of its last pull and audit.
 
     Of a folder with a mirror for each set, the one that waits longest counts.
     """
@@ -64,6 +64,7 @@ def read_history(folder: Path) -> MirrorHistory:
     return MirrorHistory(
         pulled=_earliest([past.pulled for past in pasts]),
         audited=_earliest([past.audited for past in pasts]),
+        has_failed=any(past.has_failed for past in pasts),
     )
 
 
@@ -99,6 +100,7 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
     return MirrorHistory(
         pulled=None if last is None else last.ended / _SECOND,
         audited=None if audited is None else audited / _SECOND,
+        has_failed=last is not None and not last.mode,
     )
 
 

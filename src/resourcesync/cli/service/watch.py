@@ -1,6 +1,5 @@
 """``resourcesync watch``: keep mirrors in sync, as a service."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,6 @@ import click
 from resourcesync.app.tables import overlay
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, quoted
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 @click.command("watch", cls=SectionedCommand)
 @click.argument("names", nargs=-1, metavar="[MIRROR...]", shell_complete=options.complete_mirror)
 @option("--every", type=options.DURATION, help="Time between two pulls of mirrors without `every`.")
-@option("--now", is_flag=True, help="Let the running service pull these mirrors now, and end.")
 @options.with_options(tuple(map(options.field_option, fields_of(ServiceSettings).values())))
 @options.CONFIG
 @options.output_options
@@ -35,9 +32,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     the configuration file with `every` or `cron`. A failed pull is retried after a minute, then
     two, up to an hour; other mirrors do not wait for it. SIGHUP reads the configuration again and
     retries failed pulls at once; SIGTERM and Ctrl-C stop the service cleanly (exit 0). After a
-    restart it continues where it stopped. --now starts no service: it requests the one that runs
-    to pull the named mirrors at once, and ends; it is an error (exit 2) if none runs. To pull each
-    mirror once: resourcesync pull --all
+    restart it continues where it stopped. To pull each mirror once: resourcesync pull --all
     """
     names: tuple[str, ...] = values["names"]
     given = {name: values[name] for name in given_options() & fields_of(ServiceSettings).keys()}
@@ -57,8 +52,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
         )
 
     first = read_settings()
-    if values["now"]:
-        return _request_job(names, first, output)
 
     def work(screen: Screen) -> CommandOutcome:
         from resourcesync.cli.service.watch_service import run_service  # noqa: PLC0415 - help stays quick
@@ -76,33 +69,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
         subject="watch",
         fields={"mirrors": list(first.names)},
     )
-
-
-def _request_job(names: Sequence[str], settings: "WatchSettings", output: OutputOptions) -> Job:
-    """Return the job that requests a running service to pull mirrors now."""
-    if not names:
-        raise click.UsageError("--now needs the names of mirrors")
-
-    def work(_: Screen) -> CommandOutcome:
-        from resourcesync.app.watching.service import request_pulls  # noqa: PLC0415 - the same
-
-        configuration = settings.configuration
-        folders = {
-            name: configured_mirrors.resolve_folder(configuration.folder(name)) for name in names
-        }
-        accepted = request_pulls(settings.state_folder(), tuple(folders.values()))
-        missed = [name for name, folder in folders.items() if folder not in accepted]
-        if missed:
-            raise ConfigurationError(
-                f"no running service watches {', '.join(missed)}",
-                evidence=(("tried", str(settings.state_folder())),),
-                hint=f"start it: resourcesync watch, or pull without it: "
-                f"resourcesync pull {shlex.join(missed)}",
-            )
-        line = TextLine(f"{', '.join(names)}: the service pulls now", "Requested")
-        return CommandOutcome(closing=(line,), fields={"requested": list(names)})
-
-    return Job(command="watch", acts=True, output=output, work=work, subject="watch")
 
 
 def _watched_names(

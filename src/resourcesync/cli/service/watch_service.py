@@ -12,9 +12,9 @@ from typing import Final
 from resourcesync.app import machine
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching import service
-from resourcesync.app.watching.service import StateCache, accept_requests
+from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import read_history
-from resourcesync.cli.configured_mirrors import MirrorConfiguration, resolve_folder
+from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
@@ -34,6 +34,7 @@ from resourcesync.watch.scheduler import Every, JobKind, MirrorHistory, NextPull
 
 _TURN_SECONDS: Final = 30.0
 _STUCK_SECONDS: Final = 120.0
+_LOOK_SECONDS: Final = 5.0
 _PARTS: Final = 3
 
 
@@ -69,16 +70,11 @@ def _handling_signals(signals: _SignalFlags) -> Iterator[None]:
 
 
 class _OperatorRequests:
-    """What operators may do, on the pages and by commands (``MirrorOperations``)."""
+    """What operators may do on the pages (``MirrorOperations``)."""
 
     def __init__(self, watch: WatchLoop, pages: WatchPages, paused: StoredNames) -> None:
         self._watch, self._pages, self._paused = watch, pages, paused
-        self._folders: Mapping[Path, str] = {}
         watch.pause(paused.names)
-
-    def configure(self, folders: Mapping[Path, str]) -> None:
-        """Set the folders of the mirrors, with all links resolved, and their names."""
-        self._folders = folders
 
     def pull_now(self, name: str) -> bool:
         """Pull a mirror of the pages soon."""
@@ -101,17 +97,6 @@ class _OperatorRequests:
             self._paused.set(watched, is_in=is_paused)
         return bool(watched)
 
-    def pull_folders(self, folders: Sequence[str]) -> Sequence[str]:
-        """Pull the mirrors in some folders soon; return those that are ours."""
-        found = []
-        for text in folders:
-            folder = Path(text)
-            name = self._folders.get(folder) or self._folders.get(folder.parent)
-            if name is not None:
-                self._watch.pull_now(name)
-                found.append(text)
-        return found
-
 
 class _WatchService:
     """The loop of ``watch``, with its reports, pages and metrics."""
@@ -126,6 +111,8 @@ class _WatchService:
             self._clock, self._subscribe, self._show_progress, pulled, cache
         )
         self._push = Subscriptions(screen, self._clock)
+        self._folders: dict[str, Path] = {}
+        self._looked = self._clock.monotonic()
         self._runs = 0
         self.watch = service.open_loop(
             self._work, self._report_done, self._clock, settings.service.parallel
@@ -166,8 +153,6 @@ class _WatchService:
                 state = self._settings.push_state()
                 opened = self._push.opened(chosen.callback, chosen.listen, state, self.watch.hint)
                 stack.enter_context(opened)
-            folder = self._settings.state_folder()
-            stack.enter_context(accept_requests(folder, self._requests.pull_folders))
             if chosen.admin is not None:
                 token = self._settings.operator_token()
                 uri = stack.enter_context(
@@ -213,19 +198,19 @@ class _WatchService:
         }
         self._push.subscribe(requested)
         self._settings = settings
-        folders = {resolve_folder(found.target.folder): name for name, found in watched.items()}
-        self._requests.configure(folders)
+        self._folders = {name: mirror.target.folder for name, mirror in watched.items()}
         self._work.configure(watched, chosen)
         self._intervals = {
             (("mirror", name),): mirror.wanted.pull.seconds
             for name, mirror in watched.items()
             if isinstance(mirror.wanted.pull, Every)
         }
-        past = {name: self._read_history(mirror.target.folder) for name, mirror in watched.items()}
+        past = {name: self._read_history(name) for name in watched}
         self.watch.configure({name: mirror.wanted for name, mirror in watched.items()}, past)
         self._screen.report("watch", {"mirrors": list(watched)})
 
-    def _read_history(self, folder: Path) -> MirrorHistory:
+    def _read_history(self, name: str) -> MirrorHistory:
+        folder = self._folders[name]
         try:
             return self._cache.apart(str(folder), partial(read_history, folder))
         except ResourceSyncError:  # each pull reports it
@@ -237,11 +222,20 @@ class _WatchService:
         self._supervisor.notify(READY=1, STATUS=self._status())
         while not signals.stop:
             self.watch.run_once(pulse)
+            self._record_other_pulls()
             self._push.report_changes()
             self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False
                 self._reload(read_settings)
+
+    def _record_other_pulls(self) -> None:
+        """Let a good pull by another process end the pause after a failure, as one of ours does."""
+        if self._clock.monotonic() - self._looked < _LOOK_SECONDS:
+            return
+        for name in self.watch.failing():
+            self.watch.record_other_pull(name, self._read_history(name))
+        self._looked = self._clock.monotonic()
 
     def finish(self) -> None:
         """Stop all work cleanly, within the grace."""

@@ -1,9 +1,6 @@
-"""``watch --now``, and what an operator does on the pages of a running service."""
+"""What an operator does on the pages of a running service."""
 
 import json
-import os
-import resource
-import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,10 +13,6 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.app.stored_names import StoredNames
-from resourcesync.app.watching.service import (
-    accept_requests,
-    request_pulls,
-)
 from resourcesync.cli.main import run
 from resourcesync.errors import StateError, StorageError
 from tests.support.commands.command_line import Said
@@ -61,31 +54,6 @@ class Service:
         form = urlencode({"name": "museum", "action": action, "token": TOKEN}).encode()
         with urlopen(f"http://127.0.0.1:{self.port}/act", form, timeout=10) as answer:
             return b"Operate" in answer.read()  # it leads back to the page of the mirror
-
-
-def test_now_pulls_at_once_and_ends(source: TinySource, said: Said) -> None:
-    service = Service(source)
-    codes: list[int] = []
-
-    def request() -> bool:
-        codes.append(run(["watch", "--now", "museum"]))
-        return True
-
-    service.run(request, lambda: service.pulls() == 2)
-    assert codes == [0]
-    assert "Requested museum: the service pulls now" in said.readouterr().out
-
-
-def test_now_without_a_service_is_an_error_that_names_the_ways_out(
-    source: TinySource, said: Said
-) -> None:
-    put(museum(source))
-    assert run(["watch", "--now", "museum"]) == 2
-    error = said.readouterr().err
-    assert "no running service watches museum" in error
-    assert "resourcesync pull museum" in error
-    assert run(["watch", "--now"]) == 2
-    assert run(["watch", "--now", "nobody-knows-it/"]) == 2
 
 
 def test_a_pause_survives_a_restart_and_ends_when_it_is_resumed(
@@ -143,50 +111,6 @@ def test_a_token_that_cannot_be_used_ends_the_start(
     assert token == "" or token not in error
 
 
-def test_each_service_answers_for_its_own_mirrors_whatever_the_length_of_its_path(
-    tmp_path: Path,
-) -> None:
-    folder = tmp_path / ("long" * 30)
-    pulled: list[str] = []
-
-    def pull_now(folders: Any) -> list[str]:
-        pulled.extend(folders)
-        return [found for found in folders if found.endswith("ours")]
-
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    with accept_requests(folder, pull_now):
-        assert request_pulls(folder, [ours, theirs]) == {ours}
-    assert pulled == [str(ours), str(theirs)]
-    assert request_pulls(folder, [ours]) == frozenset()
-    assert list(folder.iterdir()) == []
-
-
-def test_the_socket_of_a_killed_service_is_removed_and_hides_no_other(tmp_path: Path) -> None:
-    stale = tmp_path / "watch-1.sock"
-    with socket.socket(socket.AF_UNIX) as killed:
-        killed.bind(str(stale))
-    assert request_pulls(tmp_path, [tmp_path]) == frozenset()
-    with accept_requests(tmp_path, list):
-        assert not stale.exists()
-        assert request_pulls(tmp_path, [tmp_path]) == {tmp_path}
-
-
-def test_a_request_that_is_not_valid_ends_nothing(tmp_path: Path) -> None:
-    with accept_requests(tmp_path, list):
-        [path] = tmp_path.iterdir()
-        assert path.stat().st_mode & 0o077 == 0
-        with socket.socket(socket.AF_UNIX) as stranger:
-            stranger.connect(str(path))
-            stranger.sendall(b"{nonsense")
-        assert request_pulls(tmp_path, [tmp_path]) == {tmp_path}
-
-
-def test_a_service_works_without_a_place_for_its_socket(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with accept_requests(tmp_path / "file", list):
-        pass
-
-
 def test_a_damaged_list_of_paused_mirrors_is_reported_and_one_that_cannot_be_written_too(
     tmp_path: Path,
 ) -> None:
@@ -228,34 +152,3 @@ def test_mirrors_that_are_paused_at_the_same_moment_are_all_paused(tmp_path: Pat
 
     assert paused.names == StoredNames(tmp_path / "paused.json").names == set(names)
     assert [len(found) for found in seen] == list(range(1, 13))
-
-
-def test_a_service_without_a_free_descriptor_accepts_requests_again_later(tmp_path: Path) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with accept_requests(tmp_path, list), socket.socket(socket.AF_UNIX) as early:
-        [path] = tmp_path.iterdir()
-        early.settimeout(0.5)
-        os.close(first_free := os.dup(early.fileno()))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (first_free, hard))
-        try:
-            early.connect(str(path))
-            with suppress(TimeoutError):
-                early.recv(1)
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        early.close()
-        assert request_pulls(tmp_path, [tmp_path]) == {tmp_path}
-
-
-def test_a_second_service_of_the_same_user_is_no_invalid_request(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    folder = tmp_path / "state"
-
-    with accept_requests(folder, lambda folders: folders):
-        [path] = folder.glob("*.sock")
-        with socket.socket(socket.AF_UNIX) as second:  # it looks whether the first one is alive
-            second.connect(str(path))
-        assert request_pulls(folder, [tmp_path]) == {tmp_path}
-
-    assert caplog.messages == []
