@@ -82,6 +82,6 @@ def test_any_text_is_a_value_or_a_configuration_error(text: str) -> None:
             parse(text)
 
 
-def test_trusted_authorities_come_from_the_usual_variable() -> None:
-    assert environment.ca_file({"SSL_CERT_FILE": "/etc/ca.pem"}) == "/etc/ca.pem"
-    assert environment.ca_file({}) == ""
+def test_trusted_authorities_come_from_the_usual_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/etc/ca.pem")
+    assert environment.ca_file() == "/etc/ca.pem"

@@ -105,13 +105,7 @@ def new_token() -> str:
 
 
 class OpenHub(msgspec.Struct, frozen=True, kw_only=True):
-    """A hub that is ready to be mounted.
-
-    Attributes:
-        application: Answers requests; its lifespan starts and ends the deliveries.
-        deliveries: Verifies and delivers, with counts.
-        store: Subscriptions and pending deliveries.
-    """
+    """A hub that is ready to be mounted."""
 
     application: HubApplication
     deliveries: Deliveries

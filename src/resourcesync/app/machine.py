@@ -25,8 +25,8 @@ def new_cancel_token() -> CancelToken:
 
 def supervisor() -> tuple[Supervisor, float]:
     """Return the service manager, and its watchdog interval in seconds; 0 for none."""
-    service = environment.read_service()
-    return Supervisor(service.address), service.watchdog
+    address, watchdog = environment.read_service()
+    return Supervisor(address), watchdog
 
 
 def new_run_id(clock: Clock) -> str:

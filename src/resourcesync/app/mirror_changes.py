@@ -237,17 +237,11 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of a mirror that a program wants.
-
-    Attributes:
-        consumer: Name of the consumer whose position to start from; ``None`` has none.
-        since: Without a consumer: where to begin; ``None`` is the oldest recorded change.
-        restart: True to begin with everything in the mirror.
-        touched: True if fetches that returned the same bytes are wanted too.
-    """
+    """The changes of a mirror that a program wants: from a consumer's position, or ``since``."""
 
     consumer: str | None = None
     since: ChangeLogPosition | datetime | None = None
+    """``None`` is the oldest recorded change."""
     restart: bool = False
     touched: bool = False
 

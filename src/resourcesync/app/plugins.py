@@ -69,15 +69,7 @@ GROUPS: Final = (
 
 
 class Plugin(NamedTuple):
-    """One plug-in that is installed.
-
-    Attributes:
-        group: Its group, such as ``resourcesync.mappers``.
-        name: Its name.
-        value: Its place, as ``module:attribute``.
-        distribution: The installed distribution that contains it.
-        version: That distribution's version.
-    """
+    """One plug-in that is installed."""
 
     group: str
     name: str

@@ -76,13 +76,7 @@ def source_keys() -> dict[str, Field]:
 
 
 class SettingValue(NamedTuple):
-    """One value and its origin.
-
-    Attributes:
-        value: The value.
-        written: The value as written in the file or the environment.
-        origin: ``file:line``, or the variable's name.
-    """
+    """One value and its origin."""
 
     value: Any
     written: object
@@ -90,11 +84,7 @@ class SettingValue(NamedTuple):
 
 
 def read_setting(file: ConfigFile, table: tuple[str, ...], key: str, keys: Keys) -> SettingValue:
-    """Return the value of a key.
-
-    Raises:
-        ConfigurationError: There is no such key, or its value is wrong.
-    """
+    """Return the value of a key."""
     if key not in keys:
         raise file.unknown_key_error(table, key, tuple(keys))
     if key not in file.table(*table):

@@ -32,30 +32,18 @@ def read_credentials(
 ) -> Credentials:
     """Read one table ``[auth.NAME]``, and the secret that it points to.
 
-    name: The table's name, for messages.
-    table: ``type`` is ``bearer`` (``token``), ``basic`` (``username``, ``password``),
-        ``header`` (``name``, ``value``) or ``netrc`` (``file``); ``origin`` is the origin it is
-        for when that is not the Source. Secrets are tables that name their places.
-    home: The Source's origin, used for ``netrc`` when the table names none.
-    environ: In place of the process's environment.
-
-    Raises:
-        ConfigurationError: A key is missing, unknown or of the wrong kind, or the secret cannot
-            be had. The message never has the secret.
+    ``type`` is ``bearer`` (``token``), ``basic`` (``username``, ``password``), ``header``
+    (``name``, ``value``) or ``netrc`` (``file``); ``origin`` is the origin it is for when that is
+    not the Source's, which ``home`` names. Secrets are tables that name their places.
     """
-    return _parse_credentials(_AuthTable(name, dict(table), home, environ))
+    return _parse_credentials(_AuthTable(name, table, home, environ))
 
 
 def read_proxy_secret(
     name: str, table: Mapping[str, object], *, environ: Mapping[str, str] | None = None
 ) -> tuple[str, str]:
-    """Read the user and the password of a proxy from a table ``[auth.NAME]`` of type ``basic``.
-
-    Raises:
-        ConfigurationError: It is of another type, names an origin, has a mistake, or the secret
-            cannot be had. The message never has the secret.
-    """
-    read = _AuthTable(name, dict(table), "", environ)
+    """Read the user and the password of a proxy from a table ``[auth.NAME]`` of type ``basic``."""
+    read = _AuthTable(name, table, "", environ)
     if read.pop_text("type") != "basic":
         raise read.error("type", "must be basic for a proxy")
     user, password = read.pop_text("username"), read.pop_secret("password")
@@ -64,12 +52,8 @@ def read_proxy_secret(
 
 
 def check_credentials(name: str, table: Mapping[str, object]) -> None:
-    """Check one table ``[auth.NAME]`` as it is written; no secret is read.
-
-    Raises:
-        ConfigurationError: A key is missing, unknown or of the wrong kind.
-    """
-    _parse_credentials(_AuthTableWithoutSecrets(name, dict(table), "", None))
+    """Check one table ``[auth.NAME]`` as it is written; no secret is read."""
+    _parse_credentials(_AuthTable(name, table, "", None, reads=False))
 
 
 def _parse_credentials(read: "_AuthTable") -> Credentials:
@@ -89,16 +73,23 @@ def _parse_credentials(read: "_AuthTable") -> Credentials:
 
 
 class _AuthTable:
-    """One table of the configuration, whose keys are removed as they are read."""
+    """One table of the configuration, whose keys are removed as they are read.
+
+    Without ``reads``, a harmless value is in place of each secret.
+    """
 
     def __init__(
-        self, name: str, table: dict[str, object], home: str, environ: Mapping[str, str] | None
+        self,
+        name: str,
+        table: Mapping[str, object],
+        home: str,
+        environ: Mapping[str, str] | None,
+        *,
+        reads: bool = True,
     ) -> None:
-        self.name = name
-        self.home = home
+        self.name, self.home, self.environ, self.reads = name, home, environ, reads
         self.origin = ""
-        self.environ = environ
-        self._table = table
+        self._table = dict(table)
 
     def error(self, key: str, reason: str) -> ConfigurationError:
         return ConfigurationError(f"`{key}` in [auth.{self.name}] {reason}")
@@ -127,44 +118,26 @@ class _AuthTable:
         if kind == "command":
             if not isinstance(place, list) or not place or not all(map(_is_text, place)):
                 raise self.error(key, "needs the command and its arguments, as a list of strings")
-            return _run_command(place)
+            return _run_command(place) if self.reads else "x"
+        if kind not in _PLACES:
+            raise self.error(key, f"must be one of {_SOURCES}")
         if not isinstance(place, str):
             raise self.error(key, f"needs a string as its {kind}")
+        return self._read_place(key, kind, place) if self.reads else "x"
+
+    def _read_place(self, key: str, kind: str, place: str) -> str:
         if kind == "env":
             return environment.variable(place, self.environ)
         if kind == "file":
             return _contents(Path(place).expanduser())
-        if kind == "credential" and _PLAIN_NAME.fullmatch(place):
-            folder = environment.variable("CREDENTIALS_DIRECTORY", self.environ)
-            return _contents(Path(folder) / place) if folder else ""
-        raise self.error(key, f"must be one of {_SOURCES}")
-
-    def pop_netrc_entry(self) -> tuple[tuple[str, str], ...]:
-        """Return the fields of the entry of a ``.netrc``."""
-        default = environment.variable("NETRC", self.environ) or "~/.netrc"
-        return _netrc_fields(self, Path(self.pop_text("file", default=default)).expanduser())
+        if not _PLAIN_NAME.fullmatch(place):
+            raise self.error(key, f"must be one of {_SOURCES}")
+        folder = environment.variable("CREDENTIALS_DIRECTORY", self.environ)
+        return _contents(Path(folder) / place) if folder else ""
 
     def check_no_unknown_keys(self) -> None:
         for key in self._table:
             raise self.error(key, "is unknown")
-
-
-class _AuthTableWithoutSecrets(_AuthTable):
-    """The same, with a harmless value in place of each secret."""
-
-    def _read(self, key: str, kind: str, place: object) -> str:
-        is_command = kind == "command"
-        if kind not in {"env", "file", "credential", "command"}:
-            raise self.error(key, f"must be one of {_SOURCES}")
-        if is_command and not (isinstance(place, list) and place and all(map(_is_text, place))):
-            raise self.error(key, "needs the command and its arguments, as a list of strings")
-        if not is_command and not isinstance(place, str):
-            raise self.error(key, f"needs a string as its {kind}")
-        return "x"
-
-    def pop_netrc_entry(self) -> tuple[tuple[str, str], ...]:
-        self.pop_text("file", default="")
-        return ()
 
 
 _PLACES: Final = {
@@ -186,21 +159,14 @@ def missing_secrets(
     for key, value in table.items():
         if not isinstance(value, Mapping):
             continue
-        for kind, place in value.items():
-            if not _is_present(kind, str(place), environ):
+        for kind, place in value.items():  # service managers and commands: only for a request
+            is_missing = (kind == "env" and not environment.variable(place, environ)) or (
+                kind == "file" and not Path(place).expanduser().exists()
+            )
+            if is_missing:
                 where = _MISSING[kind].format(place)
                 found.append(f"`{key}` in [auth.{name}] comes from {where}")
     return found
-
-
-def _is_present(kind: str, place: str, environ: Mapping[str, str] | None) -> bool:
-    match kind:
-        case "env":
-            return bool(environment.variable(place, environ))
-        case "file":
-            return Path(place).expanduser().exists()
-        case _:
-            return True  # service managers and commands are only run for a request
 
 
 def _is_text(value: object) -> bool:
@@ -233,13 +199,14 @@ def _header(table: _AuthTable) -> tuple[tuple[str, str], ...]:
 
 
 def _netrc(table: _AuthTable) -> tuple[tuple[str, str], ...]:
-    return table.pop_netrc_entry()
-
-
-def _netrc_fields(table: _AuthTable, path: Path) -> tuple[tuple[str, str], ...]:
     """Read a ``.netrc``; its ``default`` entry is ignored, since it is for any host."""
     import netrc  # noqa: PLC0415 - few mirrors have one
 
+    usual = environment.variable("NETRC", table.environ) or "~/.netrc"
+    name = table.pop_text("file", default=usual)
+    if not table.reads:
+        return ()
+    path = Path(name).expanduser()
     host = re.sub(r"^\w+://|:[0-9]+$", "", table.origin or table.home)
     try:
         _check_private(path)

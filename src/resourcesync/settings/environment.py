@@ -21,20 +21,15 @@ _FALSE: Final = frozenset({"", "0", "false", "f", "no", "n", "off"})
 
 
 class Environment(NamedTuple):
-    """The settings of the command line in the environment.
-
-    Attributes:
-        debug: ``RESOURCESYNC_DEBUG``: show tracebacks.
-        color: ``True`` when ``FORCE_COLOR`` asks for colours, ``False`` when ``NO_COLOR`` or
-            ``TERM=dumb`` forbids them, ``None`` when the terminal decides.
-        live: True if a terminal could redraw a line (``TERM`` is not ``dumb``).
-        json: Commands for which ``RESOURCESYNC_<COMMAND>_JSON`` is on, in lower case.
-    """
+    """The settings of the command line in the environment."""
 
     debug: bool = False
     color: bool | None = None
+    """``None`` when the terminal decides."""
     live: bool = True
+    """True if a terminal could redraw a line (``TERM`` is not ``dumb``)."""
     json: frozenset[str] = frozenset()
+    """Commands for which ``RESOURCESYNC_<COMMAND>_JSON`` is on, in lower case."""
 
 
 def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
@@ -54,25 +49,15 @@ def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
     )
 
 
-class ServiceEnvironment(NamedTuple):
-    """The settings of a service manager for a service that it began (``sd_notify``).
+def read_service() -> tuple[str, float]:
+    """Return the address of the service manager that began this (``sd_notify``); else nothing.
 
-    Attributes:
-        address: ``NOTIFY_SOCKET``; empty when there is none.
-        watchdog: Seconds within which it expects a message; 0 for none.
+    The second value is the seconds within which it expects a message; 0 for none.
     """
-
-    address: str = ""
-    watchdog: float = 0.0
-
-
-def read_service(environ: Mapping[str, str] | None = None) -> ServiceEnvironment:
-    """Return the service manager's settings in the process's environment, or in the given one."""
-    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
-    span, process = found.get("WATCHDOG_USEC", ""), found.get("WATCHDOG_PID", "")
+    span, process = variable("WATCHDOG_USEC"), variable("WATCHDOG_PID")
     is_ours = process in {"", str(os.getpid())}
     watchdog = int(span) / 1e6 if is_ours and span.isascii() and span.isdigit() else 0.0
-    return ServiceEnvironment(address=found.get("NOTIFY_SOCKET", ""), watchdog=watchdog)
+    return variable("NOTIFY_SOCKET"), watchdog
 
 
 def _commands_with(environ: Mapping[str, str], option: str) -> list[str]:
@@ -88,20 +73,13 @@ def _is_on(value: str) -> bool:
     return value.strip().lower() not in _FALSE
 
 
-def ca_file(environ: Mapping[str, str] | None = None) -> str:
+def ca_file() -> str:
     """Return the file of trusted authorities that ``SSL_CERT_FILE`` names; empty for none."""
-    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
-    return found.get("SSL_CERT_FILE", "")
+    return variable("SSL_CERT_FILE")
 
 
 class ProxyVariable(NamedTuple):
-    """A proxy that a variable of the environment names.
-
-    Attributes:
-        variable: The variable.
-        proxy: ``SCHEME://HOST:PORT``.
-        secret: User and password; ``None`` without them.
-    """
+    """A proxy that a variable of the environment names, with its user and password."""
 
     variable: str
     proxy: str
@@ -112,13 +90,7 @@ class ProxyVariable(NamedTuple):
 
 
 class ProxyEnvironment(NamedTuple):
-    """The proxies of the environment.
-
-    Attributes:
-        http: ``HTTP_PROXY``, else ``ALL_PROXY``: for addresses ``http://``; ``None`` for none.
-        https: ``HTTPS_PROXY``, else ``ALL_PROXY``: for addresses ``https://``; ``None`` for none.
-        bypass: The entries of ``NO_PROXY``.
-    """
+    """The proxies of the environment, for each scheme, and the entries of ``NO_PROXY``."""
 
     http: ProxyVariable | None = None
     https: ProxyVariable | None = None
@@ -129,9 +101,6 @@ def read_proxies(environ: Mapping[str, str] | None = None) -> ProxyEnvironment:
     """Return the proxies of the environment; a name in lower case comes before its capitals.
 
     ``HTTP_PROXY`` in capitals does not count in a CGI program, whose clients can set it.
-
-    Raises:
-        ConfigurationError: A value is not the address of a proxy. The message never has the value.
     """
     found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
 

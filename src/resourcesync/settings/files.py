@@ -43,19 +43,14 @@ _OVERRIDE: Final = f"{environment.PREFIX}_MIRROR__"
 
 
 class ConfigLocation(NamedTuple):
-    """A possible place of a configuration file.
-
-    Attributes:
-        path: The path.
-        note: The reason why it counts, or does not.
-        counts: True if a file there counts.
-        is_named: True if the operator named it: then it must exist, whoever owns it.
-    """
+    """A possible place of a configuration file."""
 
     path: Path
     note: str
+    """The reason why it counts, or does not."""
     counts: bool = True
     is_named: bool = False
+    """True if the operator named it: then it must exist, whoever owns it."""
 
 
 class ConfigText(NamedTuple):
@@ -66,13 +61,7 @@ class ConfigText(NamedTuple):
 
 
 class ConfigFile(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A configuration as it was read: its file, and its parts in ``mirrors.d``.
-
-    Attributes:
-        path: The path of the file.
-        tables: The content of the file and of its parts.
-        texts: Their texts.
-    """
+    """A configuration as it was read: its file, and its parts in ``mirrors.d``."""
 
     path: Path
     tables: Mapping[str, object]
@@ -91,11 +80,7 @@ class ConfigFile(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return found
 
     def table(self, *names: str) -> Mapping[str, object]:
-        """Return a table; empty when there is none.
-
-        Raises:
-            ConfigurationError: It is not a table.
-        """
+        """Return a table; empty when there is none."""
         found: object = self.tables
         for depth, name in enumerate(names):
             assert isinstance(found, Mapping)
@@ -142,13 +127,10 @@ class ConfigFile(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> list[ConfigLocation]:
     """Return the possible places of a configuration file, in order; the first that exists counts.
 
+    A file that is named, also by the variable ``RESOURCESYNC_CONFIG``, is the only place.
+
     A file in the current folder does not count when that folder is in a mirror or a published
     tree: there a Source wrote it, or everyone can read it.
-
-    Args:
-        named: The file that the operator named; then there is no other place. The variable
-            ``RESOURCESYNC_CONFIG`` names one too.
-        system: The place for the whole machine.
     """
     if named is not None:
         # The command line uses the variable as the option's default.
@@ -168,12 +150,7 @@ def config_locations(named: Path | None = None, *, system: Path = SYSTEM) -> lis
 
 
 def find(named: Path | None = None, *, system: Path = SYSTEM) -> ConfigFile | None:
-    """Read the first configuration file there is; ``None`` when there is none.
-
-    Raises:
-        ConfigurationError: It cannot be read, is not TOML, or is in the current folder and
-            belongs to somebody else.
-    """
+    """Read the first configuration file there is; ``None`` when there is none."""
     for place in config_locations(named, system=system):
         if not place.counts:
             continue
@@ -196,12 +173,7 @@ def find(named: Path | None = None, *, system: Path = SYSTEM) -> ConfigFile | No
 
 
 def read(path: Path) -> ConfigFile:
-    """Read a configuration: its file, and the files ``mirrors.d/*.toml`` beside it.
-
-    Raises:
-        ConfigurationError: A file cannot be read, is too large, or is not TOML; or a part has
-            something else than mirrors, Sources and secrets, or one that another file has too.
-    """
+    """Read a configuration: its file, and the files ``mirrors.d/*.toml`` beside it."""
     tables, text = _read_toml(path)
     texts = [ConfigText(path, text)]
     merged = {
@@ -216,11 +188,7 @@ def read(path: Path) -> ConfigFile:
 
 
 def _parts_of(path: Path) -> list[Path]:
-    """Return the parts of a configuration, in the order of their names; hidden ones do not count.
-
-    Raises:
-        ConfigurationError: The folder cannot be read, or a part belongs to another user.
-    """
+    """Return the parts of a configuration by their names; hidden ones do not count."""
     folder = path.parent / PARTS
     try:
         parts = sorted(folder.iterdir())
@@ -244,11 +212,7 @@ def _owner_of(path: Path) -> int:
 
 
 def _merge(merged: dict[str, object], part: ConfigFile, texts: list[ConfigText]) -> None:
-    """Add the tables of a part to those of the files before it.
-
-    Raises:
-        ConfigurationError: It has other tables, or a table that one of them has.
-    """
+    """Add the tables of a part to those of the files before it."""
     for kind in part.tables:
         if kind not in _PART_TABLES:
             only = ", ".join(f"[{name}.NAME]" for name in _PART_TABLES)
@@ -266,11 +230,7 @@ def _merge(merged: dict[str, object], part: ConfigFile, texts: list[ConfigText])
 
 
 def _read_toml(path: Path) -> tuple[Mapping[str, object], str]:
-    """Return the content of a file, and its text.
-
-    Raises:
-        ConfigurationError: It cannot be read, is too large, or is not TOML.
-    """
+    """Return the content of a file, and its text."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)

@@ -74,12 +74,7 @@ class Network(RequestSettings, frozen=True, kw_only=True):
 
 
 class SecretNames(msgspec.Struct, frozen=True, kw_only=True):
-    """Names of secrets in the configuration file.
-
-    Attributes:
-        auth: The table ``[auth.NAME]`` of the Source's secret; empty for none.
-        proxy_auth: The table of the proxy's user and password; empty for none.
-    """
+    """Names of secrets in the configuration file."""
 
     auth: Annotated[
         str,

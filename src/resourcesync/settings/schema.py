@@ -49,24 +49,14 @@ _SECRET_HEADERS: Final = frozenset({"authorization", "cookie", "proxy-authorizat
 
 
 class Field(NamedTuple):
-    """One setting of a schema.
-
-    Attributes:
-        name: The field's name; the name of the keyword argument.
-        key: Its name in the configuration file and as an option.
-        setting: Its description.
-        choices: All values, if it is a choice.
-        kind: Makes a value of the text of a choice.
-        is_flag: True if it is true or false.
-        is_many: True if it has several values.
-        may_be_none: True if ``None`` is one of its values.
-    """
+    """One setting of a schema."""
 
     name: str
     key: str
     setting: Setting
     choices: tuple[str, ...]
     kind: Callable[[str], Any]
+    """Makes a value of the text of a choice."""
     is_flag: bool
     is_many: bool
     may_be_none: bool
@@ -92,22 +82,13 @@ class Field(NamedTuple):
         return () if self.is_many else None if self.may_be_none else ""
 
     def read(self, text: str) -> Any:
-        """Return one value from its text; an empty text stays if it removes a stored value.
-
-        Raises:
-            ConfigurationError: It has the wrong form.
-            ValueError: It is no whole number.
-        """
+        """Return one value from its text; an empty text stays if it removes a stored value."""
         if self.setting.is_clearable and not text:
             return text
         return _PARSERS.get(self.form.name, self.kind)(text)
 
     def parse(self, text: str) -> Any:
-        """Return one value from its text, within its limits and choices.
-
-        Raises:
-            ConfigurationError: It is no such value. The message continues the setting's name.
-        """
+        """Return one value from its text, within its limits and choices."""
         if self.choices and text and text not in self.choices:
             raise ConfigurationError(f"must be one of {', '.join(self.choices)}")
         try:
@@ -169,12 +150,7 @@ def in_file(*schemas: type[msgspec.Struct]) -> dict[str, Field]:
 
 
 def make(schema: type[S], given: Mapping[str, Any]) -> S:
-    """Return the settings with some values, by their keys; the others have their defaults.
-
-    Args:
-        schema: The schema.
-        given: Values of the right types; ``None`` and ``()`` are none. Other keys are left out.
-    """
+    """Return the settings with some values, by their keys; the others have their defaults."""
     found = {
         field.name: without_empty(field, given[key])
         for key, field in fields_of(schema).items()
@@ -193,11 +169,7 @@ def without_empty(field: Field, value: Any) -> Any:
 
 
 def from_file(field: Field, written: object) -> Any:
-    """Return a value that is written in the configuration file.
-
-    Raises:
-        ConfigurationError: It has the wrong type or form. The message continues the key's name.
-    """
+    """Return a value that is written in the configuration file."""
     if field.is_flag:
         return _typed(written, bool, "must be true or false")
     if field.is_many:
@@ -228,11 +200,7 @@ def _typed(value: object, kind: type, reason: str) -> Any:
 
 
 def from_variable(field: Field, text: str) -> Any:
-    """Return a value from the text of a variable of the environment; a list has spaces in between.
-
-    Raises:
-        ConfigurationError: It has the wrong form. The message continues the variable's name.
-    """
+    """Return a value from the text of a variable of the environment; spaces separate several."""
     if field.is_flag:
         return text.strip().lower() in {"1", "true", "yes", "on"}
     if field.is_many:
@@ -244,9 +212,6 @@ def from_keywords(schema: type[msgspec.Struct], given: Mapping[str, object]) -> 
     """Return keyword arguments as values of the fields of a schema, by the fields' names.
 
     A value may also be written as on the command line: ``max_size="5M"``.
-
-    Raises:
-        ConfigurationError: A value has the wrong type or form.
     """
     fields = {field.name: field for field in fields_of(schema).values()}
     found = {}

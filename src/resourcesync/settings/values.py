@@ -35,16 +35,7 @@ _PORTS: Final = 65_536
 
 
 def convert_argument(name: str, value: object, kind: Any) -> Any:
-    """Return an argument of a public call as what it must be: a word or a number.
-
-    Args:
-        name: Its name.
-        value: What was given.
-        kind: An enum, a ``Literal``, or a number, perhaps with limits of ``msgspec.Meta``.
-
-    Raises:
-        ConfigurationError: It is none.
-    """
+    """Return an argument of a public call as what it must be: a word or a number."""
     import msgspec  # noqa: PLC0415 - help stays quick
 
     try:
@@ -63,11 +54,7 @@ def convert_argument(name: str, value: object, kind: Any) -> Any:
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds that ``90s``, ``15m``, ``2h``, ``7d`` or ``1w`` means; ``0`` is none.
-
-    Raises:
-        ConfigurationError: It is not a duration.
-    """
+    """Return the seconds that ``90s``, ``15m``, ``2h``, ``7d`` or ``1w`` means; ``0`` is none."""
     if text.strip() == "0":
         return 0.0
     match = _DURATION.fullmatch(text.strip())
@@ -77,22 +64,14 @@ def parse_duration(text: str) -> float:
 
 
 def parse_whole(text: str) -> int:
-    """Return a whole number.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Return a whole number."""
     if not text.isascii() or not text.removeprefix("-").isdigit():
         raise ValueError(text)
     return int(text)
 
 
 def parse_size(text: str) -> int:
-    """Return the bytes that ``10k``, ``5M``, ``2G`` (times 1000) or ``512KiB`` means.
-
-    Raises:
-        ConfigurationError: It is not a size.
-    """
+    """Return the bytes that ``10k``, ``5M``, ``2G`` (times 1000) or ``512KiB`` means."""
     match = _SIZE.fullmatch(text.strip())
     unit = "" if match is None else match[2].lower()
     if match is None or unit not in _BYTES:
@@ -101,11 +80,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_rate(text: str) -> float:
-    """Return the requests per second that ``5``, ``5/s`` or ``30/m`` means.
-
-    Raises:
-        ConfigurationError: It is not a rate, or zero.
-    """
+    """Return the requests per second that ``5``, ``5/s`` or ``30/m`` means."""
     match = _RATE.fullmatch(text.strip())
     rate = 0.0 if match is None else float(match[1]) / _SECONDS[match[2] or "s"]
     if rate <= 0:
@@ -114,11 +89,7 @@ def parse_rate(text: str) -> float:
 
 
 def parse_moment(text: str) -> datetime | timedelta:
-    """Return the moment of a W3C Datetime, or the time before now of ``-7d`` or ``yesterday``.
-
-    Raises:
-        ConfigurationError: It is neither.
-    """
+    """Return the moment of a W3C Datetime, or the time before now of ``-7d`` or ``yesterday``."""
     from resourcesync.model.timestamps import parse_w3c  # noqa: PLC0415 - help stays quick
 
     text = text.strip()
@@ -134,11 +105,7 @@ def parse_moment(text: str) -> datetime | timedelta:
 
 
 def parse_limit(text: str) -> Limit:
-    """Return the limit that ``250`` or ``10%`` means.
-
-    Raises:
-        ConfigurationError: It is neither, or over 100 %.
-    """
+    """Return the limit that ``250`` or ``10%`` means."""
     match = _LIMIT.fullmatch(text.strip())
     if match is not None and match[1] is not None:
         return Limit(number=int(match[1]))
@@ -150,11 +117,7 @@ def parse_limit(text: str) -> Limit:
 
 
 def parse_header(text: str) -> tuple[str, str]:
-    """Return the name and the value of a header field written as ``Name: value``.
-
-    Raises:
-        ConfigurationError: The name is not a token, or the value has control characters.
-    """
+    """Return the name and the value of a header field written as ``Name: value``."""
     name, colon, value = text.partition(":")
     name, value = name.strip(), value.strip()
     if not colon or _TOKEN.fullmatch(name) is None:
@@ -167,11 +130,7 @@ def parse_header(text: str) -> tuple[str, str]:
 
 
 def parse_pair(text: str) -> tuple[str, str]:
-    """Return the key and the value of what is written as ``KEY=VALUE``.
-
-    Raises:
-        ConfigurationError: There is no key. The message never has the value.
-    """
+    """Return the key and the value of what is written as ``KEY=VALUE``."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigurationError("it is written as KEY=VALUE")
@@ -182,9 +141,6 @@ def parse_proxy(text: str) -> str:
     """Return the address of a proxy; empty for ``direct``, which is none.
 
     No message has the text: there may be a password in it.
-
-    Raises:
-        ConfigurationError: It is not the address of a proxy, or has no port, or has a user.
     """
     text = text.strip()
     if "@" in text:
@@ -207,11 +163,7 @@ def _value_error(what: str, text: str, hint: str) -> ConfigurationError:
 
 
 def parse_network(text: str) -> str:
-    """Return an IP address, or a network such as ``10.0.0.0/8``, as it is written.
-
-    Raises:
-        ConfigurationError: It is neither.
-    """
+    """Return an IP address, or a network such as ``10.0.0.0/8``, as it is written."""
     try:
         return str(ip_network(text))
     except ValueError:
@@ -221,11 +173,7 @@ def parse_network(text: str) -> str:
 
 
 def parse_binding(text: str) -> tuple[str, int]:
-    """Return host and port of ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080`` (this machine only).
-
-    Raises:
-        ConfigurationError: It is not such a pair.
-    """
+    """Return host and port of ``127.0.0.1:8080``, ``[::1]:8080`` or ``:8080`` (this machine)."""
     scheme, _, rest = text.rpartition("://")
     host, colon, port = rest.rstrip("/" if scheme else "").rpartition(":")
     is_port = port.isascii() and port.isdigit()

@@ -25,14 +25,7 @@ _SET_CLOCK: Final = "set the clock that is wrong, for example by NTP"
 
 
 class CheckResult(NamedTuple):
-    """The result of one check.
-
-    Attributes:
-        check: Name of the check, a stable word.
-        level: ``ok``, ``warning`` or ``problem``.
-        text: The finding.
-        next_step: The next step; empty when there is none.
-    """
+    """The result of one check."""
 
     check: str
     level: Level

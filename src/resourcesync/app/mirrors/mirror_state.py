@@ -261,17 +261,12 @@ def _below(path: Path, root: Path) -> str:
 
 
 class SetMirror(msgspec.Struct, frozen=True, kw_only=True):
-    """The mirror of one set.
-
-    Attributes:
-        uri: The set.
-        folder: Its mirror.
-        offered: True if the Source still offers it, as far as known.
-    """
+    """The mirror of one set."""
 
     uri: str
     folder: Path
     offered: bool = True
+    """True if the Source still offers it, as far as known."""
 
 
 def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:

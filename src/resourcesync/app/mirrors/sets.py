@@ -38,21 +38,14 @@ _DAY: Final = 86_400_000_000
 
 
 class SetPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The mirrors to pull.
-
-    Attributes:
-        folder: The folder of mirrors.
-        source: The Source's address.
-        mirrors: The mirrors to pull now, in the order of the sets.
-        followed: The state to store, with all sets.
-        failure: Error of the request for the sets; ``None`` without one.
-    """
+    """The mirrors to pull now, in the order of the sets, and the state to store, with all sets."""
 
     folder: Path
     source: str
     mirrors: tuple[SetMirror, ...]
     followed: FollowedSets
     failure: SourceError | DocumentError | None = None
+    """The error of the request for the sets."""
 
     def remember(self) -> None:
         """Store the sets durably."""
@@ -67,17 +60,12 @@ class SetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SetRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The operator's request for a folder of sets.
-
-    Attributes:
-        source: The Source's address; ``None`` is the stored one.
-        names: Sets, each by URI, name or number; empty for those followed so far.
-        every: True if all sets are requested, future ones included.
-    """
+    """The operator's request for a folder of sets; without names, for those followed so far."""
 
     source: str | None = None
     names: tuple[str, ...] = ()
     every: bool = False
+    """True for all sets, future ones included."""
 
 
 def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: CancelToken) -> SetPlan:

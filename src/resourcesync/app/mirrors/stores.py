@@ -42,16 +42,11 @@ _METHODS: Final = ("put", "stat", "open", "move", "remove", "keys", "lock")
 
 
 class Home(NamedTuple):
-    """The place of a mirror.
-
-    Attributes:
-        folder: Its folder on this machine.
-        store: The address of the store of its copies; empty for what the folder says.
-        workers: The workers that fetch; ``None``: this machine does.
-    """
+    """The place of a mirror: its folder on this machine, and the workers that fetch, if any."""
 
     folder: Path
     store: str = ""
+    """The address of the store of its copies; empty for what the folder says."""
     workers: "Workers | None" = None
 
 

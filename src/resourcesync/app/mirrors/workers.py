@@ -19,31 +19,20 @@ _EXECUTOR: Final = "executor"
 
 
 class Workers(msgspec.Struct, frozen=True, kw_only=True):
-    """The workers for the units of a pull.
-
-    Attributes:
-        engine: Its address; or an existing executor of a program.
-        units: Most units of one host at a time.
-        unit_rows: The most requests of a unit.
-    """
+    """The workers for the units of a pull: the address of an engine, or a program's executor."""
 
     engine: str | Executor = "processes"
     units: int = _SLOTS
+    """Most units of one host at a time."""
     unit_rows: int = _UNIT_ROWS
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker's way to the Source and to the mirror.
-
-    Attributes:
-        source: The Source's address.
-        folder: The mirror's folder, at the same path for all; unused with a store.
-        store: The address of the store of the copies; empty for copies in the folder.
-        network: Settings for requests to the Source, its secrets included.
-    """
+    """A worker's way to the Source and to the mirror; ``network`` has secrets."""
 
     source: str
     folder: str
+    """The mirror's folder, at the same path for all workers; unused with a store."""
     store: str
     network: Network
 

@@ -40,21 +40,13 @@ _SHORTEST_PAUSE: Final = 1.0
 
 
 class FollowedAccount(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings for following an account.
-
-    Attributes:
-        address: Address of the other system.
-        values: Values for its adapter: ``KEY=VALUE``, with ``env:NAME`` and ``file:PATH``.
-        out: The folder for the documents; the catalogue is there too.
-        store: The address of the store that the documents go to instead; empty for none.
-        read_again: Seconds between two full reads of all resources, whatever changes came
-            meanwhile; ``None`` is the usual time.
-        network: Settings for requests over http.
-    """
+    """The settings for following an account; ``read_again`` is in seconds."""
 
     address: str
     values: Mapping[str, str]
+    """The settings of its adapter, with ``env:NAME`` and ``file:PATH``."""
     out: Path
+    """The folder for the catalogue, and for the documents, if no store is named."""
     store: str = ""
     read_again: float | None = None
     network: Network = msgspec.field(default_factory=Network)

@@ -87,26 +87,17 @@ def default_out(target: str) -> Path | None:
 
 
 class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What is published, with the settings that were given; the others are as the last time.
-
-    Attributes:
-        target: The folder, or the address of another input.
-        chosen: Settings by their names, without those that are places.
-        out: Folder or store for the documents.
-        versions_in: Folder for versions.
-        state: Folder for the catalogue, if it is not at its usual place.
-        values: Settings of the adapter of another system, or of a bucket.
-        read_again: Seconds between two full readings of all resources.
-        network: Returns the settings for requests to another system.
-    """
+    """What is published, with the settings that were given; the others are as the last time."""
 
     target: str
     chosen: Mapping[str, object] = {}
     out: Path | str | None = None
     versions_in: Path | str | None = None
     state: Path | None = None
+    """The folder for the catalogue, if it is not at its usual place."""
     values: Mapping[str, str] = {}
     read_again: float | None = None
+    """Seconds between two full readings of all resources."""
     network: Callable[[], Network] = Network
 
     def publish(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
@@ -310,24 +301,17 @@ def _created_folder(folder: Path) -> Iterator[None]:
 
 
 class WatchIntervals(msgspec.Struct, frozen=True, kw_only=True):
-    """The intervals between scans, in seconds.
-
-    Attributes:
-        rescan: Most seconds between two full scans, for changes without a hint.
-        quiet: Seconds from a change to a second scan: files in a new folder may have come before
-            the folder was watched.
-        share: Seconds to pause for each second that a run took: a large tree is not scanned all
-            the time.
-        least, most: The shortest and the longest of these pauses.
-        retry: Seconds after a failed run; each further failure doubles it, up to ``most``.
-    """
+    """The intervals between scans, in seconds."""
 
     rescan: float = 4 * 3_600
     quiet: float = 5
+    """To a second scan: files in a new folder may have come before the folder was watched."""
     share: float = 4
+    """Seconds to pause, from ``least`` to ``most``, for each second that a run took."""
     least: float = 1
     most: float = 60
     retry: float = 2
+    """After a failed run; each further failure doubles it, up to ``most``."""
 
 
 class PublishLoop:

@@ -25,19 +25,14 @@ Opening = Callable[[str], BinaryIO | None]
 
 
 class OpenedOriginals(NamedTuple):
-    """The originals of a Source.
-
-    Attributes:
-        originals: The originals, with the links of the link rules.
-        reading: Returns the opener for one file after another.
-        rereading: The files that are read again though they look unchanged.
-        unmatched: Returns the globs of the settings that matched nothing.
-    """
+    """The originals of a Source, with the links of the link rules."""
 
     originals: Originals
     reading: Callable[[], AbstractContextManager[Opening]]
     rereading: RereadSchedule
+    """The files that are read again though they look unchanged."""
     unmatched: Callable[[], tuple[str, ...]]
+    """Returns the globs of the settings that matched nothing."""
 
 
 def is_originals_address(text: str) -> bool:

@@ -208,13 +208,7 @@ _CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
 
 
 class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
-    """A published tree.
-
-    Attributes:
-        root: The tree.
-        out: The folder of its documents.
-        capability_list: The address of its Capability List, as in its documents.
-    """
+    """A published tree, the folder of its documents, and the address of its Capability List."""
 
     root: Path
     out: Path

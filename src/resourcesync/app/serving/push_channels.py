@@ -33,11 +33,7 @@ from resourcesync.websub.messages import link_field
 
 
 class Channels(msgspec.Struct, frozen=True, kw_only=True):
-    """The channels of a published Source.
-
-    Attributes:
-        folder: The folder of its key.
-    """
+    """The channels of a published Source."""
 
     catalogue: SourceCatalogue
     documents: DocumentStore
@@ -85,11 +81,7 @@ HUB_STORE: Final = "hub.db"
 
 
 class OwnHub(msgspec.Struct, frozen=True, kw_only=True):
-    """A hub, and its mount path.
-
-    Attributes:
-        path: The path in the application, such as ``/hub``.
-    """
+    """A hub, and its mount path."""
 
     path: str
     hub: OpenHub

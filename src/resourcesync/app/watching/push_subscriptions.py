@@ -57,10 +57,6 @@ class PushState(msgspec.Struct, frozen=True, kw_only=True):
 
     A service ends and renews only what is in its file. So the file is that of one configuration,
     and of one running service.
-
-    Attributes:
-        folder: The folder of the file; those of other configurations may be there too.
-        configuration: The configuration file; ``None`` for none.
     """
 
     folder: Path

@@ -31,17 +31,12 @@ _SECOND = 1_000_000
 
 
 class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a mirror's audits.
-
-    Attributes:
-        method: The method of comparison.
-        share: Share of the copies, more than 0 and at most 1.
-        oldest_first: True if the copies that were verified longest ago come first.
-    """
+    """The options of a mirror's audits."""
 
     method: Literal["lists", "stat", "hash", "remote"] = "hash"
     share: float = 1.0
     oldest_first: bool = False
+    """True if the copies that were verified longest ago come first."""
 
     @property
     def rolling(self) -> AuditRolling | None:
