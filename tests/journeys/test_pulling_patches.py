@@ -205,8 +205,8 @@ def test_a_baseline_never_patches(world: World[LooseSource]) -> None:
 Apply = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
 
 
-def plug_in(apply: Apply) -> dict[str, PatchFormat]:
-    return {"application/x-own": PatchFormat(load=lambda: apply)}
+def plug_in(apply: Apply) -> Callable[[], dict[str, PatchFormat]]:
+    return lambda: {"application/x-own": PatchFormat(load=lambda: apply)}
 
 
 def replaced(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> None:

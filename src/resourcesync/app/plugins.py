@@ -148,41 +148,20 @@ def open_plugin(group: str, name: str, *arguments: object) -> Iterator[Any]:
         manager.__exit__(None, None, None)
 
 
-class _PatchFormats(Mapping[str, "PatchFormat"]):
-    """The formats by media type; plug-ins are searched at the first patch."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, PatchFormat] | None = None
-
-    def __getitem__(self, name: str) -> "PatchFormat":
-        return self._found()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._found())
-
-    def __len__(self) -> int:
-        return len(self._found())
-
-    def _found(self) -> "dict[str, PatchFormat]":
-        if self._known is None:
-            from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
-            from resourcesync.ports.patches import PatchFormat  # noqa: PLC0415 - rarely
-
-            ours = _CORE[PATCHES]
-            absent = () if find_spec("lxml") else _BY_LXML
-            self._known = {
-                name.lower(): PatchFormat(
-                    load=partial(load, PATCHES, name), largest=MAX_BYTES if name in ours else None
-                )
-                for name in names(PATCHES)
-                if name not in absent
-            }
-        return self._known
-
-
-def patch_formats() -> "Mapping[str, PatchFormat]":
+def patch_formats() -> "dict[str, PatchFormat]":
     """Return the patch formats that can be applied, by media type; none is imported yet."""
-    return _PatchFormats()
+    from resourcesync.documents.patches.limits import MAX_BYTES  # noqa: PLC0415 - rarely
+    from resourcesync.ports.patches import PatchFormat  # noqa: PLC0415 - rarely
+
+    ours = _CORE[PATCHES]
+    absent = () if find_spec("lxml") else _BY_LXML
+    return {
+        name.lower(): PatchFormat(
+            load=partial(load, PATCHES, name), largest=MAX_BYTES if name in ours else None
+        )
+        for name in names(PATCHES)
+        if name not in absent
+    }
 
 
 def patch_makers() -> "tuple[PatchMaker, ...]":

@@ -11,7 +11,6 @@ from resourcesync.destination.mapping.escapes import MapperFactory, load_no_mapp
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.patches import PatchFormat
 
 if TYPE_CHECKING:
     from resourcesync.ports.patches import PatchFormat
@@ -71,7 +70,7 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     traffic: Callable[[], tuple[int, int]] = lambda: (0, 0)
     certificate_until: Callable[[], datetime | None] = lambda: None
     room: Callable[[], int | None] = lambda: None
-    patches: "Mapping[str, PatchFormat]" = msgspec.field(default_factory=dict)
+    patches: "Callable[[], Mapping[str, PatchFormat]]" = dict
     mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
     workers: Fetcher | None = None

@@ -10,7 +10,7 @@ from msgspec import structs
 from resourcesync.destination import runs
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.dependencies import Dependencies
-from resourcesync.destination.links import PatchSizeLimits, link_filter
+from resourcesync.destination.links import link_filter
 from resourcesync.destination.lists.proof import is_believed
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.locate import (
@@ -344,8 +344,7 @@ class Destination:
         links = link_filter(scope, filters)
         yielding = self._sync_state.relocated_uris
         mapping = identity.mapping(equipment.mappers, yielding)
-        largest = PatchSizeLimits(equipment.patches)
-        return ResourceSelection(scope, mapping, refusals, largest, links, identity.moved)
+        return ResourceSelection(scope, mapping, refusals, equipment.patches, links, identity.moved)
 
     def _new_identity(
         self, address: str, found: SourceLists, options: PullOptions

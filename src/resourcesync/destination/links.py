@@ -1,7 +1,7 @@
 """Links of an entry: followed, stored, and those to patches of a listed version (§14.4). Pure."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -131,23 +131,7 @@ PatchFields = tuple[str, str, str, int, bool]
 """A ``PatchLink`` as it is stored."""
 
 
-class PatchSizeLimits(Mapping[str, int | None]):
-    """Bytes of the largest version that each format can patch; formats are loaded on demand."""
-
-    def __init__(self, formats: "Mapping[str, PatchFormat]") -> None:
-        self._formats = formats
-
-    def __getitem__(self, name: str) -> int | None:
-        return self._formats[name].largest
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._formats)
-
-    def __len__(self) -> int:
-        return len(self._formats)
-
-
-def usable_patch_of(resource: Resource, largest: Mapping[str, int | None]) -> PatchFields | None:
+def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") -> PatchFields | None:
     """Return the first usable patch of an entry; ``None`` if there is none.
 
     The result must be provable by a strong digest, and the patch smaller than the resource.
@@ -157,9 +141,9 @@ def usable_patch_of(resource: Resource, largest: Mapping[str, int | None]) -> Pa
         return None
     for link in resource.patches:
         name = link.media_type.partition(";")[0].strip().lower()
-        if name not in largest or link.path or link.encoding:
+        if name not in formats or link.path or link.encoding:
             continue
-        most = largest[name]
+        most = formats[name].largest
         if (most is not None and length > most) or (link.length or 0) >= length:
             continue
         try:

@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.model.globs import Glob, normal_glob, parse_glob
 from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import format_w3c
+
+if TYPE_CHECKING:
+    from resourcesync.model.globs import Glob
 
 
 class FilterVerdict(StrEnum):
@@ -81,8 +83,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 hint="use for example 2026-01-01T00:00:00Z",
             )
         _roots(self.origins)
-        for pattern in (*self.include, *self.exclude):
-            parse_glob(pattern)
+        if self.include or self.exclude:
+            _globs((*self.include, *self.exclude))
         for name in sorted(self._types):
             if _TYPE.fullmatch(name) is None:
                 raise ConfigurationError(
@@ -94,12 +96,12 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return _roots(self.origins)
 
     @cached_property
-    def _include(self) -> tuple[Glob, ...]:
-        return tuple(map(parse_glob, self.include))
+    def _include(self) -> "tuple[Glob, ...]":
+        return _globs(self.include)
 
     @cached_property
-    def _exclude(self) -> tuple[Glob, ...]:
-        return tuple(map(parse_glob, self.exclude))
+    def _exclude(self) -> "tuple[Glob, ...]":
+        return _globs(self.exclude)
 
     @cached_property
     def _types(self) -> frozenset[str]:
@@ -159,7 +161,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def fits(self, uri: str) -> bool:
         """True if the globs admit a URI, or the path of an invalid one."""
-        if not (self._include or self._exclude):
+        if not (self.include or self.exclude):
             return True
         place = _path_and_query(uri)
         if place is None:
@@ -171,8 +173,16 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return not any(glob.matches(path, query) for glob in self._exclude)
 
 
+def _globs(texts: tuple[str, ...]) -> "tuple[Glob, ...]":
+    from resourcesync.model.globs import parse_glob  # noqa: PLC0415 - most pulls filter nothing
+
+    return tuple(map(parse_glob, texts))
+
+
 def _path_and_query(uri: str) -> str | None:
     """Return path and query of a URI, normalised as far as possible; ``None`` if it has none."""
+    from resourcesync.model.globs import normal_glob  # noqa: PLC0415 - most pulls filter nothing
+
     try:
         normal = normalise(uri)
     except OutOfScopeError:

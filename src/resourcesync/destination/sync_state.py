@@ -11,7 +11,6 @@ from msgspec import structs
 
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.lists.proof import ListVersion
-from resourcesync.destination.lists.recheck_plan import RecheckState
 from resourcesync.destination.mapping.escapes import (
     TREE,
     FileSystemProfile,
@@ -27,7 +26,13 @@ from resourcesync.destination.tasks import UNAVAILABLE_CODES, is_missed
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import Pending, PendingTask, StateTransaction, UnhashedCounts
+from resourcesync.mirror_state.rows import (
+    Pending,
+    PendingTask,
+    RecheckState,
+    StateTransaction,
+    UnhashedCounts,
+)
 from resourcesync.model.timestamps import ClockMicroseconds, Microseconds, from_microseconds
 
 T = TypeVar("T")

@@ -181,6 +181,43 @@ class UnhashedCounts(NamedTuple):
     unconfirmed: int
 
 
+class RecheckState(msgspec.Struct, frozen=True, kw_only=True):
+    """State of the walk of the rechecks. Times are microseconds.
+
+    ``base`` is the chosen period (0: none), ``period`` the present one, within which each copy is
+    requested once. ``paced`` is the time up to which the walk is where it should be; ``after`` the
+    last copy of the round so far. ``lasted`` is the duration of the last round, ``clean`` the
+    number of rechecks since the last stale copy, ``unvalidated`` that of copies without a validator
+    in this round. ``counted`` is the last logged change when ``counts`` were made: there are many
+    copies.
+    """
+
+    base: int
+    period: int
+    began: int
+    paced: int
+    pulled: int
+    after: str = ""
+    rounds: int = 0
+    lasted: int = 0
+    clean: int = 0
+    unvalidated: int = 0
+    unvalidated_before: int = 0
+    by_request: int = 0
+    counts: UnhashedCounts = UnhashedCounts(0, 0, 0)
+    counted: int = -1
+
+    @property
+    def reached(self) -> int:
+        """Period that the walk keeps, by its last round and by the present one so far."""
+        return max(self.lasted, self.pulled - self.began)
+
+    @property
+    def is_late(self) -> bool:
+        """True if a round takes longer than the period."""
+        return 0 < self.period < self.reached
+
+
 class PendingTask(StrEnum):
     """The task that is pending for a URI."""
 

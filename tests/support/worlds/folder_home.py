@@ -15,6 +15,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports.patches import PatchFormat
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import MemoryFetcher
 
@@ -43,7 +44,7 @@ class FolderHome:
         self.folder = folder
         self.workers = workers
         self.room: int | None = None
-        self.patches = plugins.patch_formats()
+        self.patches: Callable[[], Mapping[str, PatchFormat]] = plugins.patch_formats
         self.mappers: Callable[[str], MapperFactory] = plugins.mapper
         self.before: Callable[[Any], Any] = lambda port: port
 

@@ -13,11 +13,15 @@ from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.digests import Digest
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Resource
+from resourcesync.ports.patches import PatchFormat
 
 SHA = "sha-256:" + "a" * 64
 STRONG = (Digest("sha-256", "a" * 64),)
 REL = "http://www.openarchives.org/rs/terms/patch"
-TYPES = {"application/x": None, "application/small": 10}
+TYPES = {
+    "application/x": PatchFormat(load=lambda: print),
+    "application/small": PatchFormat(load=lambda: print, largest=10),
+}
 COPY = Copy("u", "u", 3, SHA, SHA, 10, "", "", "sig", "verified", 0)
 
 

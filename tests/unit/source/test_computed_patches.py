@@ -43,7 +43,7 @@ def patches(
         supports=lambda kind: kind == "text/plain",
         largest=most,
     )
-    return PatchGenerator(lambda: [maker], {KIND: PatchFormat(load=lambda: apply)})
+    return PatchGenerator(lambda: [maker], lambda: {KIND: PatchFormat(load=lambda: apply)})
 
 
 def between(computing: PatchGenerator, media_type: str = "text/plain") -> tuple[str, bytes] | None:
@@ -71,11 +71,11 @@ def refuse() -> Callable[..., None]:
         patches(write(b"old>new" + b" " * len(NEW))),
         patches(write(b"")),
         patches(swap, most=len(OLD) - 1),
-        PatchGenerator(list, {}),
-        PatchGenerator(lambda: [PatchMaker(media_type=KIND, load=refuse, supports=bool)], {}),
+        PatchGenerator(list, dict),
+        PatchGenerator(lambda: [PatchMaker(media_type=KIND, load=refuse, supports=bool)], dict),
         PatchGenerator(
             lambda: [PatchMaker(media_type=KIND, load=refuse, supports=bool)],
-            {KIND: PatchFormat(load=lambda: apply_swap)},
+            lambda: {KIND: PatchFormat(load=lambda: apply_swap)},
         ),
     ],
 )
@@ -88,6 +88,6 @@ def test_the_next_format_is_asked_when_the_first_has_no_patch() -> None:
         return PatchMaker(media_type=KIND, load=lambda: compute, supports=bool)
 
     makers = [maker(fail), maker(swap)]
-    computing = PatchGenerator(lambda: makers, {KIND: PatchFormat(load=lambda: apply_swap)})
+    computing = PatchGenerator(lambda: makers, lambda: {KIND: PatchFormat(load=lambda: apply_swap)})
 
     assert between(computing) == (KIND, b"old>new")

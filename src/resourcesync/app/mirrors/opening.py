@@ -301,7 +301,7 @@ def _local_dependencies(
         "drop_parts": partial(local.clear_temporary, inf),
         "room": partial(_free_bytes, folder if in_folder else None),
         "findings": partial(_open_findings, folder),
-        "patches": plugins.patch_formats(),
+        "patches": plugins.patch_formats,
         "mappers": plugins.mapper,
     }
 

@@ -283,7 +283,7 @@ def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
     store = FolderVersions(
         settings.versions_folder(folders.root if settings.versions_in else folders.home)
     )
-    patches = PatchGenerator(plugins.patch_makers, plugins.patch_formats())
+    patches = PatchGenerator(plugins.patch_makers, plugins.patch_formats)
     recorder = VersionRecorder(
         index,
         store,

@@ -7,11 +7,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from resourcesync.destination.lists import recheck_plan
-from resourcesync.destination.lists.recheck_plan import RecheckState
 from resourcesync.destination.planner import Fetch, ListedEntry, is_suspect
 from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.transfers.commit import TransferTally
-from resourcesync.mirror_state.rows import Copy
+from resourcesync.mirror_state.rows import Copy, RecheckState
 from resourcesync.model.vocabulary import Capability
 
 _PAGE: Final = 1_000

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -39,6 +39,7 @@ from resourcesync.model.vocabulary import ChangeKind
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
+    from resourcesync.ports.patches import PatchFormat
 
 _new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
 _ROW_DEFAULTS: Final = tuple(ListedEntry._field_defaults.values())
@@ -157,7 +158,7 @@ class ResourceSelection:
         scope: Scope,
         mapping: PathMapping,
         refusals: Refusals,
-        patches: Mapping[str, int | None] | None = None,
+        patches: "Callable[[], Mapping[str, PatchFormat]]" = dict,
         links: LinkFilter | None = None,
         homes: Iterable[tuple[str, str]] = (),
     ) -> None:
@@ -165,7 +166,7 @@ class ResourceSelection:
         self.mapping = mapping
         self._renamed: frozenset[str] = frozenset()
         self.refusals = refusals
-        self._patches = {} if patches is None else patches
+        self._patch_formats = cache(patches)
         self._links = links
         self._foreign: set[str] = set()
         self._moved = tuple(homes)
@@ -427,7 +428,7 @@ class ResourceSelection:
         return listed._replace(
             mirrors=mirrors_of(resource, self._scope.origins),
             memento=memento_of(resource),
-            patch=usable_patch_of(resource, self._patches) if patched else None,
+            patch=usable_patch_of(resource, self._patch_formats()) if patched else None,
             links=() if self._links is None else self._links.targets_of(resource),
             entry=entry,
         )

@@ -6,8 +6,9 @@ to the version before; on any fault the whole resource is fetched.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -77,7 +78,7 @@ class ResourceTransfer:
         clock: Clock,
         policy: TransferPolicy,
         report: Reporter,
-        patches: "Mapping[str, PatchFormat] | None" = None,
+        patches: "Callable[[], Mapping[str, PatchFormat]]" = dict,
     ) -> None:
         self._fetcher = fetcher
         self._copies = copies
@@ -90,7 +91,7 @@ class ResourceTransfer:
         self._commit_batch = CommitBatch(
             copies=copies, state=state, clock=clock, policy=policy, report=report
         )
-        self._formats = {} if patches is None else patches
+        self._patch_formats = patches
         self._retries: deque[fetch_locations.FetchAttempt] = deque()
         self._deferred: list[fetch_locations.FetchAttempt] = []
         self._expected: dict[str, None] = {}
@@ -103,10 +104,11 @@ class ResourceTransfer:
         """True if it ended early: by a failure with ``fail_fast``, or at a limit of the run."""
         return self._stop or bool(self._budget.spent)
 
+    @cached_property
     def _patching(self) -> "PatchApplication":
         from resourcesync.destination.transfers.derived_bytes import PatchApplication  # noqa: PLC0415 - rarely
 
-        return PatchApplication(self._copies, self._formats, self._policy.own_algorithm)
+        return PatchApplication(self._copies, self._patch_formats(), self._policy.own_algorithm)
 
     def execute(self, fetches: Iterable[planner.Fetch], *, total: int, size: int) -> TransferTally:
         """Execute the fetches; return their counts."""
@@ -210,7 +212,7 @@ class ResourceTransfer:
             self._try_next_location(replace(attempt, fetch=fetch))
             return None
         try:
-            return self._patching().request(attempt.fetch)
+            return self._patching.request(attempt.fetch)
         except errors.PatchError as error:
             self._try_next_location(self._without_patch(attempt, error, tries=0))
             return None
@@ -398,7 +400,7 @@ class ResourceTransfer:
     def _handle_patch(self, attempt: fetch_locations.FetchAttempt, patch: StagedCopy) -> None:
         fetch = attempt.fetch
         try:
-            made, size = self._patching().apply(fetch, patch), patch.seal()[0]
+            made, size = self._patching.apply(fetch, patch), patch.seal()[0]
         except errors.PatchError as error:
             self._try_next_location(self._without_patch(attempt, error, tries=1))
             return

@@ -40,10 +40,12 @@ class PatchGenerator:
     """Generator of patches; those of a plug-in are verified like our own."""
 
     def __init__(
-        self, makers: Callable[[], Sequence[PatchMaker]], formats: Mapping[str, PatchFormat]
+        self,
+        makers: Callable[[], Sequence[PatchMaker]],
+        formats: Callable[[], Mapping[str, PatchFormat]],
     ) -> None:
         self._makers = cache(makers)
-        self._formats = formats
+        self._formats = cache(formats)
         self._load = cache(self._loaded)
 
     def compute(
@@ -52,7 +54,7 @@ class PatchGenerator:
         """Return the format and the bytes of a patch that is proven to yield the new version."""
         kind = media_type.partition(";")[0].strip().lower()
         for maker in self._makers():
-            if maker.media_type not in self._formats or not maker.supports(kind):
+            if maker.media_type not in self._formats() or not maker.supports(kind):
                 continue
             if maker.largest is not None and largest > maker.largest:
                 continue
@@ -85,7 +87,7 @@ class PatchGenerator:
             raise PatchError("the patch does not yield the new version")
 
     def _loaded(self, maker: PatchMaker) -> tuple[PatchComputer, Patcher]:
-        return maker.load(), self._formats[maker.media_type].load()
+        return maker.load(), self._formats()[maker.media_type].load()
 
 
 def digest_of(stream: IO[bytes]) -> str:
