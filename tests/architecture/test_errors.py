@@ -2,9 +2,16 @@
 
 import inspect
 import re
+from functools import cache
+
+import click
+import pytest
 
 from resourcesync import errors
+from resourcesync.cli.explained_codes import CODES
+from resourcesync.cli.main import cli, run
 from resourcesync.errors import ResourceSyncError
+from tests.support.source_files import SOURCES, module_name, python_files
 
 CLASSES = [
     item
@@ -39,9 +46,84 @@ def test_every_error_has_a_code_of_its_own() -> None:
     assert sorted(codes) == sorted(set(codes))
 
 
-def test_every_error_says_what_it_means() -> None:
-    assert [
-        class_
-        for class_ in CLASSES
-        if not re.match(r"[A-Z0-9].*[^.]\.$", (class_.__doc__ or "").split("\n")[0])
-    ] == []
+# --- Each code that the program prints can be explained by resourcesync why CODE ------------------
+
+
+_PRINTED = re.compile(
+    r"""(?:code=|"code":\s*|\.warn\(\s*)"([a-z]+(?:-[a-z]+)*)"|E_[A-Z0-9_]+: \("([a-z-]+)","""
+)
+_NO_ERROR = {"error", "error-code"}
+
+
+def printed() -> set[str]:
+    """Return the codes that are written in the source."""
+    found: set[str] = set()
+    for path in python_files(SOURCES):
+        for match in _PRINTED.finditer(path.read_text(encoding="utf-8")):
+            found.update(filter(None, match.groups()))
+    return found - _NO_ERROR
+
+
+def test_codes_are_found_in_the_source() -> None:
+    assert {"connect", "empty-tree", "no-plugin", "usage", "omitted", "bad-package"} <= printed()
+
+
+def test_each_printed_code_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    for code in sorted(printed() | {"tolerated", "output"}):
+        assert run(["why", code]) == 0
+        said = capsys.readouterr().out
+        assert said.startswith(f"{code}  ")
+        assert "  exit    " in said
+
+
+def test_each_explained_code_is_of_a_kind_of_error_that_there_is() -> None:
+    for code, (kind, meaning) in CODES.items():
+        assert kind == "warning" or issubclass(getattr(errors, kind), errors.ResourceSyncError)
+        assert meaning.endswith("."), code
+
+
+# --- What a hint names can be typed: the options and the commands exist ---------------------------
+
+
+GROUP = click.Context(cli)
+COMMANDS = cli.list_commands(GROUP)
+NO_OPTIONS = {"--muted", "--bad", "--warn", "--no", "--help", "--version", "--host", "--port"}
+"""Colours of pages, the beginning of options, those of click, and those of other servers."""
+
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]\b")
+_COMMAND = re.compile(r"""[:`("'] ?resourcesync (?!is\b)([a-z]+)""")
+
+
+@cache
+def options() -> frozenset[str]:
+    found: set[str] = set()
+    waiting = [command for name in COMMANDS if (command := cli.get_command(GROUP, name))]
+    while waiting:
+        command = waiting.pop()
+        waiting += command.commands.values() if isinstance(command, click.Group) else ()
+        for option in command.params:
+            found.update(option.opts, option.secondary_opts)
+    return frozenset(found)
+
+
+def named(pattern: re.Pattern[str]) -> dict[str, str]:
+    """What the text of the package names, with a module that does."""
+    return {
+        name: module_name(path)
+        for path in python_files(SOURCES)
+        for name in pattern.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def test_each_option_that_the_package_names_exists() -> None:
+    names = named(_OPTION)
+
+    assert {n: at for n, at in names.items() if n not in options() | NO_OPTIONS} == {}
+    assert "--allow-empty" in names
+
+
+def test_each_command_that_the_package_names_exists() -> None:
+    names = named(_COMMAND)
+
+    assert {name: at for name, at in names.items() if name not in COMMANDS} == {}
+    assert {"pull", "audit", "validate"} <= names.keys()

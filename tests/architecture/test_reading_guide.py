@@ -4,9 +4,7 @@ import ast
 import importlib.util
 import re
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
-import pytest
 from docs import architecture_text, reading_text
 
 from tests.support.source_files import module_path
@@ -66,24 +64,3 @@ def test_the_picture_of_the_layers_has_every_package() -> None:
     drawn = {name for layer in architecture_text.layers() for name in layer}
 
     assert set(architecture_text.sizes()) - drawn == {"__init__", "__main__"}
-
-
-def test_an_import_that_others_imply_is_no_arrow() -> None:
-    found = {"a": {"b", "c"}, "b": {"c"}, "c": set[str]()}
-
-    assert architecture_text.without_detours(found) == [("a", "b"), ("b", "c")]
-
-
-@pytest.mark.parametrize("name", architecture_text.PICTURES)
-def test_a_picture_is_well_formed_and_its_text_is_inside(name: str) -> None:
-    root = ET.fromstring((ROOT / "docs" / name).read_text("utf-8"))
-    width, height = float(root.attrib["width"]), float(root.attrib["height"])
-    texts = [element for element in root.iter() if element.tag.endswith("}text")]
-
-    assert len(texts) > 20
-    for element in texts:
-        wide = 7.3 * len(element.text or "")
-        left = float(element.attrib["x"]) - (wide / 2 if "text-anchor" in element.attrib else 0)
-        assert left >= 0
-        assert left + wide <= width
-        assert float(element.attrib["y"]) < height
