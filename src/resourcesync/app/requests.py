@@ -10,9 +10,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.http.addresses import host_of
-from resourcesync.adapters.http.certificate_authorities import check_authorities
-from resourcesync.adapters.http.egress import is_address
+from resourcesync.adapters.http.addresses import host_of, is_address
 from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
 from resourcesync.adapters.http.robots import (
     LONGEST_DELAY,
@@ -20,6 +18,7 @@ from resourcesync.adapters.http.robots import (
     KnownOrigins,
     NoKnownOrigins,
 )
+from resourcesync.adapters.http.settings import check_authorities
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError, ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState

@@ -12,7 +12,6 @@ from typing import Any, Final, TypedDict
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.documents._assembler import UNKNOWN_ENTRY
 from resourcesync.documents._context import ReadingContext, RefusalError
 from resourcesync.documents._expat import (
     ALL_RS_NAMESPACES,
@@ -27,7 +26,13 @@ from resourcesync.documents._expat import (
     SEPARATOR,
     SIZE,
 )
-from resourcesync.documents._raw_entries import EntryColumns, RawEntry, TextRow, text_element
+from resourcesync.documents._raw_entries import (
+    UNKNOWN_ENTRY,
+    EntryColumns,
+    RawEntry,
+    TextRow,
+    text_element,
+)
 from resourcesync.documents._values import (
     BLANKS,
     CHANGE_KNOWN,

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
-from resourcesync.documents._assembler import EntryAssembler
 from resourcesync.documents._context import (
     P0,
     P1,
@@ -44,7 +43,7 @@ from resourcesync.documents._other_forms import (
     SitemapForm,
     feed_form,
 )
-from resourcesync.documents._raw_entries import ForeignFragment
+from resourcesync.documents._raw_entries import EntryAssembler, ForeignFragment
 from resourcesync.errors import DocumentError, NotAListError
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS

@@ -15,7 +15,6 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO, Final, TypeVar, final
 
-from resourcesync.documents._assembler import EntryAssembler
 from resourcesync.documents._blocks import (
     declaration_first,
     document_blocks,
@@ -23,7 +22,6 @@ from resourcesync.documents._blocks import (
     is_markup,
     pieces_of,
 )
-from resourcesync.documents._columns import changes_of, plain_resources_of, resources_of, uris_of
 from resourcesync.documents._context import (
     DATETIME,
     DROPPED,
@@ -44,17 +42,22 @@ from resourcesync.documents._entries import (
     row_of,
 )
 from resourcesync.documents._expat import LASTMOD as LASTMOD_ELEMENT
-from resourcesync.documents._fast_path import FastPathReader
-from resourcesync.documents._header import RawRoot, header_of
+from resourcesync.documents._fast_path import (
+    FastPathReader,
+    changes_of,
+    plain_resources_of,
+    resources_of,
+    uris_of,
+)
 from resourcesync.documents._other_forms import (
     TEXT_HINT,
     SitemapForm,
     TextSitemapScanner,
     is_text_sitemap,
 )
-from resourcesync.documents._raw_entries import EntryColumns, RawEntry, TextRow
+from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry, TextRow
 from resourcesync.documents._scanner import DocumentScanner, EntryScanner
-from resourcesync.documents._values import change_kind
+from resourcesync.documents._values import RawRoot, change_kind, header_of
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.capabilities import Entry, Header, RefusedEntry
 from resourcesync.model.leniencies import CountedLeniency, Leniency

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.http.addresses import (
     follow_redirect,
+    is_ambiguous_number,
+    is_public,
     parse_address,
     without_query,
 )
-from resourcesync.adapters.http.egress import is_ambiguous_number, is_public
 from resourcesync.errors import BadResponseError, SourceRefusedError
 
 PRIVATE = [

@@ -10,11 +10,10 @@ import pycurl
 
 from resourcesync import __version__
 from resourcesync.adapters.http import proxies
-from resourcesync.adapters.http.certificate_authorities import system_authorities
-from resourcesync.adapters.http.egress import is_public
-from resourcesync.adapters.http.request_state import RequestState
+from resourcesync.adapters.http.addresses import is_public
+from resourcesync.adapters.http.origins import RequestState
 from resourcesync.adapters.http.robots import AGENT
-from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.adapters.http.settings import FetchSettings, system_authorities
 from resourcesync.adapters.http.transfer import HttpTransfer
 from resourcesync.ports.cancellation import CancelToken
 

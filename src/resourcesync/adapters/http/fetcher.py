@@ -11,11 +11,10 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.http.certificate_authorities import check_authorities
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OnShortened, Origins
 from resourcesync.adapters.http.robots import KnownOrigins, NoKnownOrigins
-from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.adapters.http.settings import FetchSettings, check_authorities
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Outcomes, Purpose

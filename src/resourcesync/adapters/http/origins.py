@@ -1,4 +1,6 @@
-"""State of each origin from one ``fetch`` to the next, and its queue of requests.
+"""Requests in progress, and the state and queue of each origin from one ``fetch`` to the next.
+
+A request goes through origins, redirects and retries to its one outcome.
 
 The queue keeps the order of the requests, with those that wait for a retry.
 """
@@ -10,27 +12,93 @@ from itertools import count
 from math import inf
 from random import Random
 
-from resourcesync.adapters.http.addresses import host_of, origin_of
-from resourcesync.adapters.http.egress import is_address, is_ambiguous_number, is_public
+from resourcesync.adapters.http.addresses import (
+    Address,
+    crosses_origin,
+    host_of,
+    is_address,
+    is_ambiguous_number,
+    is_public,
+    origin_of,
+)
 from resourcesync.adapters.http.politeness import (
     CircuitBreaker,
     CircuitLimits,
     Politeness,
     RequestWindow,
 )
-from resourcesync.adapters.http.request_state import RequestState
 from resourcesync.adapters.http.response_head import is_sendable, range_fields
 from resourcesync.adapters.http.robots import RULES_LIFETIME, KnownOrigins, RobotsRules, parse_rules
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.adapters.http.transfer_errors import blocked_error
 from resourcesync.errors import SourceError, SourceRefusedError
-from resourcesync.ports import Clock, Purpose
+from resourcesync.ports import Clock, FetchRequest, PartialBody, Purpose
 
 _REMEMBERED = 1024
 _FAILURES_IN_A_ROW = 8
 _MOST_SHORTENED = 10
 _UNCODED = frozenset({Purpose.RESOURCE, Purpose.MESSAGE, Purpose.STREAM})
 """Purposes that are requested without a content coding."""
+
+
+class RequestState:
+    """The state of a request in progress.
+
+    Once ``crossed``, by a redirect to another origin, the request carries no secrets. ``hops`` are
+    the redirects since the last try began. ``reading`` is the digest of the last body of which
+    nothing said that it was whole, ``readings`` the number of such bodies. With ``whole``, ranges
+    failed, so a body that breaks off starts again from the first byte.
+    """
+
+    __slots__ = (
+        "authority",
+        "crossed",
+        "delay",
+        "first",
+        "for_robots",
+        "hops",
+        "part",
+        "probe",
+        "reading",
+        "readings",
+        "request",
+        "tries",
+        "uri",
+        "whole",
+    )
+
+    def __init__(
+        self, request: FetchRequest, address: Address, *, for_robots: bool = False
+    ) -> None:
+        self.request = request
+        self.first = address
+        self.tries = 0
+        self.delay = 0.0
+        self.probe = False
+        self.for_robots = for_robots
+        self.part: PartialBody | None = request.part
+        self.whole = False
+        self.reading, self.readings = b"", 0
+        self.uri, self.authority = address
+        self.crossed = False
+        self.hops = 0
+
+    def restart(self) -> None:
+        """Go back to the requested address."""
+        self.uri, self.authority = self.first
+        self.crossed = False
+        self.hops = 0
+
+    def request_whole(self) -> None:
+        """Request the whole body from now on."""
+        self.part, self.whole = None, True
+        self.request.sink.restart()
+
+    def redirect_to(self, address: Address) -> None:
+        """Follow a redirect."""
+        self.hops += 1
+        self.crossed = self.crossed or crosses_origin(self.authority, address.authority)
+        self.uri, self.authority = address.uri, address.authority
 
 
 class OriginState:

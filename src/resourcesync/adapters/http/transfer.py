@@ -9,7 +9,7 @@ from typing import Any
 import pycurl
 
 from resourcesync.adapters.http import proxies, transfer_errors
-from resourcesync.adapters.http.request_state import RequestState
+from resourcesync.adapters.http.origins import RequestState
 from resourcesync.adapters.http.response_head import (
     MIN_RESUMED_BYTES,
     ResponseHead,

@@ -12,9 +12,8 @@ import pycurl
 from resourcesync.adapters.http import addresses
 from resourcesync.adapters.http.addresses import Address, parse_address
 from resourcesync.adapters.http.curl_engine import CurlEngine
-from resourcesync.adapters.http.origins import OriginQueue, Origins, OriginState
+from resourcesync.adapters.http.origins import OriginQueue, Origins, OriginState, RequestState
 from resourcesync.adapters.http.politeness import decorrelated
-from resourcesync.adapters.http.request_state import RequestState
 from resourcesync.adapters.http.response_head import ResponseHead
 from resourcesync.adapters.http.robots import (
     NO_LIMIT,
