@@ -13,15 +13,19 @@ if TYPE_CHECKING:
 def export_lazily(
     package: str, homes: "Mapping[str, str]"
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
-    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562)."""
+    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).
+
+    Each name has a home: ``MODULE``, ``MODULE:OTHER_NAME``, or ``MODULE:`` for the module itself.
+    """
 
     def get(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home, _, own = homes[name].partition(":")
+        home, is_module, own = homes[name].partition(":")
         from importlib import import_module  # noqa: PLC0415 - importing the package costs nothing
 
-        value: object = getattr(import_module(f"resourcesync.{home}"), own or name)
+        module = import_module(f"resourcesync.{home}")
+        value: object = module if is_module and not own else getattr(module, own or name)
         vars(sys.modules[package])[name] = value
         return value
 

@@ -1,4 +1,59 @@
 """The library's face, and the one place that names adapters: settings go in, objects come out.
 
-``resourcesync`` exports its public names; import them there.
+``resourcesync`` exports its public names; import them there. Commands take the modules from here,
+such as ``app.machine``: each is imported at its first use, so that help stays quick.
 """
+
+from typing import TYPE_CHECKING
+
+from resourcesync.lazy_exports import export_lazily
+
+if TYPE_CHECKING:
+    from resourcesync.app import (
+        document_access,
+        machine,
+        mirror,
+        mirror_changes,
+        plugins,
+        publisher,
+        requests,
+        stored_names,
+    )
+    from resourcesync.app.checks import diagnosis, target_access
+    from resourcesync.app.mirrors import mirror_state, sets, stores, trash, workers
+    from resourcesync.app.publishing import accounts, catalogues, inputs, trees
+    from resourcesync.app.serving import applications, push_channels
+
+__all__ = [
+    "accounts",
+    "applications",
+    "catalogues",
+    "diagnosis",
+    "document_access",
+    "inputs",
+    "machine",
+    "mirror",
+    "mirror_changes",
+    "mirror_state",
+    "plugins",
+    "publisher",
+    "push_channels",
+    "requests",
+    "sets",
+    "stored_names",
+    "stores",
+    "target_access",
+    "trash",
+    "trees",
+    "workers",
+]
+_HOMES = {
+    **dict.fromkeys(("diagnosis", "target_access"), "checks."),
+    **dict.fromkeys(("mirror_state", "sets", "stores", "trash", "workers"), "mirrors."),
+    **dict.fromkeys(("accounts", "catalogues", "inputs", "trees"), "publishing."),
+    **dict.fromkeys(("applications", "push_channels"), "serving."),
+}
+
+__getattr__, __dir__ = export_lazily(
+    __name__, {name: f"app.{_HOMES.get(name, '')}{name}:" for name in __all__}
+)

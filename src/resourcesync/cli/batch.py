@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from resourcesync import app
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -38,9 +39,7 @@ def run_part(
     name: str, fields: Mapping[str, object], work: Callable[[], CommandOutcome], screen: Screen
 ) -> BatchResult:
     """Run one of several, and report its end as the event ``mirror.end``."""
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-
-    clock = machine.system_clock()
+    clock = app.machine.system_clock()
     started = clock.monotonic()
     outcome = work()
     result = BatchResult(name, fields, outcome)

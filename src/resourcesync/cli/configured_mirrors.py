@@ -14,6 +14,7 @@ import click
 import msgspec
 from msgspec import structs
 
+from resourcesync import app
 from resourcesync.app.tables import (
     MIRROR_NAME,
     TABLES,
@@ -59,12 +60,9 @@ def configured_folder(
 
 def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
     """Return a mirror's folder on this machine, and the address of its store; empty for none."""
-    if ":" in place:
-        from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
-
-        if stores.is_store_address(place):
-            home = stores.home_of(place, state)
-            return home.folder, home.store
+    if ":" in place and app.stores.is_store_address(place):
+        home = app.stores.home_of(place, state)
+        return home.folder, home.store
     if state is not None:
         raise ConfigurationError(
             f"{place} is a folder, which contains its own state",
@@ -77,9 +75,7 @@ def check_state(place: str, folder: Path) -> None:
     """Refuse the address of a store whose state is elsewhere: only the operator knows where."""
     if ":" not in place or folder.exists():
         return
-    from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
-
-    if stores.is_store_address(place):
+    if app.stores.is_store_address(place):
         raise ConfigurationError(
             f"the state of {place} is not on this machine, or was made with -o state=",
             evidence=(("tried", f"{folder}: there is no such folder"),),
@@ -348,10 +344,8 @@ class MirrorConfiguration:
 
     def pulled_folder(self, place: str) -> Path:
         """Return the folder of a mirror as `folder` does, for a command that needs its copies."""
-        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
         folder = self.folder(place)
-        if place in self and not mirror_state.is_present(folder):
+        if place in self and not app.mirror_state.is_present(folder):
             self.check_present(place)
             raise ConfigurationError(
                 f"{folder} is not a mirror",
@@ -363,14 +357,11 @@ class MirrorConfiguration:
 
     def check_present(self, name: str) -> None:
         """Refuse a mirror that was pulled, and whose folder is none now: its disk may be away."""
-        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-        from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - rarely needed
-
         mirror = self.mirror(name)
         folder = str(mirror.dest.absolute())
-        if mirror.store or mirror_state.is_present(mirror.dest):
+        if mirror.store or app.mirror_state.is_present(mirror.dest):
             return
-        if folder in StoredNames(self.state_file("pulled")).names:
+        if folder in app.stored_names.StoredNames(self.state_file("pulled")).names:
             raise vanished_error(name, folder, mirror.source)
 
     def check_name(self, place: str) -> None:
@@ -421,11 +412,10 @@ class MirrorConfiguration:
         """Return the secret of ``[auth.NAME]`` for a Source; none for an empty name."""
         if not name:
             return ()
-        from resourcesync.app.requests import origin_of  # noqa: PLC0415 - help stays quick
         from resourcesync.settings.credentials import read_credentials  # noqa: PLC0415 - rarely
 
         table = self._auth(name)
-        home = origin_of(source) if source else ""
+        home = app.requests.origin_of(source) if source else ""
         return (read_credentials(name, table, home=home),)
 
     def _auth(self, name: str) -> Mapping[str, object]:

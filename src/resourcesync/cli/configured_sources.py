@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from resourcesync import app
 from resourcesync.app.tables import (
     SettingValue,
     log_keys,
@@ -110,10 +111,8 @@ class ConfiguredSources:
 
 
 def _check_url(file: ConfigFile, table: tuple[str, ...], url: str) -> None:
-    from resourcesync.app.publishing import trees  # noqa: PLC0415 - help stays quick
-
     try:
-        trees.check_base(url)
+        app.trees.check_base(url)
     except ConfigurationError as error:
         raise file.key_error(
             table, "url", "must be an http or https URI", hint=error.hint
@@ -124,9 +123,10 @@ def _is_address(path: str) -> bool:
     """True if a Source's path is not that of a folder."""
     if ":" not in path:
         return False
-    from resourcesync.app.publishing.inputs import InputKind, kind_of  # noqa: PLC0415 - help stays quick
-
-    return kind_of(path) not in {InputKind.FOLDER, InputKind.MIRROR}
+    return app.inputs.kind_of(path) not in {
+        app.inputs.InputKind.FOLDER,
+        app.inputs.InputKind.MIRROR,
+    }
 
 
 def _path_of(file: ConfigFile, table: tuple[str, ...], setting: SettingValue) -> str:

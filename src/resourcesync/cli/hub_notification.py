@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from resourcesync import app
 from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -29,31 +30,21 @@ def notification_job(source: str, sources: ConfiguredSources, output: OutputOpti
 
 def _target(source: ConfiguredSource) -> Path:
     """Return the tree or the catalogue of a Source; that of another system is in its folder."""
-    from resourcesync.app.publishing.inputs import (  # noqa: PLC0415 - help stays quick
-        CATALOGUE_SCHEME,
-        InputKind,
-        default_out,
-        kind_of,
-    )
-
-    kind, settings = kind_of(source.path), source.settings
-    if kind in {InputKind.FOLDER, InputKind.CATALOGUE}:
+    kind, settings = app.inputs.kind_of(source.path), source.settings
+    if kind in {app.inputs.InputKind.FOLDER, app.inputs.InputKind.CATALOGUE}:
         return Path(source.path)
     setting = settings.get("state") or settings.get("out")
-    out = default_out(source.path) if setting is None else setting.value
-    if kind is InputKind.ORIGINALS:
+    out = app.inputs.default_out(source.path) if setting is None else setting.value
+    if kind is app.inputs.InputKind.ORIGINALS:
         return Path(str(out))
-    return Path(f"{CATALOGUE_SCHEME}{out}/.resourcesync/catalogue.db")
+    return Path(f"{app.inputs.CATALOGUE_SCHEME}{out}/.resourcesync/catalogue.db")
 
 
 def _notify(source: Path, screen: Screen) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.serving import push_channels  # noqa: PLC0415 - help stays quick
-
-    with push_channels.open_channels(
+    with app.push_channels.open_channels(
         source, is_catalogue=str(source).startswith("catalogue:")
     ) as opened:
-        result = opened.notify(machine.system_clock())
+        result = opened.notify(app.machine.system_clock())
     report_notified(result, screen)
     failed = {problem.notice.hub for problem in result.problems}
     reached = {outcome.notice.hub for outcome in result.sent} - failed

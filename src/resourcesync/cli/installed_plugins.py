@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from resourcesync import app
 from resourcesync.cli import formatting
 from resourcesync.cli.formatting import NORMAL, TextLine
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
@@ -13,9 +14,7 @@ def plugins_job(output: OutputOptions) -> Job:
 
 
 def _list(screen: Screen) -> CommandOutcome:
-    from resourcesync.app import plugins  # noqa: PLC0415 - help stays quick
-
-    found = plugins.installed()
+    found = app.plugins.installed()
     for plugin in found:
         screen.report("plugin", {**plugin._asdict(), "ours": plugin.distribution == "resourcesync"})
     others = sum(plugin.distribution != "resourcesync" for plugin in found)

@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 import click
 
-from resourcesync import __version__
+from resourcesync import __version__, app
 from resourcesync.cli import signals
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -122,11 +122,9 @@ def module_of(command: str) -> str:
 
 def _annex_commands() -> dict[str, str]:
     """Return the commands of annexes, each with where it comes from."""
-    from resourcesync.app import plugins  # noqa: PLC0415 - help stays quick
-
     return {
         plugin.name: f"of {plugin.distribution}"
-        for plugin in plugins.plugins_in(plugins.COMMANDS)
+        for plugin in app.plugins.plugins_in(app.plugins.COMMANDS)
         if plugin.name not in COMMANDS
     }
 
@@ -145,9 +143,7 @@ class LazyGroup(click.Group):
         if cmd_name in COMMANDS:
             command = importlib.import_module(module_of(cmd_name)).command
         elif cmd_name in _annex_commands():
-            from resourcesync.app import plugins  # noqa: PLC0415 - help stays quick
-
-            command = plugins.load(plugins.COMMANDS, cmd_name)
+            command = app.plugins.load(app.plugins.COMMANDS, cmd_name)
         else:
             return None
         assert isinstance(command, click.Command)
@@ -283,9 +279,7 @@ def _usage(error: click.ClickException) -> Problem:
         meant = _intended_word(error) or "".join((error.possibilities or [])[:1])
         likely = f"did you mean {meant}? " if meant else ""
         if isinstance(error, click.NoSuchCommand) and not meant:
-            from resourcesync.app.plugins import ANNEX_HINT  # noqa: PLC0415 - rarely
-
-            likely = f"{ANNEX_HINT}; installed are: "
+            likely = f"{app.plugins.ANNEX_HINT}; installed are: "
     return Problem(
         code="usage",
         message=" ".join(message.split()).rstrip("."),
@@ -356,9 +350,7 @@ def _permitted(error: ResourceSyncError | PermissionError) -> ResourceSyncError:
 
 
 def _run_id() -> str:
-    from resourcesync.app.machine import new_run_id, system_clock  # noqa: PLC0415 - help stays quick
-
-    return new_run_id(system_clock())
+    return app.machine.new_run_id(app.machine.system_clock())
 
 
 def _add_log(job: Job, screen: Screen, held: ExitStack, run: str) -> None:

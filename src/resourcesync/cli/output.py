@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TextIO
 
+from resourcesync import app
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
 from resourcesync.cli.formatting import TextLine, stamp, with_mirror
 from resourcesync.errors import (
@@ -184,9 +185,7 @@ class Screen:
         self, command: str = "", encoders: Iterable[EventEncoder] = (), clock: "Clock | None" = None
     ) -> None:
         self.encoders = list(encoders)
-        from resourcesync.app.machine import system_clock  # noqa: PLC0415 - help stays quick
-
-        self._command, self._clock = command, clock or system_clock()
+        self._command, self._clock = command, clock or app.machine.system_clock()
         self._started = self._clock.monotonic()
         self._subjects: dict[str, object] = {}
 

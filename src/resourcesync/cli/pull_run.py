@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
+from resourcesync import app
 from resourcesync.app.tables import SettingValue, overlay
 from resourcesync.cli import configured_mirrors
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -22,7 +23,6 @@ from resourcesync.settings.schema import make
 
 if TYPE_CHECKING:
     from resourcesync.app.mirror import Stop
-    from resourcesync.app.mirrors.stores import Home
     from resourcesync.app.stored_names import StoredNames
     from resourcesync.cli.batch import BatchResult
     from resourcesync.cli.render.pull import PullRenderer
@@ -152,10 +152,8 @@ class Puller(NamedTuple):
         pulled = self.pulled
         if not target.is_configured or target.store or pulled is None:
             return
-        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
         folder = str(target.folder.absolute())
-        if not mirror_state.is_present(target.folder):
+        if not app.mirror_state.is_present(target.folder):
             if folder in pulled.names:
                 raise configured_mirrors.vanished_error(target.name, folder, target.address)
         elif folder not in pulled.names:
@@ -164,17 +162,13 @@ class Puller(NamedTuple):
 
     def _network(self, target: PullTarget) -> Network:
         """Return the network settings for the Source, with its secret."""
-        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
         source = target.options.moved or target.address or ""
-        if target.secrets.auth and not source and mirror_state.is_mirror(target.folder):
-            source = mirror_state.read_status(target.folder).source
+        if target.secrets.auth and not source and app.mirror_state.is_mirror(target.folder):
+            source = app.mirror_state.read_status(target.folder).source
         return self.configuration.with_secrets(target.network, target.secrets, source)
 
     def _is_several(self, target: PullTarget) -> bool:
         """True for a folder with a mirror for each set."""
-        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
         place, folder = target.place, target.folder
         is_several = place.all_sets or len(place.set_names) > 1
         if is_several and target.store:
@@ -182,7 +176,7 @@ class Puller(NamedTuple):
                 "a store can contain only one mirror, and so only one set",
                 hint="name one set, and give each set its own store",
             )
-        is_several = is_several or mirror_state.is_folder_of_sets(folder)
+        is_several = is_several or app.mirror_state.is_folder_of_sets(folder)
         if target.options.moved and is_several:
             raise ConfigurationError(
                 "--moved needs exactly one mirror",
@@ -193,19 +187,18 @@ class Puller(NamedTuple):
     def _pull_sets(
         self, target: PullTarget, network: Network, report: "Reporter"
     ) -> Iterator[PulledMirror]:
-        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-        from resourcesync.app.mirrors import sets  # noqa: PLC0415 - rarely
         from resourcesync.ports.cancellation import CancelToken  # noqa: PLC0415 - the same
 
-        clock, place = machine.system_clock(), target.place
-        request = sets.SetRequest(
+        clock, place = app.machine.system_clock(), target.place
+        request = app.sets.SetRequest(
             source=target.address, names=place.set_names, every=place.all_sets
         )
         cancel = CancelToken(clock, self.stop)
-        plan = sets.plan_sets(target.folder, request, network=network, cancel=cancel)
+        plan = app.sets.plan_sets(target.folder, request, network=network, cancel=cancel)
         failure = "" if plan.failure is None else plan.failure.message
         report(
-            "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
+            "sets",
+            {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure},
         )
         if not target.dry_run:
             plan.remember()
@@ -235,10 +228,8 @@ class Puller(NamedTuple):
         network: Network,
         report: "Reporter",
     ) -> "RunReport":
-        from resourcesync.app.mirror import mirror_at  # noqa: PLC0415 - help stays quick
-
         self._check_source(target)
-        mirror = mirror_at(
+        mirror = app.mirror.mirror_at(
             _home(target, folder),
             network,
             structs.replace(target.options, set_name=set_name),
@@ -253,12 +244,10 @@ class Puller(NamedTuple):
 
     def _check_source(self, target: PullTarget) -> None:
         """Refuse to pull a configured mirror whose Source moved from the address in the file."""
-        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
         if not target.is_configured or target.options.moved or not target.address:
             return
-        if mirror_state.is_mirror(target.folder):
-            known = mirror_state.moved_source(target.folder, target.address)
+        if app.mirror_state.is_mirror(target.folder):
+            known = app.mirror_state.moved_source(target.folder, target.address)
             if known:
                 mirror = self.configuration.mirror(target.name)
                 raise mirror.source_conflict_error(known, has_moved=True)
@@ -270,16 +259,12 @@ def _report_with(
     report(event, {**where, **fields})
 
 
-def _home(target: PullTarget, folder: Path) -> "Home":
+def _home(target: PullTarget, folder: Path) -> "app.stores.Home":
     """Return the place of the mirror, and its workers."""
-    from resourcesync.app.mirrors.stores import Home  # noqa: PLC0415 - help stays quick
-
     engine = target.place.engine
     if engine is None:
-        return Home(folder, target.store)
-    from resourcesync.app.mirrors.workers import Workers  # noqa: PLC0415 - rarely needed
-
-    return Home(folder, target.store, Workers(engine=engine))
+        return app.stores.Home(folder, target.store)
+    return app.stores.Home(folder, target.store, app.workers.Workers(engine=engine))
 
 
 class PullView:

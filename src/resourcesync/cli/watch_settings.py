@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from resourcesync import app
 from resourcesync.app.tables import SettingValue
 from resourcesync.app.watching.push_subscriptions import PushState
 from resourcesync.app.watching.watch_jobs import AuditOptions
@@ -188,12 +189,10 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
 
 def _other_source(configuration: MirrorConfiguration, name: str) -> Iterator[ConfigurationError]:
     """Yield the mistake of a mirror whose folder is a mirror of another Source by its state."""
-    from resourcesync.app.mirrors.mirror_state import moved_source, other_source  # noqa: PLC0415 - for `config check`
-
     mirror = configuration.mirror(name)
     try:
-        known = other_source(mirror.dest, mirror.source)
-        has_moved = bool(known) and bool(moved_source(mirror.dest, mirror.source))
+        known = app.mirror_state.other_source(mirror.dest, mirror.source)
+        has_moved = bool(known) and bool(app.mirror_state.moved_source(mirror.dest, mirror.source))
     except ResourceSyncError:  # `status` and `pull` report a damaged state
         return
     if known:

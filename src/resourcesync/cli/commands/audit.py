@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, TextIO
 import click
 import msgspec
 
+from resourcesync import app
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import worst
@@ -163,10 +164,8 @@ def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
 
 def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
     """Return the mirrors of a name or a folder, and the network settings for their Source."""
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
     configuration = arguments.configuration
-    folders = mirror_state.each_mirror([configuration.pulled_folder(place)])
+    folders = app.mirror_state.each_mirror([configuration.pulled_folder(place)])
     if arguments.offline:
         return folders, Network()
     return folders, configuration.network(place, arguments.connection)
@@ -192,16 +191,14 @@ def _audit(
     screen: Screen,
     write: Callable[[Mapping[str, object]], None],
 ) -> CommandOutcome:
-    from resourcesync.app.mirror import Event, mirror_at  # noqa: PLC0415 - help stays quick
-
     mirror, network, several = target
 
-    def report(event: "Event") -> None:
+    def report(event: "app.mirror.Event") -> None:
         if event.kind == "finding":
             write(event.fields)
         screen.report(event.kind, {**several, **event.fields})
 
-    found = mirror_at(mirror, network).audit(
+    found = app.mirror.mirror_at(mirror, network).audit(
         method=arguments.method,
         offline=arguments.offline,
         rolling=_rolling(arguments),

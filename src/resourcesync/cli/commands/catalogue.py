@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from resourcesync import app
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -75,14 +76,11 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - quick
-    from resourcesync.app.publishing import catalogues  # noqa: PLC0415 - quick
-
     del screen
-    done = catalogues.import_lines(
+    done = app.catalogues.import_lines(
         values["file"],
         values["lines"],
-        clock=machine.system_clock(),
+        clock=app.machine.system_clock(),
         is_all=not values["add"],
         allow_empty=values["allow_empty"],
     )
@@ -90,14 +88,11 @@ def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - quick
-    from resourcesync.app.publishing import catalogues  # noqa: PLC0415 - quick
-
     del screen
     done: list[Posted] = []
-    clock = machine.system_clock()
+    clock = app.machine.system_clock()
     try:
-        done.extend(catalogues.post_lines(values["file"], values["lines"], clock=clock))
+        done.extend(app.catalogues.post_lines(values["file"], values["lines"], clock=clock))
     except ResourceSyncError as error:
         before = sum(_counts(done).values())
         error.evidence = (
@@ -109,11 +104,9 @@ def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _export(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.app.publishing import catalogues  # noqa: PLC0415 - help stays quick
-
     del screen
     after = values["after"] if values["changes"] else None
-    for line in catalogues.export_lines(values["file"], changes_after=after):
+    for line in app.catalogues.export_lines(values["file"], changes_after=after):
         try:
             sys.stdout.buffer.write(line)
         except OSError as error:
@@ -122,10 +115,8 @@ def _export(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _check(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.app.publishing import catalogues  # noqa: PLC0415 - help stays quick
-
     file, found = values["file"], 0
-    for row in catalogues.find_bad_rows(file):
+    for row in app.catalogues.find_bad_rows(file):
         found += 1
         screen.report("row", {"place": row.place, "uri": row.uri, "reason": row.reason})
     fields = {"rows": found}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import click
 import msgspec
 
+from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.csv_lines import CsvLines, write_text
 from resourcesync.cli.formatting import TextLine, escape, moment, stamp
@@ -26,7 +27,6 @@ from resourcesync.model.timestamps import from_microseconds, resolve_moment
 from resourcesync.settings.values import parse_moment
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirror_changes import ChangeQuery
     from resourcesync.ports import Clock
 
 
@@ -116,10 +116,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job
 
 
 def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirror_changes import read_rounds  # noqa: PLC0415 - help stays quick
-
-    clock = machine.system_clock()
+    clock = app.machine.system_clock()
 
     def pause() -> bool:
         clock.sleep(arguments.interval)
@@ -128,7 +125,9 @@ def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
     write = change_writer(arguments.form, screen)
     count, position = 0, ChangeLogPosition(0)
     query = _query(arguments, clock)
-    for opened, reader in read_rounds(arguments.mirror, query, pause if arguments.follow else None):
+    for opened, reader in app.mirror_changes.read_rounds(
+        arguments.mirror, query, pause if arguments.follow else None
+    ):
         before, present_uri = reader.position, opened.present_uris()
         for change in reader.read_new():
             position = reader.position or position
@@ -147,15 +146,13 @@ def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
     )
 
 
-def _query(arguments: ChangesArguments, clock: "Clock") -> "ChangeQuery":
-    from resourcesync.app.mirror_changes import START, ChangeQuery  # noqa: PLC0415 - help stays quick
-
+def _query(arguments: ChangesArguments, clock: "Clock") -> "app.mirror_changes.ChangeQuery":
     text = arguments.since
-    restart = arguments.restart or text == START
+    restart = arguments.restart or text == app.mirror_changes.START
     since: ChangeLogPosition | datetime | None = None
     if text is not None and not restart:
         since = parse_position(text) or resolve_moment(parse_moment(text), clock.now())
-    return ChangeQuery(
+    return app.mirror_changes.ChangeQuery(
         consumer=arguments.consumer, since=since, restart=restart, touched=arguments.touched
     )
 

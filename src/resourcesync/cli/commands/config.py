@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from resourcesync import app
 from resourcesync.app.tables import SettingValue, pull_keys
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -81,12 +82,9 @@ class _Action(click.Choice[str]):
         """Return the action; a system is looked up if it is none of ours."""
         if value in self.choices:
             return str(value)
-        from resourcesync.app.plugins import ANNEX_HINT  # noqa: PLC0415 - rarely
-        from resourcesync.app.publishing.accounts import setup_systems  # noqa: PLC0415 - rarely
-
-        if value not in setup_systems():
+        if value not in app.accounts.setup_systems():
             known = ", ".join(self.choices)
-            self.fail(f"{value!r} is none of {known}; {ANNEX_HINT}", param, ctx)
+            self.fail(f"{value!r} is none of {known}; {app.plugins.ANNEX_HINT}", param, ctx)
         return str(value)
 
 
@@ -204,7 +202,6 @@ def _path(named: Path | None) -> CommandOutcome:
 
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
-    from resourcesync.app.publishing import accounts  # noqa: PLC0415 - seldom needed
     from resourcesync.cli import unit_files  # noqa: PLC0415 - the same
 
     match name:
@@ -213,7 +210,7 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
         case "grafana" | "alerts":
             return unit_files.shared_text(_SHARED[name])
         case _:
-            return accounts.setup_text(name, dict(values["with"]))
+            return app.accounts.setup_text(name, dict(values["with"]))
 
 
 def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
+from resourcesync import app
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
@@ -84,9 +85,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep.absolute()
         return
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-
-    name = f"resourcesync-demo-{machine.new_run_id(machine.system_clock())}"
+    name = f"resourcesync-demo-{app.machine.new_run_id(app.machine.system_clock())}"
     folder = Path(tempfile.gettempdir()) / name
     try:
         # Made inside the try block, so that a signal after it still removes the folder.
@@ -109,22 +108,18 @@ class _Demo:
     """One demonstration."""
 
     def __init__(self, screen: Screen, folder: Path, *, kept: bool) -> None:
-        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-
         self._screen = screen
         self._keeps_files = kept
         self._tree = folder / "tree"
         self._mirror = folder / "mirror"
-        self._clock: Clock = machine.system_clock()
+        self._clock: Clock = app.machine.system_clock()
         self._began = self._clock.monotonic()
 
     def run(self, source: Path) -> CommandOutcome:
         """Run all steps; return the outcome."""
-        from resourcesync.app.serving import applications  # noqa: PLC0415 - help stays quick
-
         self._copy(source)
-        late = applications.LateApplication()
-        with applications.ServerThread(late) as server:
+        late = app.applications.LateApplication()
+        with app.applications.ServerThread(late) as server:
             self._publish(late, server.uri)
             self._pull(server.uri)
             self._change()
@@ -176,9 +171,7 @@ class _Demo:
         )
 
     def _publish(self, late: "LateApplication", base: str) -> None:
-        from resourcesync.app.publisher import Publisher  # noqa: PLC0415 - help stays quick
-
-        started, publisher = self._clock.monotonic(), Publisher(self._tree, url=base)
+        started, publisher = self._clock.monotonic(), app.publisher.Publisher(self._tree, url=base)
         done = publisher.publish()
         seconds = self._clock.monotonic() - started
         late.application = publisher.application()
@@ -197,11 +190,10 @@ class _Demo:
         )
 
     def _pull(self, source: str | None) -> "RunReport":
-        from resourcesync.app.mirror import Mirror  # noqa: PLC0415 - the same
         from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - the same
 
         # The demo's server is on this machine.
-        pulled = Mirror(source, self._mirror, proxy="").pull(on_event=self._report)
+        pulled = app.mirror.Mirror(source, self._mirror, proxy="").pull(on_event=self._report)
         ended = conclude(pulled, "the mirror", first=source is not None, plan={})
         self._step(
             "pulled",
@@ -225,10 +217,9 @@ class _Demo:
         )
 
     def _audit(self) -> "AuditReport":
-        from resourcesync.app.mirror import Mirror  # noqa: PLC0415 - the same
         from resourcesync.cli.render import audit as render_audit  # noqa: PLC0415 - help stays quick
 
-        audited = Mirror(None, self._mirror, proxy="").audit(on_event=self._report)
+        audited = app.mirror.Mirror(None, self._mirror, proxy="").audit(on_event=self._report)
         ended = render_audit.conclude(audited, self._mirror)
         self._step(
             "audited",

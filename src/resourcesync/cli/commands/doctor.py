@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from resourcesync import app
 from resourcesync.app.tables import overlay
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -75,10 +76,6 @@ def _verdicts(
     target: str, configuration: MirrorConfiguration, way: Mapping[str, Any]
 ) -> "Iterator[CheckResult]":
     """Yield the results for a mirror and its Source, or for a Source; no secret is read."""
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.checks.diagnosis import check_folder, check_source  # noqa: PLC0415 - as above
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - as above
-
     settings, address = configuration.defaults, target
     if "://" not in target:
         configuration.check_name(target)
@@ -86,13 +83,13 @@ def _verdicts(
         if target in configuration:
             mirror = configuration.mirror(target)
             settings, address = mirror.settings, mirror.source
-        yield from check_folder(folder)
-        if not address and mirror_state.is_mirror(folder):
-            address = mirror_state.read_status(folder).source
+        yield from app.diagnosis.check_folder(folder)
+        if not address and app.mirror_state.is_mirror(folder):
+            address = app.mirror_state.read_status(folder).source
     if address:
         chosen = overlay(configured_mirrors.values_of(settings), way)
         network = configured_mirrors.network_of(chosen)
-        yield from check_source(address, network, machine.system_clock())
+        yield from app.diagnosis.check_source(address, network, app.machine.system_clock())
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:

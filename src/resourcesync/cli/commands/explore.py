@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, option
@@ -62,25 +63,22 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 def _refuse_mirror(source: str, error: ResourceMissingError) -> None:
     """Raise a better error if a folder without documents is a mirror."""
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - for a mistake only
-
-    if "://" not in source and mirror_state.is_mirror(Path(source)):
+    if "://" not in source and app.mirror_state.is_mirror(Path(source)):
+        known = app.mirror_state.read_status(Path(source)).source
         raise ResourceMissingError(
             f"{source} is a mirror, and has no ResourceSync documents",
             uri=source,
-            hint="its Source has them: "
-            f"resourcesync explore {quoted(mirror_state.read_status(Path(source)).source, 'URL')}",
+            hint=f"its Source has them: resourcesync explore {quoted(known, 'URL')}",
         ) from error
 
 
 def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> CommandOutcome:
-    from resourcesync.app import document_access, machine  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render.explore import Totals, step_event, step_fields  # noqa: PLC0415 - as below
 
     totals = Totals()
-    cancel = machine.new_cancel_token()
+    cancel = app.machine.new_cancel_token()
     began = cancel.clock.monotonic()
-    for step in document_access.explore(
+    for step in app.document_access.explore(
         source, network=asking.network(source), cancel=cancel, depth=depth
     ):
         totals.add(step)

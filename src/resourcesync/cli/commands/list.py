@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.csv_lines import CsvLines
 from resourcesync.cli.formatting import TextLine, escape, moment, stamp
@@ -52,10 +53,8 @@ def command(output: OutputOptions, mirror: MirrorArgument, *, csv: bool) -> Job:
 
 
 def _list(folder: Path, screen: Screen, *, csv: bool) -> CommandOutcome:
-    from resourcesync.app.mirror_changes import read_resources  # noqa: PLC0415 - help stays quick
-
     lines, number = CsvLines(_CSV_COLUMNS) if csv else None, 0
-    for resource in read_resources(folder):
+    for resource in app.mirror_changes.read_resources(folder):
         number += 1
         fields = _fields(resource, folder)
         if lines is None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from msgspec.structs import replace
 
+from resourcesync import app
 from resourcesync.app.tables import source_keys
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.batch import combine_outcomes, report_failure, run_part
@@ -176,10 +177,8 @@ def _check_address(target: str) -> None:
     """Refuse the address of another system with a secret in it, before it is shown or logged."""
     if ":" not in target:
         return
-    from resourcesync.app.publishing import accounts, inputs  # noqa: PLC0415 - help stays quick
-
-    if inputs.kind_of(target) is inputs.InputKind.SYSTEM:
-        accounts.check_account_address(target)
+    if app.inputs.kind_of(target) is app.inputs.InputKind.SYSTEM:
+        app.accounts.check_account_address(target)
 
 
 def _notification_job(
@@ -277,16 +276,17 @@ def _job_of_all(
 
 
 def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - the same
-    from resourcesync.app.publishing.inputs import InputKind, kind_of  # noqa: PLC0415 - the same
-
-    source, asked, kind = _input(target, values), _request(values, screen), kind_of(target)
+    source, asked, kind = (
+        _input(target, values),
+        _request(values, screen),
+        app.inputs.kind_of(target),
+    )
     if values["watch"]:
         return _watch(source, asked, values["every"] or _EVERY, screen)
-    done = source.publish(machine.system_clock(), asked)
+    done = source.publish(app.machine.system_clock(), asked)
     report(done, screen)
-    mirror = target if kind is InputKind.MIRROR else ""
-    outcome = conclude(done, has_files=kind is InputKind.FOLDER, mirror=mirror)
+    mirror = target if kind is app.inputs.InputKind.MIRROR else ""
+    outcome = conclude(done, has_files=kind is app.inputs.InputKind.FOLDER, mirror=mirror)
     if done.dumped is None:
         return outcome
     from resourcesync.cli.packed_dumps import with_packages  # noqa: PLC0415 - rarely needed
@@ -315,20 +315,18 @@ def _request(values: Mapping[str, Any], screen: Screen) -> "PublishRequest":
     )
 
 
-def _input(target: str, values: Mapping[str, Any]) -> "PublishedInput":
+def _input(target: str, values: Mapping[str, Any]) -> "app.inputs.PublishedInput":
     """Return what is published; refuse options that are for inputs of other kinds."""
-    from resourcesync.app.publishing.inputs import InputKind, PublishedInput, kind_of  # noqa: PLC0415 - quick
-
-    kind, chosen = kind_of(target), given_settings(values)
-    if kind not in {InputKind.SYSTEM, InputKind.MIRROR}:
+    kind, chosen = app.inputs.kind_of(target), given_settings(values)
+    if kind not in {app.inputs.InputKind.SYSTEM, app.inputs.InputKind.MIRROR}:
         for name in _SYSTEM_OPTIONS:
-            if values[name] and (name, kind) != ("with", InputKind.ORIGINALS):
+            if values[name] and (name, kind) != ("with", app.inputs.InputKind.ORIGINALS):
                 raise ConfigurationError(f"--{name} is only for other systems, not for {target}")
 
     def network() -> "Network":
         return configured_mirrors.load(values["config"]).network_from(values, "")
 
-    return PublishedInput(
+    return app.inputs.PublishedInput(
         target=target,
         chosen=chosen,
         out=values["out"],
@@ -344,8 +342,6 @@ def _watch(
     source: "PublishedInput", asked: "PublishRequest", every: float, screen: Screen
 ) -> CommandOutcome:
     """Publish until a signal; a signal is the normal end."""
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-
     if asked.dry_run:
         raise ConfigurationError("--watch and --dry-run exclude each other")
     published, failed = _watch_reporters(source.target, screen)
@@ -354,7 +350,7 @@ def _watch(
         screen.report("watching", {"tree": source.target})
 
     try:
-        source.watch(machine.system_clock(), asked, every, begin, published, failed)
+        source.watch(app.machine.system_clock(), asked, every, begin, published, failed)
     except KeyboardInterrupt as stop:
         acknowledge_stop(stop)
     return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))

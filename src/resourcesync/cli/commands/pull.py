@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from resourcesync import app
 from resourcesync.app import tables
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -123,9 +124,7 @@ def _job_of_many(
 def _puller(configuration: MirrorConfiguration) -> Puller:
     if not configuration.names:
         return Puller(configuration)
-    from resourcesync.app.stored_names import StoredNames  # noqa: PLC0415 - rarely needed
-
-    return Puller(configuration, StoredNames(configuration.state_file("pulled")))
+    return Puller(configuration, app.stored_names.StoredNames(configuration.state_file("pulled")))
 
 
 def _check(
@@ -171,13 +170,13 @@ def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bo
     configuration.check_name(place)
     if is_only:
         return
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
-    if not mirror_state.is_present(Path(place)):
-        from resourcesync.app.document_access import likely_address  # noqa: PLC0415 - rarely
-
+    if not app.mirror_state.is_present(Path(place)):
         is_path = place.startswith((".", "/", "~")) or os.path.lexists(place)
-        address = "https://HOST/" if is_path else f"{likely_address(place).rstrip('/')}/"
+        address = (
+            "https://HOST/"
+            if is_path
+            else f"{app.document_access.likely_address(place).rstrip('/')}/"
+        )
         hint = f"a Source is an address, such as {address}"
         raise click.UsageError(f"{place!r} is neither a mirror nor the address of a Source: {hint}")
 
@@ -191,9 +190,7 @@ def _is_source(places: Sequence[str]) -> bool:
     first = "".join(places[:1])
     if "://" not in first or _is_web_address(first) or len(places) > 1:
         return "://" in first
-    from resourcesync.app.mirrors import stores  # noqa: PLC0415 - help stays quick
-
-    return not stores.is_known(first)
+    return not app.stores.is_known(first)
 
 
 def _check_folder(place: str) -> None:

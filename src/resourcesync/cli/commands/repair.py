@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
@@ -73,19 +74,17 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
 def _repair(
     arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
 ) -> CommandOutcome:
-    from resourcesync.app.mirror import Event, mirror_at  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
 
     folder = arguments.mirror
     settings = PullOptions(max_delete=arguments.max_delete)
-    mirror = mirror_at(folder, network(), settings)
+    mirror = app.mirror.mirror_at(folder, network(), settings)
     known = None
     if arguments.from_audit is not None:
-        known = mirror_state.findings_of(folder, arguments.from_audit)
+        known = app.mirror_state.findings_of(folder, arguments.from_audit)
     plan: dict[str, object] = {}
 
-    def report(event: "Event") -> None:
+    def report(event: "app.mirror.Event") -> None:
         if event.kind == "plan":
             plan.update(event.fields)
         screen.report(event.kind, event.fields)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
@@ -114,24 +115,21 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.serving import applications  # noqa: PLC0415 - help stays quick
-
     host, port = values["bind"]
-    clock = machine.system_clock()
-    found = applications.find_tree(tree, values["out"])
+    clock = app.machine.system_clock()
+    found = app.applications.find_tree(tree, values["out"])
     own = found.own_hub(clock, private=values["private_callbacks"]) if values["hub"] else None
     hub = None if own is None else own.hub
     counts = [] if hub is None else [hub.figures]
     most: int = values["connections"]
-    limits = applications.ConnectionLimits(
+    limits = app.applications.ConnectionLimits(
         connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
     )
     application = found.application(clock, hub=own)
     second = None
     if values["admin"] is not None:
         operations = found.board(clock, hub, application.metrics, *counts)
-        second = applications.SecondApplication(operations, *values["admin"])
+        second = app.applications.SecondApplication(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
@@ -144,7 +142,9 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
 
     running = nullcontext() if hub is None else hub.application.running()
     with running, _access_log(application, clock, values, screen) as logged:
-        applications.serve_forever(logged, host, port, on_ready=ready, limits=limits, aside=second)
+        app.applications.serve_forever(
+            logged, host, port, on_ready=ready, limits=limits, aside=second
+        )
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
 
 
@@ -153,7 +153,6 @@ def _access_log(
     application: "ASGIApp", clock: "Clock", values: Mapping[str, Any], screen: Screen
 ) -> "Iterator[ASGIApp]":
     """Yield the application with the log of its answers, if there is to be one."""
-    from resourcesync.app.serving.applications import AccessLog  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.log_file import is_json  # noqa: PLC0415 - help stays quick
 
     path: Path | None = values["access_log"]
@@ -161,7 +160,7 @@ def _access_log(
         yield application
         return
     file = None if path == _STDOUT else path
-    with AccessLog(application, file, clock, is_json=is_json(path)) as log:
+    with app.applications.AccessLog(application, file, clock, is_json=is_json(path)) as log:
         try:
             log.check()
         except StorageError as error:

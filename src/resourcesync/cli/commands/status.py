@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import click
 from msgspec.structs import replace
 
+from resourcesync import app
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import ConfiguredMirror, MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode, worst
@@ -82,9 +83,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _read_status(folder: Path) -> MirrorStatus:
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
-    return mirror_state.read_status(folder)
+    return app.mirror_state.read_status(folder)
 
 
 _Found = list[CheckedMirror | UnreadableMirror]
@@ -129,12 +128,10 @@ class _StatusTarget(NamedTuple):
 
     def status(self, read: Callable[[Path], MirrorStatus]) -> MirrorStatus:
         """Return the mirror's status; a configured mirror without a pull is new."""
-        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
         if self.mirror is None:
             return read(self.folder)
         name, source = self.mirror.name, self.mirror.source
-        if not mirror_state.is_mirror(self.folder):
+        if not app.mirror_state.is_mirror(self.folder):
             assert self.configuration is not None, "it has the table of the mirror"
             self.configuration.check_present(name)
             return MirrorStatus(mirror=name, source=source, state=MirrorState.NEW)
@@ -147,12 +144,10 @@ class _StatusTarget(NamedTuple):
 
     def _judge_source(self, found: MirrorStatus, mirror: ConfiguredMirror) -> MirrorStatus:
         """Return the status; each pull of a mirror of another Source will fail."""
-        from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
         source = mirror.source
-        if found.source == source or not mirror_state.other_source(self.folder, source):
+        if found.source == source or not app.mirror_state.other_source(self.folder, source):
             return found
-        has_moved = bool(mirror_state.moved_source(self.folder, source))
+        has_moved = bool(app.mirror_state.moved_source(self.folder, source))
         error = mirror.source_conflict_error(found.source, has_moved=has_moved)
         failed = FailedRun(
             code=error.code,
@@ -192,9 +187,7 @@ def read_statuses(
     places: Sequence[str], configuration: MirrorConfiguration, screen: Screen, check: StatusCheck
 ) -> StatusResult:
     """Read the status of mirrors; an unreadable one is reported, and the others are still read."""
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-
-    now = machine.system_clock().now()
+    now = app.machine.system_clock().now()
     result = StatusResult([], [], now, ExitCode.OK)
     codes: list[ExitCode] = []
     folders: set[Path] = set()
@@ -283,19 +276,15 @@ def _table(found: StatusResult) -> CommandOutcome:
 
 def _targets_here() -> list[_StatusTarget]:
     """Return the mirrors in the current folder."""
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
-    here = _mirrors_in_folder(mirror_state.is_present)
-    return [_StatusTarget(folder) for folder in mirror_state.each_mirror(here)]
+    here = _mirrors_in_folder(app.mirror_state.is_present)
+    return [_StatusTarget(folder) for folder in app.mirror_state.each_mirror(here)]
 
 
 def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarget]:
     """Return the mirrors of a name or a folder."""
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
     named = configuration.mirror(place) if place in configuration else None
     folder = configuration.folder(place)
-    own = mirror_state.each_mirror([folder])
+    own = app.mirror_state.each_mirror([folder])
     name = named if own == (folder,) else None
     return [_StatusTarget(path, name, configuration) for path in own]
 

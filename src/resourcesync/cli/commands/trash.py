@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from resourcesync import app
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.configured_mirrors import check_state, locate_mirror
 from resourcesync.cli.exit_codes import ExitCode
@@ -62,17 +63,14 @@ def command(output: OutputOptions, **values: Any) -> Job:
     home = _home_of(values["mirror"], values["config"])
 
     def work(screen: Screen) -> CommandOutcome:
-        from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-        from resourcesync.app.mirrors import trash  # noqa: PLC0415 - help stays quick
-
-        clock = machine.system_clock()
+        clock = app.machine.system_clock()
         before = None
         if older_than is not None:
             before = to_microseconds(clock.now()) - int(older_than * _SECOND)
-        fits = trash.trash_filter(glob, before)
+        fits = app.trash.trash_filter(glob, before)
         if action == "list":
             return _list(home, fits, screen, narrowed=bool(glob))
-        do = trash.restore if action == "restore" else trash.empty
+        do = app.trash.restore if action == "restore" else app.trash.empty
         done = do(home, fits, dry_run=values["dry_run"], report=screen.report, clock=clock)
         return _outcome(done, action, dry_run=values["dry_run"], narrowed=bool(glob))
 
@@ -90,24 +88,20 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _home_of(mirror: str, config: Any) -> "Home":
-    from resourcesync.app.mirrors.stores import Home, store_of  # noqa: PLC0415 - help stays quick
-
+def _home_of(mirror: str, config: Any) -> "app.stores.Home":
     configuration = configured_mirrors.load(config)
     if mirror in configuration.names:
         configuration.check_present(mirror)
         known = configuration.mirror(mirror)
-        return Home(known.dest, known.store)
+        return app.stores.Home(known.dest, known.store)
     folder, store = locate_mirror(mirror, None)
     check_state(mirror, folder)
-    return Home(folder, store or store_of(folder))
+    return app.stores.Home(folder, store or app.stores.store_of(folder))
 
 
 def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) -> CommandOutcome:
-    from resourcesync.app.mirrors import trash  # noqa: PLC0415 - help stays quick
-
     files = size = 0
-    for row, found in trash.rows_of(home.folder, fits):
+    for row, found in app.trash.rows_of(home.folder, fits):
         files += 1
         size += found or 0
         screen.report(

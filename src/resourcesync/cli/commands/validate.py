@@ -7,6 +7,7 @@ import click
 import msgspec
 from msgspec.structs import asdict
 
+from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.cli.options import SectionedCommand, option
@@ -111,15 +112,13 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 
 def _validate(arguments: ValidateArguments, asking: SourceAccess, screen: Screen) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
-    from resourcesync.app.checks import target_access  # noqa: PLC0415 - help stays quick
     from resourcesync.cli.render.validate import ValidationTally  # noqa: PLC0415 - help stays quick
 
     address = next((target for target in arguments.targets if "://" in target), "")
-    judge = target_access.new_validator(
+    judge = app.target_access.new_validator(
         _judgement(arguments),
         network=asking.network(address),
-        cancel=machine.new_cancel_token(),
+        cancel=app.machine.new_cancel_token(),
     )
     tally, codes = ValidationTally(), [ExitCode.OK]
     for target in arguments.targets:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from msgspec.structs import asdict
 
+from resourcesync import app
 from resourcesync.cli import formatting, options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
@@ -73,17 +74,15 @@ def _job(output: OutputOptions, mirror: MirrorArgument, resource: str, *, offlin
 def _why(
     argument: MirrorArgument, resource: str, screen: Screen, *, offline: bool
 ) -> CommandOutcome:
-    from resourcesync.app.mirror import Event, mirror_at  # noqa: PLC0415 - help stays quick
-
     mirror = argument.folder
 
-    def report(event: "Event") -> None:
+    def report(event: "app.mirror.Event") -> None:
         """Show only warnings: events about other entries belong to other commands."""
         if event.kind == "warning":
             screen.report(event.kind, event.fields)
 
     network = Network(proxy="") if offline else argument.network()
-    asked = mirror_at(mirror, network)
+    asked = app.mirror.mirror_at(mirror, network)
     found = asked.explain(resource, offline=offline, on_event=report)
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
     lines = tuple(TextLine(text, label, QUIET) for label, text in explanation_lines(found, mirror))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from resourcesync import app
 from resourcesync.app.tables import overlay
 from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
@@ -93,8 +94,6 @@ def _watched_names(
 
 def _check_mirror(name: str, configuration: MirrorConfiguration) -> None:
     """Refuse what is neither a mirror's name nor its folder: each pull of it would fail."""
-    from resourcesync.app.mirrors import mirror_state  # noqa: PLC0415 - help stays quick
-
     if name.startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{name} is an address, not a mirror",
@@ -102,8 +101,8 @@ def _check_mirror(name: str, configuration: MirrorConfiguration) -> None:
             f"resourcesync pull {quoted(name, 'https://HOST/')} DIR",
         )
     folder = configuration.folder(name)
-    if name not in configuration and not mirror_state.is_present(folder):
-        raise mirror_state.not_a_mirror_error(folder)
+    if name not in configuration and not app.mirror_state.is_present(folder):
+        raise app.mirror_state.not_a_mirror_error(folder)
 
 
 def _has_schedule(configuration: MirrorConfiguration, name: str) -> bool:
