@@ -130,7 +130,7 @@ class _SourceResolver:
         offered = tuple(self._gather(document, hops))
         if offered:
             return replace(
-                self._follow_named(self._choose(offered).uri, fetched.final_uri, hops + 1),
+                self._follow_one(offered, fetched.final_uri, hops),
                 entry=fetched.final_uri,
                 description=fetched.uri,
             )
@@ -144,6 +144,20 @@ class _SourceResolver:
             raise NotAListError(
                 "this Source Description lists nothing", uri=document.uri
             ) from error
+
+    def _follow_one(
+        self, offered: tuple[OfferedSet, ...], description: str, hops: int
+    ) -> SourceLists:
+        """Follow the set that is meant. One of several may be an index, which offers others."""
+        meant = {self._choice.requested, self._choice.pinned}
+        if len(offered) > 1 and not any(offered_set.uri in meant for offered_set in offered):
+            offered = tuple(self._without_indexes(offered, hops))
+        if len(offered) > 1:
+            return self._follow_named(self._choose(offered).uri, description, hops + 1)
+        found = self._follow_named(offered[0].uri, description, hops + 1)
+        if not self._chose:
+            self._choose(offered)
+        return found
 
     def _follow_named(self, uri: str, description: str, hops: int) -> SourceLists:
         """Follow an address, and add to an error that a Source Description elsewhere names it."""
@@ -177,6 +191,25 @@ class _SourceResolver:
             else:
                 yield OfferedSet(uri=target, described_by=described_by)
 
+    def _without_indexes(self, offered: tuple[OfferedSet, ...], hops: int) -> Iterator[OfferedSet]:
+        """Yield the sets, and in place of a Capability List Index those that it lists (0.9 §9.2).
+
+        Only its root element says what it is. What cannot be read stays the set that it was
+        offered as: it fails when it is followed, and the others do not.
+        """
+        for offered_set in offered[:_MAX_DESCRIPTIONS]:
+            try:
+                with fetch(self._documents, offered_set.uri) as fetched:
+                    document = fetched.open()
+                    header = document.header
+                    if header.capability is Capability.CAPABILITY_LIST and header.is_index:
+                        yield from self._gather(document, hops + 1)
+                        continue
+            except (SourceError, DocumentError) as error:
+                self._search.note(offered_set.uri, error)
+            yield offered_set
+        yield from offered[_MAX_DESCRIPTIONS:]
+
     def _sets_of_part(self, uri: str, hops: int) -> Iterator[OfferedSet]:
         """Yield the sets of one part of an index of Source Descriptions."""
         self._descriptions += 1
@@ -204,6 +237,8 @@ class _SourceResolver:
         if header.capability in _SETS:
             is_one = header.capability is Capability.CAPABILITY_LIST and not header.is_index
             offered = () if is_one else tuple(self._gather(document, 0))
+            if header.capability is Capability.DESCRIPTION and not header.is_index:
+                offered = tuple(self._without_indexes(offered, 0))
             if offered:
                 return offered
         found = self.begin(fetched.open(), fetched)

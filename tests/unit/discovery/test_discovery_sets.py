@@ -87,6 +87,39 @@ def test_the_sets_of_several_descriptions_are_told_together() -> None:
     ]
 
 
+@pytest.mark.parametrize("beside", [(), (("/films/c.xml", ""),)])
+def test_each_set_of_a_capability_list_index_can_be_chosen_as_it_is_proposed(
+    beside: tuple[tuple[str, str], ...],
+) -> None:
+    inner = listing("capabilitylist", ("/maps/c.xml", ""), ("/texts/c.xml", ""), index=True)
+    host = Host(
+        {
+            **TWO,
+            WELL_KNOWN: listing("description", *beside, ("/sets.xml", "")),
+            "/sets.xml": inner,
+            "/films/c.xml": capability_list("/films"),
+        }
+    )
+    offered_sets = host.sets()
+
+    assert [at.uri for at in offered_sets][len(beside) :] == [
+        f"{HOST}/maps/c.xml",
+        f"{HOST}/texts/c.xml",
+    ]
+    for number, (offered_set, name) in enumerate(
+        zip(offered_sets, names_of(offered_sets), strict=True), start=1
+    ):
+        for word in (offered_set.uri, name, str(number)):
+            found = host.find("", SetChoice(requested=word))
+            assert found.set_uri == offered_set.uri
+
+
+def test_a_set_that_cannot_be_read_leaves_the_others_on_offer() -> None:
+    host = Host({**TWO, WELL_KNOWN: listing("description", ("/maps/c.xml", ""), ("/no.xml", ""))})
+
+    assert [at.uri for at in host.sets()] == [f"{HOST}/maps/c.xml", f"{HOST}/no.xml"]
+
+
 @pytest.mark.parametrize(
     ("path", "uri"),
     [
