@@ -40,6 +40,7 @@ class PublisherOptions(TypedDict, total=False):
     change_lists: Literal["append", "per-run", "archive"]
     rotate: float | str
     keep: float | str
+    resource_list: bool
     rebase_every: float | str
     rebase_up_to: int
     archive: float | str

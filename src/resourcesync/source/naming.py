@@ -47,7 +47,7 @@ _HEADS: Final = frozenset(
     }
 )
 
-LIST_HEADS: Final = frozenset({CHANGE_LIST, *ARCHIVES.values()})
+LIST_HEADS: Final = frozenset({RESOURCE_LIST, CHANGE_LIST, *ARCHIVES.values()})
 """Documents that lead to lists, and that a Source may cease to offer."""
 
 _PART: Final = re.compile(r"resourcesync/resourcelist-\d{8}T\d{12}Z-\d{4,}\.xml")

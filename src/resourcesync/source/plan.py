@@ -260,6 +260,8 @@ def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
 
     It pins them when there are so many Change Lists since that none can be dropped.
     """
+    if not policy.resource_list:
+        return False
     if policy.rebase_every and now - plan.at >= policy.rebase_every * _SECOND:
         return True
     return len(plan.closed) >= MOST_LISTS and plan.closed[0].reached > plan.at
@@ -320,7 +322,8 @@ def retain(
     """Return the plan without the lists that are too old.
 
     There is always a Change List that reaches back to the oldest state that somebody may start from
-    now, or may just have started from. One closed list stays, so that an index stays one.
+    now, or may just have started from. One closed list stays, so that an index stays one. Where
+    there is no Resource List, nobody starts from a state.
     """
     longest = max(GRACE, int(policy.archive * _SECOND))
     superseded = tuple(
@@ -333,7 +336,7 @@ def retain(
     recent = (
         superseded_list.at for superseded_list in superseded if now - superseded_list.since <= GRACE
     )
-    reach = min((plan.at, *recent, *offered))
+    reach = min((plan.at if policy.resource_list else now, *recent, *offered))
     closed = plan.closed
     while len(closed) > 1 and closed[0].reached <= reach:
         is_old = policy.keep > 0 and now - closed[0].reached > policy.keep * _SECOND

@@ -22,6 +22,7 @@ from resourcesync.model.settings import (
     whole,
 )
 from resourcesync.model.vocabulary import MAX_ENTRIES, Dialect
+from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 
 _SEL, _STO = Section.SELECTION, Section.STORAGE
@@ -84,6 +85,14 @@ class Policy(PageLimits, frozen=True, kw_only=True):
             DURATION,
         ),
     ] = 0
+    resource_list: Annotated[
+        bool,
+        Setting(
+            "Publish a Resource List; false: changes only, for Destinations that need no more.",
+            _DOC,
+            is_stored=True,
+        ),
+    ] = True
     rebase_every: Annotated[
         float,
         Setting("Write a new Resource List (baseline) at this interval.", _DOC, DURATION),
@@ -147,6 +156,18 @@ class Policy(PageLimits, frozen=True, kw_only=True):
         if self.hubs and self.dialect not in _NOTIFYING:
             raise ConfigurationError(f"version {self.dialect} has no notifications")
         _check_hubs(self.hubs)
+        if self.rebase_every and not self.resource_list:
+            raise ConfigurationError(
+                "a Resource List that is not published is never written again",
+                hint="leave out rebase_every, or resource_list=false",
+            )
+
+    @property
+    def sitemap_name(self) -> str:
+        """The name of the document for search engines; empty if there is none."""
+        if self.sitemap:
+            return naming.SITEMAP
+        return naming.RESOURCE_LIST if self.resource_list else ""
 
     @property
     def has_monitor(self) -> bool:
@@ -230,7 +251,8 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
     robots: Annotated[
         bool,
         Setting(
-            "Write robots.txt with the sitemap's address; never overwrite your own file.",
+            "Write robots.txt with the sitemap's address, if there is one; never overwrite your own"
+            " file.",
             _DOC,
             is_stored=True,
         ),

@@ -132,6 +132,7 @@ class ListPublisher:
         The first time this writes a Resource List, an empty Change List unless each run writes one,
         the Capability List and the Source Description; later the changes since then go into Change
         Lists. A Resource List that is lost or altered is replaced by one of the present state.
+        Without one, the first Change List is written in any case: else nothing would be offered.
         Another base than the last time starts over, as ``Step.INITIALISE`` does: with a Resource
         List, and no changes.
         """
@@ -147,15 +148,15 @@ class ListPublisher:
             last_edit = snapshot.last_edit()
         self._record(task.public, record)
         self._forget_changes(min(plan.known_after, record.listed))
-        if run.has_written(naming.RESOURCE_LIST):
+        if run.has_written(naming.RESOURCE_LIST) or not self._target.policy.resource_list:
             self._catalogue.forget_edits(last_edit)
         return run.result()
 
     @property
     def sitemap_uri(self) -> str:
-        """Return the URI of the document for search engines."""
-        target = self._target
-        return target.naming.uri(naming.SITEMAP if target.policy.sitemap else naming.RESOURCE_LIST)
+        """Return the URI of the document for search engines; empty if there is none."""
+        target, name = self._target, self._target.policy.sitemap_name
+        return target.naming.uri(name) if name else ""
 
     def _task(self, step: PublicationStep, now: datetime, *, anew: bool) -> _Task:
         """Return the task of this run; when a list is closed now, ensure no change comes earlier.
@@ -180,7 +181,8 @@ class ListPublisher:
             public=public,
             before=before,
             is_first=record is None,
-            closes=is_known and before is not None and policy.is_per_run,
+            closes=policy.is_per_run
+            and (not policy.resource_list if before is None else is_known),
             rebases=anew or _is_rebased(before, policy, step, moment),
             follows_changes=step is PublicationStep.DUE,
             moment=moment,
@@ -253,7 +255,7 @@ class _PublicationRun:
         plan = change_list.extend(plan, fresh, self._writer, self._limits)
         if task.closes:
             plan = change_list.close_at(plan, at, self._documents.names())
-        if task.before is not None:
+        if task.before is not None and self._policy.resource_list:
             plan = self._with_resource_list(plan, at)
         offered = [offer.at for offer in self._offers(plan) if offer.at is not None]
         return retain(plan, self._policy, offered, task.moment)
@@ -314,7 +316,9 @@ class _PublicationRun:
         if leads_up:
             change_list.publish(writer, plan, snapshot, shape)
         archived = self._archive(plan)
-        if not resource_list.is_resource_list_complete(writer, plan.at, parts):
+        if not self._policy.resource_list:
+            parts = ()
+        elif not resource_list.is_resource_list_complete(writer, plan.at, parts):
             parts = resource_list.publish_resource_list(
                 writer, snapshot, self._limits, has_archive=bool(archived)
             )
@@ -349,8 +353,9 @@ class _PublicationRun:
 
     def write_heads(self, plan: PublicationPlan, lists: _WrittenLists) -> dict[Capability, str]:
         """Write Capability List and Source Description; return what they lead to."""
+        listed = {Capability.RESOURCE_LIST: naming.RESOURCE_LIST}
         offered = {
-            Capability.RESOURCE_LIST: naming.RESOURCE_LIST,
+            **(listed if self._policy.resource_list else {}),
             **lists.archived,
             **change_list.offered(plan, self._policy.change_lists),
             **{offer.capability: offer.name for offer in self._offers(plan)},

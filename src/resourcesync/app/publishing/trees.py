@@ -148,7 +148,7 @@ class _Tree:
             finally:  # the lists are published even if something could not be packed
                 done = self._publisher.publish(step, anew=anew, now=now)
             versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            if settings.robots:
+            if settings.robots and self._publisher.sitemap_uri:
                 folder = self._folders.root / settings.out
                 document_stores.write_robots(folder, self._publisher.sitemap_uri)
             notified = notify_hubs(source, self._folders.own)

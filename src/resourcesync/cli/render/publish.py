@@ -202,14 +202,14 @@ def _next_steps(done: "PublicationResult", *, has_files: bool, mirror: str) -> I
     base = url if url.endswith("/") else f"{url}/"
     step = "as usual" if has_files else f"the files in {_document_folder(done)}"
     first = "" if mirror or "://" in settings.out else f"upload {step}, then "
-    sitemap = naming.SITEMAP if settings.sitemap else naming.RESOURCE_LIST
     allowed = "".join(f" --allow-origin {origin}" for origin in done.foreign_origins)
     if mirror:
         serving = f"serve its copies and documents:  resourcesync serve {shlex.quote(mirror)}"
         yield TextLine(serving, "Next")
     yield TextLine(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next")
-    yield TextLine(f"{_INDENT}for search engines, add to robots.txt:")
-    yield TextLine(f"{_INDENT}Sitemap: {base}{sitemap}")
+    if settings.sitemap_name:
+        yield TextLine(f"{_INDENT}for search engines, add to robots.txt:")
+        yield TextLine(f"{_INDENT}Sitemap: {base}{settings.sitemap_name}")
 
 
 def report_notified(result: "Notified", screen: Screen) -> None:
