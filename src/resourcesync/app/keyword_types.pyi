@@ -16,6 +16,7 @@ class MirrorOptions(TypedDict, total=False):
     verify: Literal["strict", "lenient"]
     dumps: Literal["auto", "never", "always"]
     accept_missing: bool | None
+    changes_only: bool
     recheck: float | str | None
     fail_fast: bool
     max_duration: float | str | None

@@ -439,7 +439,10 @@ class Baseline:
         pull, snapshot, history = self._pull, lists.snapshot, lists.history
         cursor = self._cursor_after(snapshot, history)
         notes = encode_notes(
-            unsure=unsure, found=pull.discovered, list_head=snapshot.version or proof.ListVersion()
+            unsure=unsure,
+            found=pull.discovered,
+            list_head=snapshot.version or proof.ListVersion(),
+            changes_since=0,
         )
         pull.record_refused(add=False)
         pull.record_list_reading()

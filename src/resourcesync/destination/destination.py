@@ -231,12 +231,17 @@ class Destination:
         self, step: Next, pull: SyncSession, probe: CapabilityListProbe
     ) -> SyncOutcome | Next:
         """Take one step; return its outcome, or the next step."""
-        if step in {Next.CHANGES, Next.WORK_OFF}:
+        changes, resource_list = pull.found.change_list, pull.found.resource_list
+        is_all_there_is = changes is not None and resource_list is None
+        if step in {Next.CHANGES, Next.WORK_OFF} or is_all_there_is:
             from resourcesync.destination.incremental import Incremental  # noqa: PLC0415 - one of both
 
-            changes = pull.found.change_list if step is Next.CHANGES else None
             incremental = Incremental(pull)
-            return incremental.run(changes, probe.probe) if changes else incremental.work_off()
+            if changes is None or step is Next.WORK_OFF:
+                return incremental.work_off()
+            if step is not Next.CHANGES:
+                return incremental.begin(changes)
+            return incremental.run(changes, probe.probe)
         from resourcesync.destination.baseline import Baseline  # noqa: PLC0415 - one of both
 
         baseline = Baseline(pull)
@@ -308,6 +313,7 @@ class Destination:
             self._sync_state.write(
                 filters=filters,
                 accept_missing=options.accept_missing,
+                changes_accepted=self._sync_state.changes_since if options.changes_only else None,
                 missing_accepted=pull.accepts_missing,
                 cursor=pull.cursor if place.is_due else None,
                 in_sync_at=0 if has_new_filters else None,

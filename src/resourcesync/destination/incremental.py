@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination import listed_rows
-from resourcesync.destination.changes.times import ChangeHistory, is_plausible
+from resourcesync.destination.changes.times import ChangeHistory, ReadingStart, is_plausible
 from resourcesync.destination.cursor import (
     Following,
     Gap,
@@ -49,6 +49,7 @@ from resourcesync.destination.sync_state import cursor_note, encode_notes, undon
 from resourcesync.destination.tasks import MISMATCH_CODES
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Pending, PendingTask, StateTransaction
+from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 
 _log = logging.getLogger(__name__)
@@ -57,6 +58,10 @@ _GAP: Final = "the Change Lists no longer reach back to the mirror's last state:
 UNPROVEN_LIST: Final = (
     "the Change List gives no interval and has nothing of the one before: changes may be missing"
     " until the Source's next Resource List, which proves what there is"
+)
+CHANGES_ONLY: Final = (
+    "the Source has no Resource List: what did not change since {} is unknown,"
+    " and not in the mirror"
 )
 _UNLINKED: Final = Pending(
     "", "", "", PendingTask.DELETE, "", None, None, "", listed_rows.UNLINKED_REASON, 0, 0, 0, 0, 0
@@ -72,6 +77,7 @@ class Incremental:
         self._linked: ExternalSorter[ListedEntry] | None = None
         self._has_gap = pull.cursor.has_gap
         self._is_unproven = False
+        self._begins_at: int | None = None
         self._orphans: Callable[[], Iterator[str]] = lambda: iter(())
         self._policy = pull.decision_policy(Absence.UNCHANGED)
         self._retained_count = 0
@@ -98,6 +104,32 @@ class Incremental:
                 case Gap():
                     pull.warn("change-gap", _GAP)
                     return Next.NEWER_BASELINE
+
+    def begin(self, uri: str) -> SyncOutcome:
+        """Apply all that the Change Lists have, since there is no Resource List to start from.
+
+        What did not change since their start is unknown, and stays so (0.9 §2.2.1). So it is where
+        changes are missing later: the lists begin anew.
+        """
+        pull = self._pull
+        pull.cursor = structs.replace(
+            pull.cursor,
+            phase=Phase.GAP,
+            checkpoint=None,
+            list_clock=None,
+            processed=(),
+            window=None,
+        )
+        with timed_phase(pull.dependencies, "lists"):
+            start = ReadingStart(checkpoint=0, list_clock=0)
+            history = pull.change_lists.read(uri, start, pull.state, lambda _: False)
+        with ExitStack() as held:
+            held.enter_context(history.sorter)
+            self._has_gap = True
+            self._begins_at = history.begins_at or history.checkpoint or pull.now
+            moment = format_w3c(from_microseconds(self._begins_at))
+            pull.warn("changes-only", CHANGES_ONLY.format(moment))
+            return self._apply(history, held)
 
     def _follow(self, uri: str, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:
         """Apply lists that continue the mirror, unless others show that it is not as they say."""
@@ -216,10 +248,18 @@ class Incremental:
             )
         self._store_tasks(history, cursor.checkpoint or 0)
         pull.record_refused(add=True)
-        notes = cursor_note(cursor) | encode_notes(found=pull.discovered)
+        notes = cursor_note(cursor) | encode_notes(found=pull.discovered, **self._begin_notes())
         pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
         pull.cursor, pull.list_clock = cursor, cursor.list_clock or 0
         return self._execute(pulled)
+
+    def _begin_notes(self) -> dict[str, int]:
+        """Return the notes of a mirror that begins with changes; none if it goes on."""
+        since = self._begins_at
+        if since is None:
+            return {}
+        accepted = {"changes_accepted": since} if self._pull.options.changes_only else {}
+        return {"changes_since": since, **accepted}
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
         """Yield the last change of each URI, and the targets of links of changed entries."""

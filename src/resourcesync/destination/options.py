@@ -157,6 +157,16 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
             is_option=True,
         ),
     ] = None
+    changes_only: Annotated[
+        bool,
+        Setting(
+            "The Source lists changes only: accept that what did not change since the mirror began "
+            "is unknown. The mirror remembers it; `status` shows the moment.",
+            _VER,
+            in_file=False,
+            is_option=True,
+        ),
+    ] = False
     recheck: Annotated[
         float | None,
         Setting(

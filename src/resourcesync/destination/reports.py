@@ -103,6 +103,9 @@ class ListedCounts(msgspec.Struct, frozen=True, kw_only=True):
         skipped: The Source's robots.txt excludes them, or they lead to another site, where that is
             accepted.
         refused: Entries that cannot be used (unsafe path, foreign host, malformed).
+        since: The Source lists changes only, and these since this moment, UTC: what did not change
+            since is unknown. ``None`` if it lists all.
+        is_since_accepted: The operator accepted that.
     """
 
     unchanged: int = 0
@@ -111,6 +114,8 @@ class ListedCounts(msgspec.Struct, frozen=True, kw_only=True):
     absent: int = 0
     skipped: int = 0
     refused: int = 0
+    since: datetime | None = None
+    is_since_accepted: bool = False
 
     @property
     def right(self) -> int:

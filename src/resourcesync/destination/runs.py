@@ -276,8 +276,8 @@ def build_report(
     failed = reasons.total()
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
-    unfinished = memory.cursor.has_gap or tally.undecided or not pulled.is_complete
-    listed = count_listed(pulled, state, memory)
+    unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
+    listed = replace(count_listed(pulled, state, memory), **status.listed_since(memory))
     faults = _list_faults(pulled, listed, state, memory)
     behind = failed or memory.refused_count or unfinished or waits or faults.absent_below
     return reports.RunReport(
@@ -311,7 +311,7 @@ def _list_faults(
 ) -> reports.ListFaults:
     is_lacking = status.serves_too_little(memory, listed.absent, listed.right, listed.total)
     return reports.ListFaults(
-        gap=memory.cursor.has_gap,
+        gap=memory.has_gap,
         unread=pulled.unread_parts,
         absent_below=status.absent_folder(state) if is_lacking else "",
         moved_from=memory.moved_from,

@@ -74,7 +74,16 @@ def _listed_counts(
         absent=absent,
         skipped=skipped,
         refused=memory.refused_count,
+        **listed_since(memory),
     )
+
+
+def listed_since(memory: SyncState) -> dict[str, Any]:
+    """Return the fields about a Source that lists changes only; none if it lists all."""
+    since = memory.changes_since
+    if since is None:
+        return {}
+    return {"since": from_microseconds(since), "is_since_accepted": not memory.has_gap}
 
 
 def count_retained(state: SqliteMirrorState, counts: PendingCounts) -> reports.RetainedCounts:
@@ -153,7 +162,7 @@ def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> Word:
     """Return the state after the last run, corrected by what an audit found since."""
     word = memory.last_state
     # After a killed run, or with other filters.
-    is_behind = pending or cursor.is_incomplete or cursor.has_gap or memory.refused_count
+    is_behind = pending or cursor.is_incomplete or memory.has_gap or memory.refused_count
     is_behind = is_behind or memory.is_refuted
     return Word.BEHIND if word is Word.IN_SYNC and is_behind else word
 

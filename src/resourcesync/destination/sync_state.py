@@ -164,6 +164,20 @@ class SyncState:
         return self._state.note(key) == "1"
 
     @property
+    def changes_since(self) -> Microseconds | None:
+        """Moment since which the mirror follows changes alone; ``None`` if a list tells all."""
+        return self.decode("changes-since", Microseconds) or None
+
+    @property
+    def has_gap(self) -> bool:
+        """True if changes are missing, or may be, and the operator has not accepted that.
+
+        A Source without a Resource List never proves what it had before its changes.
+        """
+        accepted = self.changes_since and self.decode("changes-accepted", Microseconds)
+        return self.cursor.has_gap and (not accepted or accepted != self.changes_since)
+
+    @property
     def moved(self) -> tuple[tuple[str, str], ...]:
         """Pairs of the Source's base now and the one that the mirror knows, if it moved."""
         identity = self.identity

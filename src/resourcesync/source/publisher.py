@@ -181,8 +181,7 @@ class ListPublisher:
             public=public,
             before=before,
             is_first=record is None,
-            closes=policy.is_per_run
-            and (not policy.resource_list if before is None else is_known),
+            closes=policy.is_per_run and (not policy.resource_list if before is None else is_known),
             rebases=anew or _is_rebased(before, policy, step, moment),
             follows_changes=step is PublicationStep.DUE,
             moment=moment,

@@ -11,7 +11,6 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.destination.reports import report_fields
-from resourcesync.source import naming
 
 if TYPE_CHECKING:
     from resourcesync.source.notifications import Notified

@@ -29,6 +29,7 @@ _UNKNOWN: Final = ("-",) * (len(_COLUMNS) - 2)
 _LEAST_ROOM: Final = 1024 * 1024
 _REMARKS: Final = frozenset(
     {
+        "accepted_since",
         "listed.absent",
         "listed.skipped",
         "retained.unknown",
@@ -236,7 +237,7 @@ def _held(mirror: MirrorStatus) -> Iterator[str]:
 
 
 def _uncounted(mirror: MirrorStatus) -> Iterator[str]:
-    if mirror.is_counted or not mirror.resources:
+    if mirror.is_counted or mirror.listed.since or not mirror.resources:
         return
     pull = "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
     is_running = mirror.state is MirrorState.SYNCING

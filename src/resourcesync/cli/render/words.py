@@ -45,6 +45,9 @@ def say(
     make it wrong, and ``faults`` with the next step. ``more`` are counts that are no field.
     """
     known: dict[str, Any] = {**dict(_numbers(report)), **(more or {})}
+    if since := report.listed.since:
+        known["accepted_since" if report.listed.is_since_accepted else "open_since"] = since
+        known["faults.gap"] = False
     as_of = report.as_of
     values = {
         "folder": folder,
@@ -57,6 +60,8 @@ def say(
         number = known.get(field, 0)
         if number and (not only or field in only):
             text = _EITHER.sub(r"\1" if number == 1 else r"\2", words)
+            if isinstance(number, datetime):
+                number = formatting.moment(number)
             shown = number if isinstance(number, str) else formatting.count(int(number))
             yield text.format(n=shown, **values)
 

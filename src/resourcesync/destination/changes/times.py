@@ -186,6 +186,9 @@ def chain(spans: Sequence[ChangeListSpan], through: int) -> Chain:
     for span in useful[1:]:
         end = kept[-1].until
         if end is not None and span.from_ is not None and span.from_ > max(end, through):
+            if not through:  # from anywhere on: the changes behind the last gap are the state
+                kept = [span]
+                continue
             is_whole = False  # changes behind the gap must not be applied
             break
         kept.append(span)
@@ -424,6 +427,12 @@ class ChangeHistory(msgspec.Struct, frozen=True, kw_only=True):
     def reaches_back(self) -> bool:
         """True if the lists reach back to the old T without a gap."""
         return self.starts_in_time and self.is_contiguous and self.is_continuous
+
+    @property
+    def begins_at(self) -> int | None:
+        """Start of the oldest list, by its own word; ``None`` if it gives none."""
+        starts = [read.record.from_ for read in self.lists]
+        return min(starts, default=None) if all(starts) else None
 
     @property
     def news_before_processed(self) -> tuple[ReadList, ...]:
