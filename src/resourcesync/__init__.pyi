@@ -35,8 +35,8 @@ from resourcesync.model.resources import Resource as Resource
 from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
 from resourcesync.ports.accounts import Posted as Posted
-from resourcesync.settings.network import Credentials as Credentials
-from resourcesync.settings.network import Network as Network
+from resourcesync.settings.mirror import Credentials as Credentials
+from resourcesync.settings.mirror import Network as Network
 from resourcesync.source.document_writer import WrittenDocument as WrittenDocument
 from resourcesync.source.publication_options import Published as Published
 from resourcesync.source.scan import LeftFile as LeftFile

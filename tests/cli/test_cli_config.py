@@ -12,25 +12,25 @@ from hypothesis import strategies as st
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import resolve_moment
-from resourcesync.settings import environment, values
+from resourcesync.settings import environment, schema
 
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
 
 def moment(text: str) -> datetime:
-    return resolve_moment(values.parse_moment(text), NOW)
+    return resolve_moment(schema.parse_moment(text), NOW)
 
 
 Parser = Callable[[str], Any]
 GOOD: Final[dict[Parser, dict[str, Any]]] = {
-    values.parse_duration: {
+    schema.parse_duration: {
         "90s": 90, "15m": 900, "2h": 7200, "7d": 604800, "1w": 604800, "1.5h": 5400,
     },
-    values.parse_size: {
+    schema.parse_size: {
         "0": 0, "500": 500, "500B": 500, "10k": 10_000, "10K": 10_000, "2G": 2_000_000_000,
         "1T": 10**12, "64KiB": 65_536, "1.5MiB": 1_572_864, "2 GB": 2_000_000_000,
     },
-    values.parse_rate: {"5": 5, "5/s": 5, "30/m": 0.5, "0.5": 0.5},
+    schema.parse_rate: {"5": 5, "5/s": 5, "30/m": 0.5, "0.5": 0.5},
     moment: {
         "2026": datetime(2026, 1, 1, tzinfo=UTC),
         "2026-11-20T11:04:09Z": datetime(2026, 11, 20, 11, 4, 9, tzinfo=UTC),
@@ -39,23 +39,23 @@ GOOD: Final[dict[Parser, dict[str, Any]]] = {
         "yesterday": NOW - timedelta(days=1),
         "-999999999d": datetime.min.replace(tzinfo=UTC),
     },
-    values.parse_limit: {
+    schema.parse_limit: {
         "0": Limit(number=0), "250": Limit(number=250), "2.5 %": Limit(percent=2.5),
         "100%": Limit(percent=100.0),
     },
-    values.parse_header: {
+    schema.parse_header: {
         "Authorization: Bearer abc:def": ("Authorization", "Bearer abc:def"),
         "X-Empty:": ("X-Empty", ""),
         "Accept-Language:cs": ("Accept-Language", "cs"),
     },
 }  # fmt: skip
 BAD: Final[dict[Parser, tuple[str, ...]]] = {
-    values.parse_duration: ("", "30", "5min", "-1s", "s", "1h30m", "1e3s", "٣s", "1 h"),
-    values.parse_size: ("", "k", "-1", "5x", "1ib", "1 000", "0x10", "1e6", "5 parsecs"),
-    values.parse_rate: ("0", "0/s", "", "5/d", "-5", "fast"),
-    values.parse_moment: ("", "tomorrow", "2026-13-01", "-7", "7d", "--1d"),
-    values.parse_limit: ("", "%", "101%", "-1", "ten", "1,000"),
-    values.parse_header: ("", "nothing", ": value", "a b: c", "X: a\r\nY: b", "X: a\x00"),
+    schema.parse_duration: ("", "30", "5min", "-1s", "s", "1h30m", "1e3s", "٣s", "1 h"),
+    schema.parse_size: ("", "k", "-1", "5x", "1ib", "1 000", "0x10", "1e6", "5 parsecs"),
+    schema.parse_rate: ("0", "0/s", "", "5/d", "-5", "fast"),
+    schema.parse_moment: ("", "tomorrow", "2026-13-01", "-7", "7d", "--1d"),
+    schema.parse_limit: ("", "%", "101%", "-1", "ten", "1,000"),
+    schema.parse_header: ("", "nothing", ": value", "a b: c", "X: a\r\nY: b", "X: a\x00"),
 }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 import pytest
 
-from resourcesync.cli import main, signals
+from resourcesync.cli import exit_codes, main
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, OutputLostError, Screen
 from tests.support.commands.command_line import Said
@@ -73,7 +73,7 @@ def test_a_stop_in_json_is_the_end_of_the_run(
 def test_a_stop_that_a_callback_swallows_comes_again(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.02)
+    monkeypatch.setattr(exit_codes, "REPEAT_SECONDS", 0.02)
 
     def work(_screen: Screen) -> CommandOutcome:
         with pytest.raises(KeyboardInterrupt):
@@ -89,7 +89,7 @@ def test_a_stop_that_a_callback_swallows_comes_again(
 def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
-    monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.02)
+    monkeypatch.setattr(exit_codes, "REPEAT_SECONDS", 0.02)
     others: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", others.append)
 
@@ -116,7 +116,7 @@ def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
 def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.01)
+    monkeypatch.setattr(exit_codes, "REPEAT_SECONDS", 0.01)
     cleaned = []
 
     def work(_screen: Screen) -> CommandOutcome:
@@ -141,7 +141,7 @@ def test_a_stop_that_is_on_its_way_does_not_disturb_the_cleaning_up(
 def test_a_stop_that_was_heard_does_not_knock_at_the_end(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
-    monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.02)
+    monkeypatch.setattr(exit_codes, "REPEAT_SECONDS", 0.02)
     end = Screen.end
 
     def slowly(screen: Screen, outcome: CommandOutcome) -> None:
@@ -209,7 +209,7 @@ def test_a_stop_while_the_end_is_told_is_a_stop(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def end(*_: object) -> None:
-        raise signals.Terminated
+        raise exit_codes.Terminated
 
     with_job(lambda _screen: CommandOutcome())
     monkeypatch.setattr("resourcesync.cli.output.Screen.end", end)

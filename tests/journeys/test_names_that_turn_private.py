@@ -9,7 +9,7 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceRefusedError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from tests.support.sources.scripted_source import ScriptedSource
 
 

@@ -19,7 +19,7 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError, StoppedError
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.documents.text import document
 from tests.support.servers.hostile_server import CLOSE, HostileServer

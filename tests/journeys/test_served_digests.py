@@ -13,7 +13,7 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
 from resourcesync.destination.reports import MirrorState
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from tests.support.commands.command_line import Said, rows
 from tests.support.in_memory import ManualClock
 from tests.support.servers.hostile_server import HostileServer, answer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from tests.support.servers.hostile_server import CLOSE, Step, answer
 from tests.support.sources.scripted_source import ScriptedSource, cut_at
 

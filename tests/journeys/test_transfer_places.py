@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve
 

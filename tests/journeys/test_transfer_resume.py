@@ -21,7 +21,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app import requests
 from resourcesync.app.requests import fetch_settings
 from resourcesync.destination.reports import MirrorState
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from tests.support.servers.hostile_server import CLOSE, Asked, Step
 from tests.support.sources.scripted_source import ScriptedSource, cut_at, serve
 

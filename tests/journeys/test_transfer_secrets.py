@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.settings.network import Credentials, Network
+from resourcesync.settings.mirror import Credentials, Network
 from tests.support.servers.hostile_server import CLOSE, HostileServer, Step, answer
 from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve
 

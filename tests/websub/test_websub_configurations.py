@@ -11,7 +11,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.cli.main import run
 from resourcesync.errors import LockedError
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from tests.support.commands.run import free_port
 from tests.support.servers.pushing import served_with_hub
 from tests.support.waiting import wait_until

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.app import machine, plugins
 from resourcesync.app.mirrors.workers import Site, Workers, open_workers
 from resourcesync.errors import ConfigurationError, EngineError
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from resourcesync_cluster.engines import dask as dask_engine
 from resourcesync_cluster.engines.executors import open_engine
 from tests.support.accounts.distributions import install

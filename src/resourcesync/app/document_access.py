@@ -15,7 +15,7 @@ from resourcesync.discovery.uris import with_likely_scheme
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Fetcher
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 _ONE_SLASH: Final = re.compile(r"(https?):/(?!/)")
 _ENDINGS: Final = (".xml", ".gz", ".zip", ".tar", ".tgz", ".xz", ".txz")

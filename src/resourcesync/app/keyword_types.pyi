@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Literal, TypedDict
 
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 class MirrorOptions(TypedDict, total=False):
     prune: bool

@@ -17,7 +17,7 @@ from resourcesync.app.requests import fetch_settings
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import DURATION, SIZE
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import Field, fields_of, from_keywords
 from resourcesync.source.publication_settings import PublicationSettings
 

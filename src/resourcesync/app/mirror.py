@@ -20,8 +20,8 @@ from resourcesync.destination.scope import Filters
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
-from resourcesync.settings.values import convert_argument
+from resourcesync.settings.mirror import Network
+from resourcesync.settings.schema import convert_argument
 
 if TYPE_CHECKING:
     from resourcesync.app.keyword_types import MirrorOptions

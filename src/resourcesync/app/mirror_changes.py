@@ -27,7 +27,7 @@ from resourcesync.model.digests import Digest, agree, parse_digests, usable
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.values import convert_argument
+from resourcesync.settings.schema import convert_argument
 
 if TYPE_CHECKING:
     from resourcesync.destination.changelog import ChangeLogReader

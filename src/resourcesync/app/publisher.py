@@ -14,7 +14,7 @@ from resourcesync.app.publishing.inputs import PublishedInput
 from resourcesync.app.serving import applications
 from resourcesync.model.resources import Change, Resource
 from resourcesync.ports.accounts import Posted
-from resourcesync.settings.values import convert_argument
+from resourcesync.settings.schema import convert_argument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import Published, PublishRequest
 from resourcesync.source.round_trip import check_own_resource

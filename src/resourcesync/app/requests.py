@@ -23,13 +23,13 @@ from resourcesync.discovery.uris import origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError, ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
-from resourcesync.model.request_settings import RequestSettings
+from resourcesync.model.settings import RequestSettings
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings import environment
-from resourcesync.settings.network import Network
-from resourcesync.settings.values import parse_proxy
+from resourcesync.settings.mirror import Network
+from resourcesync.settings.schema import parse_proxy
 
 _T = TypeVar("_T")
 

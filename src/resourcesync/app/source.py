@@ -18,7 +18,7 @@ from resourcesync.documents.reader import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Part
 from resourcesync.model.resources import Change, Resource
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

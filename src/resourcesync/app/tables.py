@@ -17,11 +17,12 @@ from resourcesync.settings.mirror import (
     FreshnessSettings,
     LogSettings,
     MirrorPlace,
+    Network,
     PlaceSettings,
     ScheduleSettings,
+    SecretNames,
     ServiceSettings,
 )
-from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import Field, fields_of, from_file, in_file
 
 V = TypeVar("V")

@@ -8,8 +8,8 @@ from typing import BinaryIO, Final, Literal
 from resourcesync.app import machine
 from resourcesync.app.checks.target_access import new_validator
 from resourcesync.errors import ResourceSyncError
-from resourcesync.settings.network import Network
-from resourcesync.settings.values import convert_argument
+from resourcesync.settings.mirror import Network
+from resourcesync.settings.schema import convert_argument
 from resourcesync.validator.events import ValidationOptions
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RuleFinding, RuleProfile, by_place

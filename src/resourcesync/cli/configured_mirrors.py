@@ -32,12 +32,17 @@ from resourcesync.cli import formatting, options
 from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.settings import environment, files
 from resourcesync.settings.files import ConfigFile
-from resourcesync.settings.mirror import FreshnessSettings, ServiceSettings
-from resourcesync.settings.network import Credentials, Network, SecretNames
+from resourcesync.settings.mirror import (
+    Credentials,
+    FreshnessSettings,
+    Network,
+    SecretNames,
+    ServiceSettings,
+)
 from resourcesync.settings.schema import from_variable, make
 
 if TYPE_CHECKING:
-    from resourcesync.settings.network import Network
+    from resourcesync.settings.mirror import Network
 
 _NEAR: Final = 0.75
 """Similarity of a mistyped name to the name of a mirror, from 0 to 1."""

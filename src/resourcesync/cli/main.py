@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 import click
 
 from resourcesync import __version__, app
-from resourcesync.cli import signals
+from resourcesync.cli import exit_codes
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import (
@@ -234,7 +234,7 @@ def main() -> NoReturn:
 def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
     """Parse and run one command line; return its exit code. Never raises."""
     environment = read_environment()
-    with signals.signals_raise(for_good=ends_process):
+    with exit_codes.signals_raise(for_good=ends_process):
         try:
             return int(_run(arguments, environment))
         except OutputLostError as lost:
@@ -244,7 +244,7 @@ def run(arguments: Sequence[str], *, ends_process: bool = False) -> int:
                 click.echo(f"error[output]: {lost.reason}\nexit {int(lost.exit)}", err=True)
             return int(lost.exit)
         except KeyboardInterrupt as stop:
-            return int(signals.acknowledge_stop(stop))
+            return int(exit_codes.acknowledge_stop(stop))
 
 
 def _run(arguments: Sequence[str], environment: Environment) -> ExitCode:
@@ -326,7 +326,7 @@ def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> Ex
             outcome = problem.outcome()
             _show_traceback(environment)
         except KeyboardInterrupt as stop:
-            code = signals.acknowledge_stop(stop)
+            code = exit_codes.acknowledge_stop(stop)
             by = "Ctrl-C" if code is ExitCode.INTERRUPTED else "a signal"
             again = f" Run again to continue: {job.resume_command}" if job.resume_command else ""
             line = TextLine(f"by {by}; all files are consistent.{again}", "Stopped", QUIET)

@@ -15,9 +15,11 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import FILE, FOLDER, PLACE, Form, Section
 from resourcesync.settings import files
-from resourcesync.settings.network import Network, SecretNames
-from resourcesync.settings.schema import Field, fields_of, from_variable
-from resourcesync.settings.values import (
+from resourcesync.settings.mirror import Network, SecretNames
+from resourcesync.settings.schema import (
+    Field,
+    fields_of,
+    from_variable,
     parse_binding,
     parse_duration,
     parse_limit,

@@ -17,8 +17,7 @@ from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-from resourcesync.settings.mirror import PlaceSettings
-from resourcesync.settings.network import Network, SecretNames
+from resourcesync.settings.mirror import Network, PlaceSettings, SecretNames
 from resourcesync.settings.schema import make
 
 if TYPE_CHECKING:
@@ -299,7 +298,7 @@ class PullView:
         return combine_outcomes(ended, "set")
 
     def _conclude(self, pulled: PulledMirror, target: PullTarget) -> CommandOutcome:
-        from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
 
         assert pulled.report is not None
         folder = str(pulled.folder)

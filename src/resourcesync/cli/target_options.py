@@ -15,7 +15,7 @@ from resourcesync.cli.output import Job
 
 if TYPE_CHECKING:
     from resourcesync.cli.configured_mirrors import MirrorConfiguration
-    from resourcesync.settings.network import Network
+    from resourcesync.settings.mirror import Network
 
 
 class MirrorArgument(msgspec.Struct, frozen=True, kw_only=True):

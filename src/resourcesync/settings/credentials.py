@@ -15,8 +15,8 @@ from typing import Final
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment
-from resourcesync.settings.network import Credentials
-from resourcesync.settings.values import parse_header
+from resourcesync.settings.mirror import Credentials
+from resourcesync.settings.schema import parse_header
 
 MOST_BYTES: Final = 64 * 1024
 COMMAND_SECONDS: Final = 60.0

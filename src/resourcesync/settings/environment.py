@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.settings.values import parse_proxy
 
 PREFIX: Final = "RESOURCESYNC"
 """Each option has an environment variable ``RESOURCESYNC_<COMMAND>_<OPTION>``."""
@@ -123,6 +122,8 @@ def _proxy_of_variable(name: str, value: str) -> ProxyVariable:
 
     A SOCKS proxy always resolves the names: no request leaves this machine beside it.
     """
+    from resourcesync.settings.schema import parse_proxy  # noqa: PLC0415 - most have no proxy
+
     scheme, mark, rest = value.strip().rpartition("://")
     scheme = scheme.lower() if mark else "http"
     scheme = {"socks5": "socks5h", "socks": "socks5h"}.get(scheme, scheme)

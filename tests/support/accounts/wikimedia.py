@@ -10,7 +10,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.requests import open_fetcher
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 LONG_AGO: Final = datetime(2026, 1, 2, tzinfo=UTC)
 """The time of an event, unless another one is given: no reader takes it for the present."""

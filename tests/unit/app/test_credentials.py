@@ -13,7 +13,7 @@ from resourcesync.app.requests import fetch_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import credentials
 from resourcesync.settings.credentials import MOST_BYTES, read_credentials
-from resourcesync.settings.network import Credentials, Network
+from resourcesync.settings.mirror import Credentials, Network
 
 SECRET = "hunter2-s3cret"
 HOME = "https://source.example"

@@ -4,8 +4,8 @@ from resourcesync.adapters.http.robots import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.requests import open_fetcher
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
-from resourcesync.settings.values import parse_rate
+from resourcesync.settings.mirror import Network
+from resourcesync.settings.schema import parse_rate
 from tests.support.servers.fetching import request
 from tests.support.servers.hostile_server import HostileServer, answer
 

@@ -20,12 +20,13 @@ from resourcesync.settings.mirror import (
     FreshnessSettings,
     LogSettings,
     MirrorPlace,
+    Network,
     PlaceSettings,
     ScheduleSettings,
+    SecretNames,
     ServiceSettings,
     SystemSettings,
 )
-from resourcesync.settings.network import Network, SecretNames
 from resourcesync.settings.schema import Field, fields_of, from_file, from_variable
 from resourcesync.source.publication_settings import PublicationSettings
 

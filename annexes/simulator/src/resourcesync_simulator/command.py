@@ -15,11 +15,10 @@ from click.core import ParameterSource
 from msgspec.structs import replace
 
 from resourcesync.cli import formatting, options
-from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
 from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
-from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.errors import ConfigurationError
 
 if TYPE_CHECKING:

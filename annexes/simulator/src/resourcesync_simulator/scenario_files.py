@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.settings.values import parse_duration, parse_size
+from resourcesync.settings.schema import parse_duration, parse_size
 from resourcesync_simulator.bounds import check, refusals
 from resourcesync_simulator.profiles import PROFILES
 from resourcesync_simulator.scenario import DestinationSettings, OriginSettings, Scenario

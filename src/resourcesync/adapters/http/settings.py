@@ -11,7 +11,7 @@ import msgspec
 from resourcesync.adapters.http.addresses import origin_of
 from resourcesync.adapters.http.proxies import ProxyRules
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.request_settings import RequestSettings
+from resourcesync.model.settings import RequestSettings
 from resourcesync.ports import Purpose
 
 KIB = 1024

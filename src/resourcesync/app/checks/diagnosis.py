@@ -13,7 +13,7 @@ from resourcesync.adapters.server_probe import Probe, probe
 from resourcesync.app.requests import origin_of, proxy_rules
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 Level = Literal["ok", "warning", "problem"]
 

@@ -15,7 +15,7 @@ from resourcesync.app.document_access import (
 )
 from resourcesync.app.requests import open_fetcher
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from resourcesync.validator.crawl import OpenedTarget
 from resourcesync.validator.events import ValidationOptions
 from resourcesync.validator.validation import Validator

@@ -43,7 +43,7 @@ from resourcesync.own_files import (
 )
 from resourcesync.ports import Clock, Reporter
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 if TYPE_CHECKING:
     from resourcesync.app.mirrors.workers import CountingFetcher

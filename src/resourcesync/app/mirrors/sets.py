@@ -32,7 +32,7 @@ from resourcesync.errors import (
 )
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 _DAY: Final = 86_400_000_000
 

@@ -10,7 +10,7 @@ import msgspec
 from resourcesync.app import plugins
 from resourcesync.ports import Fetcher, Reporter
 from resourcesync.ports.cancellation import CancelToken
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 _SLOTS: Final = 8
 _UNIT_ROWS: Final = 500

@@ -20,7 +20,7 @@ from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, Posted, ResourceAccount
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings import environment
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from resourcesync.source.account_follower import VALUES_NOTE, AccountFollower, FollowSettings
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest

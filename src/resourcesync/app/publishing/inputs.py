@@ -19,7 +19,7 @@ from resourcesync.app.publishing import document_stores, originals, trees
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from resourcesync.source.naming import is_sitemap
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest

@@ -40,7 +40,7 @@ from resourcesync.ports import Clock, FetchRequest, Outcomes
 from resourcesync.push_state.follower_store import FileFollowers
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from resourcesync.websub.channels import FoundChannels, find_channels
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.websub.subscription_status import SubscriptionReport

@@ -28,7 +28,7 @@ from resourcesync.cli.render.audit import (
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.settings import Limit
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 _FINDING_KINDS: Final = {
     "combined": frozenset(FindingKind),

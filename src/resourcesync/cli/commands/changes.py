@@ -24,7 +24,7 @@ from resourcesync.mirror_state.rows import (
 )
 from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds, resolve_moment
-from resourcesync.settings.values import parse_moment
+from resourcesync.settings.schema import parse_moment
 
 if TYPE_CHECKING:
     from resourcesync.ports import Clock

@@ -190,7 +190,7 @@ class _Demo:
         )
 
     def _pull(self, source: str | None) -> "RunReport":
-        from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - the same
+        from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - the same
 
         # The demo's server is on this machine.
         pulled = app.mirror.Mirror(source, self._mirror, proxy="").pull(on_event=self._report)

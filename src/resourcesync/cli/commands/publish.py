@@ -13,12 +13,11 @@ from resourcesync.app.tables import source_keys
 from resourcesync.cli import configured_mirrors, formatting, options
 from resourcesync.cli.batch import combine_outcomes, report_failure, run_part
 from resourcesync.cli.configured_sources import ConfiguredSources
-from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.render.publish import conclude, report
-from resourcesync.cli.signals import acknowledge_stop
 from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import files
@@ -27,7 +26,7 @@ from resourcesync.source.publication_settings import PublicationSettings
 
 if TYPE_CHECKING:
     from resourcesync.app.publishing.inputs import OnFailed, OnPublished, PublishedInput
-    from resourcesync.settings.network import Network
+    from resourcesync.settings.mirror import Network
     from resourcesync.source.plan import PublicationStep
     from resourcesync.source.publication_options import PublicationResult, PublishRequest
 

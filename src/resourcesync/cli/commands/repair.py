@@ -16,7 +16,7 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.model.settings import Limit
 
 if TYPE_CHECKING:
-    from resourcesync.settings.network import Network
+    from resourcesync.settings.mirror import Network
 
 
 class RepairArguments(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
 def _repair(
     arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
 ) -> CommandOutcome:
-    from resourcesync.cli.render.pull_outcome import conclude  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
 
     folder = arguments.mirror
     settings = PullOptions(max_delete=arguments.max_delete)

@@ -16,7 +16,7 @@ from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, resolve_mirror
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 
 if TYPE_CHECKING:
     from resourcesync.destination.audits.explain import Explanation

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.formatting import TextLine, with_mirror
-from resourcesync.cli.render.words import say
+from resourcesync.cli.render.pull import say
 from resourcesync.destination.reports import (
     FailedRun,
     Failing,

@@ -24,7 +24,7 @@ from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
 from resourcesync.cli.pull_run import PulledMirror, Puller, TargetResolver
 from resourcesync.cli.render.audit import conclude as conclude_audit
-from resourcesync.cli.render.pull_outcome import exit_code_of
+from resourcesync.cli.render.pull import exit_code_of
 from resourcesync.cli.watch_settings import WatchedMirror
 from resourcesync.destination.reports import FailedRun, report_fields
 from resourcesync.errors import (
@@ -36,7 +36,7 @@ from resourcesync.mirror_state.rows import LoggedChange
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.dashboard.views import PushStatus
-from resourcesync.settings.network import Network
+from resourcesync.settings.mirror import Network
 from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 

@@ -15,7 +15,7 @@ from resourcesync.app.watching import service
 from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import read_history
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.exit_codes import ExitCode, Interrupted
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
 from resourcesync.cli.render.metrics import Labels
@@ -26,7 +26,6 @@ from resourcesync.cli.service.watch_mirrors import (
 )
 from resourcesync.cli.service.watch_reports import job_fields
 from resourcesync.cli.service.watch_status import WatchFigures, WatchPages
-from resourcesync.cli.signals import Interrupted
 from resourcesync.cli.watch_settings import WatchedMirror, WatchSettings
 from resourcesync.errors import ResourceSyncError, StateError
 from resourcesync.watch.loop import FinishedJob, WatchLoop
