@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.push_state.hub_store import FileHub
+from resourcesync.push_state.stores import FileHub
 from resourcesync.websub.hub import Hub, HubRules
 from resourcesync.websub.messages import TextResponse, link_field, sign
 from tests.support.servers.hubs import KEY, TOPIC, payload
@@ -50,7 +50,7 @@ class Desk:
 
     def told(self) -> list[bytes]:
         found, number = list[bytes](), 0
-        with suppress(TypeError):  # there is no other one
+        with suppress(IndexError):  # there is no other one
             while True:
                 payload = self.store.next_payload(TOPIC, number)
                 found.append(payload.body)

@@ -11,8 +11,8 @@ import pytest
 from resourcesync.errors import BadResponseError, SourceUnavailableError, StoppedError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
-from resourcesync.push_state.hub_store import FileHub
 from resourcesync.push_state.rows import Payload, SubscriptionIntent
+from resourcesync.push_state.stores import FileHub
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import DAY, HOUR, read_fields

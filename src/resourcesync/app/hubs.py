@@ -14,7 +14,7 @@ from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.errors import StorageError
 from resourcesync.own_files import NEW, open_path, read_file
 from resourcesync.ports import Clock
-from resourcesync.push_state.hub_store import FileHub
+from resourcesync.push_state.stores import FileHub
 from resourcesync.server.metrics import Metric
 from resourcesync.server.websub import HubApplication, HubWorker
 from resourcesync.source.notifications import NoticeSender

@@ -1,14 +1,16 @@
 """Rows of the state of a hub and of a subscriber. Pure.
 
-Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
+Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored. A row that is read by
+itself has its fields in the order of its columns.
 """
 
 from enum import StrEnum
+from urllib.parse import urlsplit
 
 import msgspec
 
 
-class SubscriptionIntent(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionIntent(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A request that the receiver has yet to confirm.
 
     ``since`` is the number of the topic's newest payload when this was read: the receiver gets all
@@ -25,12 +27,18 @@ class SubscriptionIntent(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 0
     since: int = 0
 
+    @property
+    def origin(self) -> str:
+        """Return scheme, host and port of the callback, as one text."""
+        parts = urlsplit(self.callback)
+        return f"{parts.scheme}://{parts.netloc}".lower()
+
     def __repr__(self) -> str:
         asked = f"topic={self.topic!r}, callback={self.callback!r}"
         return f"SubscriptionIntent(number={self.number!r}, mode={self.mode!r}, {asked})"
 
 
-class Subscription(msgspec.Struct, frozen=True, kw_only=True):
+class Subscription(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A receiver that is subscribed to a topic.
 
     ``origin`` is the callback's scheme, host and port, ``delivered`` the number of the last payload
@@ -53,7 +61,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Payload(msgspec.Struct, frozen=True, kw_only=True):
+class Payload(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A payload that was published for a topic."""
 
     number: int
@@ -75,7 +83,7 @@ class DeliveryOutcome(msgspec.Struct, frozen=True, kw_only=True):
     is_over: bool = False
 
 
-class TopicSubscriber(msgspec.Struct, frozen=True, kw_only=True):
+class TopicSubscriber(msgspec.Struct, frozen=True):
     """A subscriber as far as it may be shown: a callback is a secret of its receiver."""
 
     topic: str
@@ -93,7 +101,7 @@ class FollowerState(StrEnum):
     ACTIVE = "active"
 
 
-class ChannelSubscription(msgspec.Struct, frozen=True, kw_only=True):
+class ChannelSubscription(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """A subscription of ours to a channel, for one mirror.
 
     ``token`` is the last part of the callback in use and ``base`` the address above it, ``secret``

@@ -19,15 +19,11 @@ import msgspec
 from resourcesync.errors import StoppedError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
-from resourcesync.push_state.hub_store import FileHub
 from resourcesync.push_state.rows import DeliveryOutcome, Subscription, SubscriptionIntent
+from resourcesync.push_state.stores import FileHub
 from resourcesync.websub import messages
 from resourcesync.websub.hub import HubRules
-from resourcesync.websub.messages import (
-    MICROSECONDS,
-    MonotonicTime,
-    sign,
-)
+from resourcesync.websub.messages import MICROSECONDS, MonotonicTime, sign
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -63,18 +59,10 @@ class _PendingVerification(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     challenge: str
     sink: BodySink
 
-    @property
-    def origin(self) -> str:
-        return messages.origin_of(self.intent.callback)
-
 
 class _PendingDelivery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     subscription: Subscription
     last: int
-
-    @property
-    def origin(self) -> str:
-        return self.subscription.origin
 
     @property
     def is_late(self) -> bool:
@@ -199,7 +187,7 @@ class Deliveries:
         room = most - len(under_way)
         while room > 0:
             jobs = self._jobs_of(_PendingDelivery)
-            origins = Counter(job.origin for job in jobs)
+            origins = Counter(job.subscription.origin for job in jobs)
             found = self._store.due_deliveries(
                 now,
                 room,

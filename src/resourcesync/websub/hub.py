@@ -16,15 +16,10 @@ from msgspec.structs import replace
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
-from resourcesync.push_state.hub_store import FileHub
 from resourcesync.push_state.rows import Payload, SubscriptionIntent
+from resourcesync.push_state.stores import FileHub
 from resourcesync.websub import messages, payloads
-from resourcesync.websub.messages import (
-    HubMode,
-    TextResponse,
-    is_plain,
-    is_signed,
-)
+from resourcesync.websub.messages import HubMode, TextResponse, is_plain, is_signed
 
 _MINUTE: Final = 60.0
 _REMEMBERED: Final = 10_000
@@ -123,8 +118,8 @@ class Hub:
             return TextResponse(status=404, text="This hub does not serve that topic.")
         if intent.secret and not rules.accepts_secrets:
             return TextResponse(status=400, text="Send hub.secret over https only.")
-        origin = messages.origin_of(intent.callback)
-        if not self._peers.acquire(peer, now) or not self._origins.acquire(origin, now):
+        is_few = self._peers.acquire(peer, now) and self._origins.acquire(intent.origin, now)
+        if not is_few:
             return TextResponse(status=429, text="Too many requests.", retry_after=_RETRY_SECONDS)
         if self._is_full(intent.mode):
             return TextResponse(

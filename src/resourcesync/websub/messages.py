@@ -190,12 +190,6 @@ def callback_fault(callback: str) -> str:
     return ""
 
 
-def origin_of(callback: str) -> str:
-    """Return scheme, host and port of a valid callback, as one text."""
-    parts = urlsplit(callback)
-    return f"{parts.scheme}://{parts.netloc}".lower()
-
-
 def verification_uri(intent: SubscriptionIntent, challenge: str) -> str:
     """Return the address of a verification of the receiver's intent (§5.3).
 

@@ -18,17 +18,12 @@ from resourcesync.discovery.uris import join
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from resourcesync.ports.fetcher import Messenger
-from resourcesync.push_state.follower_store import FileFollowers
 from resourcesync.push_state.rows import ChannelSubscription, FollowerState
+from resourcesync.push_state.stores import FileFollowers
 from resourcesync.websub import messages
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.delivery import BodySink
-from resourcesync.websub.messages import (
-    MICROSECONDS,
-    HubMode,
-    TextResponse,
-    is_signed,
-)
+from resourcesync.websub.messages import MICROSECONDS, HubMode, TextResponse, is_signed
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionLedger,

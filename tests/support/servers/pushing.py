@@ -9,7 +9,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app import hubs
 from resourcesync.app.publishing import trees
 from resourcesync.app.serving import applications
-from resourcesync.push_state.follower_store import FileFollowers
+from resourcesync.push_state.stores import FileFollowers
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.websub.subscriber import Subscriber

@@ -9,8 +9,8 @@ from urllib.parse import parse_qs, urlencode
 
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Outcomes
-from resourcesync.push_state.follower_store import FileFollowers
 from resourcesync.push_state.rows import ChannelSubscription
+from resourcesync.push_state.stores import FileFollowers
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import TextResponse, sign
 from resourcesync.websub.subscriber import Subscriber

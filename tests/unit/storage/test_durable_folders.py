@@ -9,7 +9,7 @@ import pytest
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.own_files import make_folder, sync_folder
-from resourcesync.push_state.hub_store import FileHub
+from resourcesync.push_state.stores import FileHub
 from resourcesync_oai import repository_state as oai
 
 

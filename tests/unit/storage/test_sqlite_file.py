@@ -20,8 +20,7 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.push_state.follower_store import FileFollowers
-from resourcesync.push_state.hub_store import FileHub
+from resourcesync.push_state.stores import FileFollowers, FileHub
 from resourcesync.sqlite_file import (
     NOTE_TABLE,
     TEMPORARY_ERRORS,

@@ -37,7 +37,7 @@ from resourcesync.own_files import (
     open_path,
 )
 from resourcesync.ports import Clock, FetchRequest, Outcomes
-from resourcesync.push_state.follower_store import FileFollowers
+from resourcesync.push_state.stores import FileFollowers
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.settings.mirror import Network

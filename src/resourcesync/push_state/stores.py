@@ -1,28 +1,74 @@
-"""A hub's state in a SQLite file.
+"""The states of a hub and of a subscriber, each in one SQLite file for several threads.
 
-Tables: ``topic`` (each topic served, and the number of its newest payload), ``payload`` (what was
-sent), ``subscription`` (the subscribers, and how far each is), ``intent`` (subscriptions not yet
-confirmed), ``moment`` (the latest time). A payload is due to every subscription whose
+Tables of a hub: ``topic`` (each topic served, and the number of its newest payload), ``payload``
+(what was sent), ``subscription`` (the subscribers, and how far each is), ``intent`` (subscriptions
+not yet confirmed), ``moment`` (the latest time). A payload is due to every subscription whose
 ``delivered`` is less than its number: accepting one is one row, however many subscribers there are.
+That of a subscriber is ``follower``: a row for each channel that a mirror follows.
 """
 
 import json
-from collections.abc import Collection, Iterable
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
-from resourcesync.push_state.database import Database
+from msgspec.structs import asdict, astuple
+
 from resourcesync.push_state.rows import (
+    ChannelSubscription,
     DeliveryOutcome,
     Payload,
     Subscription,
     SubscriptionIntent,
     TopicSubscriber,
 )
-from resourcesync.sqlite_file import Connection, Durability, SqliteFormat
+from resourcesync.sqlite_file import Connection, Durability, Parameters, SqliteFile, SqliteFormat
 
-_APPLICATION_ID: Final = 0x52534831  # "RSH1"
-SCHEMA: Final = """
+_T = TypeVar("_T")
+_format: Final = partial(
+    SqliteFormat,
+    durability=Durability.SHARED,
+    folder_mode=0o777,
+    any_thread=True,
+    retained="what it contained",
+    repair="move {path} away: subscribers renew when their leases expire",
+)
+
+
+class _SharedFile(SqliteFile):
+    """A file whose one connection several threads use in turn.
+
+    Only the owner may read it: it contains secrets.
+    """
+
+    def __init__(self, path: Path, kind: SqliteFormat) -> None:
+        super().__init__(path, kind)
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            super().close()
+
+    @contextmanager
+    def writing(self, *, commits: bool = True) -> Iterator[Connection]:
+        """Lend the connection in a transaction that is durable when the block ends."""
+        with self._lock, super().writing(commits=commits) as connection:
+            yield connection
+
+    def rows(self, kind: type[_T], query: str, values: Parameters = ()) -> list[_T]:
+        """Return the rows of a query as values of a type."""
+        with self._lock:
+            return super().rows(kind, query, values)
+
+
+_HUB: Final = _format(
+    noun="the state of a hub",
+    application_id=0x52534831,  # "RSH1"
+    schema="""
 CREATE TABLE topic (name TEXT PRIMARY KEY, latest INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE payload (
     number INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, media_type TEXT NOT NULL,
@@ -44,17 +90,7 @@ CREATE TABLE intent (
 );
 CREATE INDEX intent_callback ON intent (topic, callback, number);
 CREATE TABLE moment (one INTEGER PRIMARY KEY CHECK (one = 1), latest_us INTEGER NOT NULL);
-"""
-"""All tables."""
-_FORMAT: Final = SqliteFormat(
-    noun="the state of a hub",
-    application_id=_APPLICATION_ID,
-    schema=SCHEMA,
-    durability=Durability.SHARED,
-    folder_mode=0o777,
-    any_thread=True,
-    retained="what it contained",
-    repair="move {path} away: subscribers renew when their leases expire",
+""",
 )
 _MOST_PAYLOADS: Final = 100
 _REMEMBERED: Final = 1_000
@@ -90,15 +126,11 @@ _NEXT: Final = """
 """
 
 
-class FileHub:
-    """The state of a hub in one file; for several threads."""
+class FileHub(_SharedFile):
+    """The state of a hub in one file."""
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path, _FORMAT)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
+        super().__init__(path, _HUB)
 
     def latest(self) -> int:
         """Return the latest moment that was stored, 0 at first."""
@@ -106,19 +138,11 @@ class FileHub:
 
     def add_intent(self, intent: SubscriptionIntent) -> None:
         """Store an intent; those of one receiver for one topic are confirmed in their order."""
-        with self._database.writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 "INSERT INTO intent (mode, topic, callback, origin, secret, lease, asked_us)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (
-                    intent.mode,
-                    intent.topic,
-                    intent.callback,
-                    _origin(intent.callback),
-                    intent.secret,
-                    intent.lease,
-                    intent.requested,
-                ),
+                " VALUES (:mode, :topic, :callback, :origin, :secret, :lease, :requested)",
+                {**asdict(intent), "origin": intent.origin},
             )
 
     def count_intents(self) -> int:
@@ -131,13 +155,11 @@ class FileHub:
             f"SELECT {_INTENT} FROM intent WHERE due_us <= ? AND {_FIRST}"  # noqa: S608 - our own
             " AND number NOT IN (SELECT value FROM json_each(?)) ORDER BY number LIMIT ?"
         )
-        with self._database.reading() as connection:
-            rows = connection.execute(text, (now, json.dumps(list(busy)), most)).fetchall()
-        return [_intent(row) for row in rows]
+        return self.rows(SubscriptionIntent, text, (now, json.dumps(list(busy)), most))
 
     def confirm(self, intent: SubscriptionIntent, expires: int) -> None:
         """Create or end the subscription of an intent."""
-        with self._database.writing() as connection:
+        with self.writing() as connection:
             connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
             if intent.mode == "unsubscribe":
                 connection.execute(
@@ -150,19 +172,12 @@ class FileHub:
                 " VALUES (:topic, :callback, :origin, :secret, :expires, :since)"
                 " ON CONFLICT (topic, callback) DO UPDATE SET"
                 "  secret = :secret, expires_us = :expires, attempts = 0, due_us = 0",
-                {
-                    "topic": intent.topic,
-                    "callback": intent.callback,
-                    "origin": _origin(intent.callback),
-                    "secret": intent.secret,
-                    "expires": expires,
-                    "since": intent.since,
-                },
+                {**asdict(intent), "origin": intent.origin, "expires": expires},
             )
 
     def postpone(self, intent: SubscriptionIntent, due: int) -> None:
         """Schedule another request to the receiver."""
-        with self._database.writing() as connection:
+        with self.writing() as connection:
             connection.execute(
                 "UPDATE intent SET attempts = attempts + 1, due_us = ? WHERE number = ?",
                 (due, intent.number),
@@ -170,7 +185,7 @@ class FileHub:
 
     def forget(self, intent: SubscriptionIntent) -> None:
         """Delete an intent."""
-        with self._database.writing() as connection:
+        with self.writing() as connection:
             connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
 
     def count_subscriptions(self, topic: str | None = None) -> int:
@@ -181,16 +196,9 @@ class FileHub:
 
     def list_subscribers(self, most: int) -> list[TopicSubscriber]:
         """Return the subscribers, at most ``most``; first those whose deliveries fail."""
-        with self._database.reading() as connection:
-            rows = connection.execute(_LIST_SUBSCRIBERS, (most,)).fetchall()
+        rows = self.rows(tuple[str, str, int, int, int], _LIST_SUBSCRIBERS, (most,))
         return [
-            TopicSubscriber(
-                topic=topic,
-                origin=origin,
-                expires=end,
-                has_pending_delivery=bool(owed),
-                attempts=tries,
-            )
+            TopicSubscriber(topic, origin, end, bool(owed), tries)
             for topic, origin, end, owed, tries in rows
         ]
 
@@ -205,12 +213,11 @@ class FileHub:
             "full": json.dumps(list(full)),
             "late": late,
         }
-        with self._database.reading() as connection:
-            return [_subscription(row) for row in connection.execute(_DUE, values).fetchall()]
+        return self.rows(Subscription, _DUE, values)
 
     def record_outcomes(self, outcomes: Iterable[DeliveryOutcome]) -> None:
         """Store the outcomes of deliveries, all or none."""
-        with self._database.writing() as connection:
+        with self.writing() as connection:
             for outcome in outcomes:
                 if outcome.is_over:
                     connection.execute(
@@ -225,7 +232,7 @@ class FileHub:
 
     def accept(self, topic: str, payload: Payload, digest: bytes, now: int) -> bool:
         """Store a payload durably; ``False`` if it is a recent duplicate."""
-        with self._database.writing() as connection:
+        with self.writing() as connection:
             known = connection.execute(
                 "SELECT 1 FROM payload WHERE topic = ? AND digest = ?", (topic, digest)
             ).fetchone()
@@ -246,13 +253,11 @@ class FileHub:
 
     def next_payload(self, topic: str, after: int) -> Payload:
         """Return the first stored payload of a topic after a number."""
-        with self._database.reading() as connection:
-            row = connection.execute(_NEXT, (topic, after)).fetchone()
-        return Payload(number=row[0], media_type=row[1], body=row[2])
+        return self.rows(Payload, _NEXT, (topic, after))[0]
 
     def prune(self, now: int, oldest_intent: int) -> None:
         """Delete expired leases, old intents and payloads that all have; store the time."""
-        with self._database.writing() as connection:
+        with self.writing() as connection:
             connection.execute("DELETE FROM subscription WHERE expires_us <= ?", (now,))
             connection.execute("DELETE FROM intent WHERE asked_us < ?", (oldest_intent,))
             connection.execute(
@@ -269,14 +274,10 @@ class FileHub:
 
     def next_due(self, now: int) -> int | None:
         """Return the next time, later than ``now``, at which work may be due."""
-        with self._database.reading() as connection:
-            found: int | None = connection.execute(_NEXT_DUE, {"now": now}).fetchone()[0]
-        return found
+        return self.rows(tuple[int | None], _NEXT_DUE, {"now": now})[0][0]
 
     def _number(self, text: str, *values: str) -> int:
-        with self._database.reading() as connection:
-            found: int = connection.execute(text, values).fetchone()[0]
-        return found
+        return self.rows(tuple[int], text, values)[0][0]
 
 
 def _prune_payloads(connection: Connection, topic: str) -> None:
@@ -296,34 +297,57 @@ def _prune_payloads(connection: Connection, topic: str) -> None:
     )
 
 
-def _origin(callback: str) -> str:
-    return "/".join(callback.split("/", 3)[:3]).lower().partition("?")[0]
+_FOLLOWERS: Final = _format(
+    noun="the state of a subscriber",
+    application_id=0x52535331,  # "RSS1"
+    schema="""
+CREATE TABLE follower (
+    name TEXT NOT NULL, topic TEXT NOT NULL, hub TEXT NOT NULL, state TEXT NOT NULL,
+    token TEXT NOT NULL, secret BLOB NOT NULL, next_token TEXT NOT NULL,
+    next_secret BLOB NOT NULL, lease_until_us INTEGER NOT NULL,
+    attempts INTEGER NOT NULL, due_us INTEGER NOT NULL, base TEXT NOT NULL,
+    PRIMARY KEY (name, topic)
+) WITHOUT ROWID;
+CREATE INDEX follower_token ON follower (token);
+CREATE INDEX follower_next ON follower (next_token);
+""",
+)
 
 
-def _subscription(row: tuple[Any, ...]) -> Subscription:
-    number, topic, callback, origin, secret, expires, delivered, attempts = row
-    return Subscription(
-        number=number,
-        topic=topic,
-        callback=callback,
-        origin=origin,
-        secret=secret,
-        expires=expires,
-        delivered=delivered,
-        attempts=attempts,
-    )
+class FileFollowers(_SharedFile):
+    """The state of a subscriber in one file."""
 
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, _FOLLOWERS)
 
-def _intent(row: tuple[Any, ...]) -> SubscriptionIntent:
-    number, mode, topic, callback, secret, lease, asked, attempts, since = row
-    return SubscriptionIntent(
-        number=number,
-        mode=mode,
-        topic=topic,
-        callback=callback,
-        secret=secret,
-        lease=lease,
-        requested=asked,
-        attempts=attempts,
-        since=since,
-    )
+    def subscriptions(self) -> list[ChannelSubscription]:
+        """Return all subscriptions."""
+        return self.rows(ChannelSubscription, "SELECT * FROM follower")
+
+    def find_token(self, token: str) -> ChannelSubscription | None:
+        """Return the subscription with a token: in use, or requested."""
+        query = "SELECT * FROM follower WHERE token = :it OR next_token = :it"
+        found = self.rows(ChannelSubscription, query, {"it": token}) if token else []
+        return found[0] if found else None
+
+    def save(
+        self, follower: ChannelSubscription, before: ChannelSubscription | None = None
+    ) -> bool:
+        """Store a subscription in place of the one with its name and topic."""
+        with self.writing() as connection:
+            if before is not None:
+                query = "SELECT * FROM follower WHERE name = ? AND topic = ?"
+                row = connection.execute(query, (before.name, before.topic)).fetchone()
+                if row != astuple(before):
+                    return False
+            row = astuple(follower)
+            connection.execute(
+                "INSERT OR REPLACE INTO follower VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", row
+            )
+        return True
+
+    def remove(self, follower: ChannelSubscription) -> None:
+        """Delete a subscription."""
+        with self.writing() as connection:
+            key = follower.name, follower.topic
+            connection.execute("DELETE FROM follower WHERE name = ? AND topic = ?", key)
