@@ -9,10 +9,12 @@ swap a name between the look and the opening.
 """
 
 import errno
+import fcntl
+import json
 import os
 import stat
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Final
@@ -20,7 +22,6 @@ from typing import Final
 from resourcesync.errors import StateError
 from resourcesync.model.own_names import OWN_FOLDER
 
-_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Some file systems cannot sync a folder; they report it with one of these.
 _NO_FOLDER_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP})
 
@@ -44,12 +45,18 @@ def make_folder(path: Path, mode: int = 0o777) -> None:
 
 def sync_name(path: Path) -> None:
     """Make the name of a file or folder durable: sync its parent folder."""
-    with suppress(PermissionError):  # a folder that may be written need not be readable
-        above = os.open(path.parent, _FLAGS)
-        try:
-            sync_folder(above)
-        finally:
-            os.close(above)
+    # A folder that may be written need not be readable.
+    with suppress(PermissionError), opened(os.open(path.parent, ROOT)) as above:
+        sync_folder(above)
+
+
+@contextmanager
+def opened(descriptor: int) -> Iterator[int]:
+    """Lend a descriptor to the block, and close it."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -63,6 +70,8 @@ ROOT: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FOLDER: Final = ROOT | os.O_NOFOLLOW
 IN_TRASH: Final = "a file in the trash"
 _NO_NAMES: Final = frozenset({"", ".", ".."})
+_LOCKED: Final = (errno.EWOULDBLOCK, errno.EACCES)
+_LONGEST_HOLDER: Final = 4096
 _BESIDE_DATABASES: Final = ("", "-wal", "-shm", "-journal")
 
 
@@ -137,11 +146,8 @@ def open_folder(path: Path, mode: int = 0, *, below: tuple[str, ...] = ()) -> in
     ours += below
     if mode:
         make_folder(named, 0o777 if ours else mode)
-    root = os.open(named, ROOT)
-    try:
+    with opened(os.open(named, ROOT)) as root:
         return open_below(root, ours, mode)
-    finally:
-        os.close(root)
 
 
 def _parts(path: Path) -> tuple[Path, tuple[str, ...]]:
@@ -162,11 +168,8 @@ def open_file(name: str | bytes, folder: int, flags: int = FILE, mode: int = 0o6
 
 def open_path(path: Path, flags: int = FILE) -> int:
     """Return a descriptor of a regular file of ours."""
-    folder = open_folder(path.parent)
-    try:
+    with opened(open_folder(path.parent)) as folder:
         return open_file(path.name, folder, flags)
-    finally:
-        os.close(folder)
 
 
 def read_file(path: Path, most: int) -> bytes:
@@ -177,11 +180,8 @@ def read_file(path: Path, most: int) -> bytes:
 
 def replace_file(path: Path, content: bytes, *, mode: int = 0o600, folder_mode: int = 0) -> None:
     """Write a file of ours durably: whole under its name, or not at all."""
-    folder = open_folder(path.parent, folder_mode)
-    try:
+    with opened(open_folder(path.parent, folder_mode)) as folder:
         replace_in(folder, path.name, content, mode)
-    finally:
-        os.close(folder)
 
 
 def replace_in(folder: int, name: str, content: bytes, mode: int = 0o600) -> None:
@@ -202,12 +202,32 @@ def replace_in(folder: int, name: str, content: bytes, mode: int = 0o600) -> Non
 
 def remove_file(path: Path) -> None:
     """Remove a file of ours; it is no error if it is gone."""
-    with suppress(FileNotFoundError):
-        folder = open_folder(path.parent)
-        try:
-            os.unlink(path.name, dir_fd=folder)
-        finally:
-            os.close(folder)
+    with suppress(FileNotFoundError), opened(open_folder(path.parent)) as folder:
+        os.unlink(path.name, dir_fd=folder)
+
+
+def lock_file(lock: int, since: str) -> bool:
+    """Lock an open file for this process, and note that in it; false if another one has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _LOCKED:
+            raise
+        return False
+    holder = {"pid": os.getpid(), "host": os.uname().nodename, "since": since}
+    with suppress(OSError):  # on a full disk the lock holds without its note
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, json.dumps(holder).encode(), 0)
+    return True
+
+
+def holder_of(lock: int) -> str:
+    """Return the process that has locked an open file, as that says."""
+    try:
+        holder = json.loads(os.pread(lock, _LONGEST_HOLDER, 0).decode("utf-8", "replace"))
+        return f"process {int(holder['pid'])} on {holder['host']} since {holder['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "it did not say which"
 
 
 def check_database(path: Path) -> None:

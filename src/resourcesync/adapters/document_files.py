@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.errors import StorageError, storage_error
-from resourcesync.own_files import NEW, open_file, open_folder
+from resourcesync.own_files import NEW, open_file, open_folder, opened
 from resourcesync.ports.documents import TOP_LEVEL_PREFIX
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+_MISSING: Final = (FileNotFoundError, NotADirectoryError)
 _TEMPORARY: Final = ".rs-tmp-"
 _BLOCK: Final = 1 << 20
 _READ_AHEAD: Final = 1 << 17
@@ -28,10 +29,7 @@ class FolderDocuments:
     """
 
     def __init__(
-        self,
-        root: Path,
-        *,
-        folders: tuple[str, ...] = ("resourcesync", ".well-known"),
+        self, root: Path, *, folders: tuple[str, ...] = ("resourcesync", ".well-known")
     ) -> None:
         self._root = root
         self._folders = folders
@@ -44,18 +42,8 @@ class FolderDocuments:
         Without this call, the first document that is written into a folder leads to it.
         """
         for name in {*self._folders} - self._cleaned:
-            try:
-                folder = self._open_folder(name)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise _failed(self._root / name, error) from error
-            try:
+            with suppress(*_MISSING), self._opened(name) as folder:
                 _remove_leftovers(folder)
-            except OSError as error:
-                raise _failed(self._root / name, error) from error
-            finally:
-                os.close(folder)
         self._cleaned.update(self._folders)
 
     def write(
@@ -66,47 +54,27 @@ class FolderDocuments:
         An error that ``check`` raises for the stored bytes prevents the rename.
         """
         folder_name, file_name = self._split(name)
-        try:
-            folder = self._open_folder(folder_name, 0o777)
-            try:
-                if folder_name not in self._cleaned:
-                    _remove_leftovers(folder)
-                    self._cleaned.add(folder_name)
-                return self._replace(folder, file_name, chunks, check)
-            finally:
-                os.close(folder)
-        except OSError as error:
-            raise _failed(self._root / name, error) from error
+        with self._opened(folder_name, file_name, 0o777) as folder:
+            if folder_name not in self._cleaned:
+                _remove_leftovers(folder)
+                self._cleaned.add(folder_name)
+            return self._replace(folder, file_name, chunks, check)
 
     def open(self, name: str) -> BinaryIO | None:
         """Open a document for reading, or return ``None`` when there is none."""
-        folder_name, file_name = self._split(name)
-        try:
-            folder = self._open_folder(folder_name)
-            try:
-                descriptor = open_file(file_name, folder)
-            finally:
-                os.close(folder)
-            return BufferedReader(_FolderDocumentFile(descriptor, self._root / name))
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _failed(self._root / name, error) from error
+        place = self._split(name)
+        with suppress(*_MISSING), self._opened(*place) as folder:
+            file = open_file(place[1], folder)
+            return BufferedReader(_FolderDocumentFile(file, self._root / name))
+        return None
 
     def signature(self, name: str) -> str | None:
         """Return a text that changes whenever the document does; ``None`` if there is none."""
-        folder_name, file_name = self._split(name)
-        try:
-            folder = self._open_folder(folder_name)
-            try:
-                found = os.stat(file_name, dir_fd=folder, follow_symlinks=False)
-            finally:
-                os.close(folder)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise _failed(self._root / name, error) from error
-        return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
+        place = self._split(name)
+        with suppress(*_MISSING), self._opened(*place) as folder:
+            found = os.stat(place[1], dir_fd=folder, follow_symlinks=False)
+            return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
+        return None
 
     def names(self) -> Iterator[str]:
         """Yield the names of the documents that exist, sorted."""
@@ -117,17 +85,9 @@ class FolderDocuments:
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none."""
-        folder_name, file_name = self._split(name)
-        try:
-            folder = self._open_folder(folder_name)
-            try:
-                os.unlink(file_name, dir_fd=folder)
-            finally:
-                os.close(folder)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise _failed(self._root / name, error) from error
+        place = self._split(name)
+        with suppress(*_MISSING), self._opened(*place) as folder:
+            os.unlink(place[1], dir_fd=folder)
 
     def _split(self, name: str) -> tuple[str, str]:
         folder, _, file = name.rpartition("/")
@@ -136,8 +96,17 @@ class FolderDocuments:
             raise StorageError(f"{name!r} is not a valid document name")
         return folder, file
 
-    def _open_folder(self, name: str, mode: int = 0) -> int:
-        return open_folder(self._root, mode, below=(name,) if name else ())
+    @contextmanager
+    def _opened(self, folder: str, name: str = "", mode: int = 0) -> Iterator[int]:
+        """Open a folder for the block; what is missing there is left to the caller."""
+        try:
+            below = (folder,) if folder else ()
+            with opened(open_folder(self._root, mode, below=below)) as descriptor:
+                yield descriptor
+        except OSError as error:
+            if isinstance(error, _MISSING) and not mode:
+                raise
+            raise _failed(self._root / folder / name, error) from error
 
     def _replace(
         self,
@@ -168,23 +137,16 @@ class FolderDocuments:
         return length
 
     def _listed(self, folder: str) -> Iterator[str]:
-        try:
-            descriptor = self._open_folder(folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        except OSError as error:
-            raise _failed(self._root / folder, error) from error
-        try:
-            with os.scandir(descriptor) as entries:
-                for entry in entries:
-                    if not folder and not entry.name.startswith(TOP_LEVEL_PREFIX):
-                        continue
-                    if entry.is_file(follow_symlinks=False) and not _is_temporary(entry.name):
-                        yield f"{folder}/{entry.name}".removeprefix("/")
-        except OSError as error:
-            raise _failed(self._root / folder, error) from error
-        finally:
-            os.close(descriptor)
+        with (
+            suppress(*_MISSING),
+            self._opened(folder) as descriptor,
+            os.scandir(descriptor) as entries,
+        ):
+            for entry in entries:
+                if not folder and not entry.name.startswith(TOP_LEVEL_PREFIX):
+                    continue
+                if entry.is_file(follow_symlinks=False) and not _is_temporary(entry.name):
+                    yield f"{folder}/{entry.name}".removeprefix("/")
 
 
 class _FolderDocumentFile(FileIO):

@@ -4,8 +4,6 @@ WAL and ``synchronous=FULL``: a commit survives a power cut. One connection writ
 its own connection and sees one snapshot.
 """
 
-import fcntl
-import json
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,12 +25,11 @@ from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.errors import ChangesLostError, LockedError, StorageError
 from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
-from resourcesync.own_files import LOCK, open_path
+from resourcesync.own_files import LOCK, holder_of, lock_file, open_path
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
 from resourcesync.sqlite_file import Connection, SqliteFile, make_private_folder, write_notes
 
-_MOST: Final = 1_024
 _LOCK_NAME: Final = "publish.lock"
 _USUAL_NAME: Final = "catalogue.db"
 _BATCH: Final = 2_000
@@ -270,22 +267,17 @@ class PublishLock:
     def __init__(self, path: Path, clock: Clock) -> None:
         try:
             self._descriptor = open_path(path, LOCK)
+            is_ours = lock_file(self._descriptor, format_w3c(clock.now()))
         except OSError as error:
             raise StorageError(f"cannot make the lock {path}: {error.strerror}") from error
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            content = os.pread(self._descriptor, _MOST, 0)
+        if not is_ours:
+            holder = holder_of(self._descriptor)
             os.close(self._descriptor)
             raise LockedError(
-                f"another run is publishing this tree: {_describe(content)}",
+                f"another run is publishing this tree: {holder}",
                 evidence=(("lock", str(path)), ("kept", "nothing was changed")),
                 hint="wait for it to end",
-            ) from error
-        holder = {"pid": os.getpid(), "host": os.uname().nodename, "since": format_w3c(clock.now())}
-        with suppress(OSError):  # on a full disk the lock holds without its note
-            os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, json.dumps(holder).encode(), 0)
+            )
 
     def close(self) -> None:
         """Release the lock, also when a signal arrives just now."""
@@ -294,11 +286,3 @@ class PublishLock:
                 os.ftruncate(self._descriptor, 0)
         finally:
             os.close(self._descriptor)
-
-
-def _describe(content: bytes) -> str:
-    try:
-        known = json.loads(content)
-        return f"process {known['pid']} on {known['host']} since {known['since']}"
-    except (ValueError, KeyError, TypeError):
-        return "it did not say which"

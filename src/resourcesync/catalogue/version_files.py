@@ -10,15 +10,15 @@ import fcntl
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
 from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from resourcesync.catalogue.versions import ContentKey
 from resourcesync.errors import StateError, StorageError, storage_error
-from resourcesync.own_files import is_regular, open_file, open_folder, sync_folder
+from resourcesync.own_files import is_regular, open_file, open_folder, opened, sync_folder
 
 _CLONE: Final = 0x40049409
 """FICLONE of Linux: the same blocks for two files, until one of them is written."""
@@ -76,13 +76,8 @@ class FolderVersions:
             return False
         return is_regular(found) and found.st_size == length
 
-    @contextmanager
-    def _opened(self, shard: str, mode: int = 0) -> Iterator[int]:
-        folder = open_folder(self._root, mode, below=(shard,) if shard else ())
-        try:
-            yield folder
-        finally:
-            os.close(folder)
+    def _opened(self, shard: str, mode: int = 0) -> AbstractContextManager[int]:
+        return opened(open_folder(self._root, mode, below=(shard,) if shard else ()))
 
     def open(self, sha256: str) -> BinaryIO | None:
         """Open a content; ``None`` when it is not there."""
@@ -101,8 +96,11 @@ class FolderVersions:
             return
         try:
             for sha256, (temporary, _) in self._waiting.items():
-                with self._opened(sha256[:2]) as folder:
-                    _sync(open_file(temporary, folder, os.O_RDWR))
+                with (
+                    self._opened(sha256[:2]) as folder,
+                    opened(open_file(temporary, folder, os.O_RDWR)) as file,
+                ):
+                    os.fsync(file)
             for sha256, (temporary, _) in self._waiting.items():
                 with self._opened(sha256[:2]) as folder:
                     os.rename(temporary, sha256, src_dir_fd=folder, dst_dir_fd=folder)
@@ -186,13 +184,6 @@ def _copied(descriptor: int, stream: BinaryIO, length: int) -> str:
             while left:
                 left = left[os.write(descriptor, left) :]
     return running.hexdigest() if count == length else ""
-
-
-def _sync(descriptor: int) -> None:
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _cloned(descriptor: int, stream: BinaryIO) -> bool:

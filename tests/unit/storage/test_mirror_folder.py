@@ -47,7 +47,7 @@ def test_a_second_run_learns_who_holds_the_mirror(mirror: MirrorFolder) -> None:
     with pytest.raises(LockedError) as caught:
         MirrorFolder(mirror.root, SystemClock())
 
-    assert f"pid {os.getpid()} on {socket.gethostname()}" in dict(caught.value.evidence)["who"]
+    assert f"process {os.getpid()} on {socket.gethostname()}" in dict(caught.value.evidence)["who"]
     holder = json.loads((mirror.root / ".resourcesync/lock").read_text())
     assert holder["pid"] == os.getpid()
 

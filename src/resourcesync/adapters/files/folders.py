@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.errors import StorageError
-from resourcesync.own_files import ROOT, link_target, open_below
+from resourcesync.own_files import ROOT, link_target, open_below, opened
 
 GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE})
 """Errors for a listed name that is gone, or changed its type."""
@@ -154,18 +154,11 @@ def resolve_link(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str
 def _read_link(root: int, names: tuple[str, ...]) -> str | None:
     """Return the target of a link, or ``None`` for anything that is no link."""
     try:
-        folder = open_below(root, names[:-1])
-    except OSError as error:
-        if error.errno not in GONE:
-            raise
-        raise LinkNotFollowedError("a broken symbolic link, or one through another link") from error
-    try:
-        return os.readlink(names[-1], dir_fd=folder)
+        with opened(open_below(root, names[:-1])) as folder:
+            return os.readlink(names[-1], dir_fd=folder)
     except OSError as error:
         if error.errno == errno.EINVAL:
             return None
         if error.errno not in GONE:
             raise
-        raise LinkNotFollowedError("a broken symbolic link") from error
-    finally:
-        os.close(folder)
+        raise LinkNotFollowedError("a broken symbolic link, or one through another link") from error

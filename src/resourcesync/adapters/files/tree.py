@@ -8,7 +8,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from io import FileIO
 from itertools import islice
@@ -45,7 +45,7 @@ from resourcesync.model.digests import ALGORITHMS, parse_digests
 from resourcesync.model.own_names import MAX_URI, uri_fault
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import from_seconds, to_microseconds
-from resourcesync.own_files import FILE, open_below, open_file
+from resourcesync.own_files import FILE, open_below, open_file, opened
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import MeasuredRun, Omission, Original, OriginalRun, Originals
 
@@ -347,13 +347,10 @@ class FileTreeOriginals(Originals):
         """Return the status of a link's target; ``found`` is not a regular file itself."""
         if not stat.S_ISLNK(found.st_mode):
             raise LinkNotFollowedError("not a regular file: a socket, a pipe or a device")
-        with self._opened_root() as root:
+        with opened(open_root(self._root)) as root:
             names = self._resolve(root, names)
-            folder = open_below(root, names[:-1])
-            try:
+            with opened(open_below(root, names[:-1])) as folder:
                 found = os.stat(names[-1], dir_fd=folder, follow_symlinks=False)
-            finally:
-                os.close(folder)
         if not stat.S_ISREG(found.st_mode):
             raise LinkNotFollowedError("a symbolic link to a directory (not followed)")
         return found
@@ -462,12 +459,11 @@ class FileTreeOriginals(Originals):
     @contextmanager
     def reading(self) -> Iterator[FileOpener]:
         """Return an opener like ``open`` for one thread, fast for files in the same folder."""
-        with self._opened_root() as root:
-            nearby = SiblingCache(root, self._base, self._judge, self.open)
-            try:
-                yield nearby
-            finally:
-                nearby.close()
+        with (
+            opened(open_root(self._root)) as root,
+            closing(SiblingCache(root, self._base, self._judge, self.open)) as nearby,
+        ):
+            yield nearby
 
     def _names(self, uri: str) -> tuple[str, ...] | None:
         return to_names(uri.removeprefix(self._base)) if uri.startswith(self._base) else None
@@ -513,7 +509,7 @@ class FileTreeOriginals(Originals):
         names = self._names(uri)
         if names is None:
             raise OriginalChangedError(f"{uri} is not a file of this tree")
-        with self._opened_root() as root:
+        with opened(open_root(self._root)) as root:
             try:
                 return _open_file(root, names)
             except OSError as error:
@@ -534,21 +530,10 @@ class FileTreeOriginals(Originals):
                 return True
         return False
 
-    @contextmanager
-    def _opened_root(self) -> Iterator[int]:
-        root = open_root(self._root)
-        try:
-            yield root
-        finally:
-            os.close(root)
-
 
 def _open_file(root: int, names: tuple[str, ...]) -> int:
-    folder = open_below(root, names[:-1])
-    try:
+    with opened(open_below(root, names[:-1])) as folder:
         return os.open(names[-1], FILE, dir_fd=folder)
-    finally:
-        os.close(folder)
 
 
 def _signature(found: os.stat_result) -> str:

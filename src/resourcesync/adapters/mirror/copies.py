@@ -13,7 +13,7 @@ A file that the mirror did not write is moved to the quarantine, with a note of 
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import BinaryIO, Final
 
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector, OpenFolders
@@ -30,6 +30,7 @@ from resourcesync.own_files import (
     one_name,
     open_below,
     open_file,
+    opened,
     sync_folder,
 )
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
@@ -212,11 +213,8 @@ class FileTreeCopies:
         return found
 
     def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
-        file = open_file(leaf, folder)
-        try:
+        with opened(open_file(leaf, folder)) as file:
             found = digest_of(file, [digest.algorithm for digest in digests])[1]
-        finally:
-            os.close(file)
         return agree(found, digests)
 
     def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
@@ -348,22 +346,12 @@ class FileTreeCopies:
         except OSError as error:
             raise mirror_error(error, "reading the trash") from error
 
-    @contextmanager
-    def _folders(self, *, at_once: bool = False) -> Iterator[OpenFolders]:
-        folders = OpenFolders(self._root, at_once=at_once)
-        try:
-            yield folders
-        finally:
-            folders.close()
+    def _folders(self, *, at_once: bool = False) -> "closing[OpenFolders]":
+        return closing(OpenFolders(self._root, at_once=at_once))
 
-    @contextmanager
-    def inspect(self) -> Iterator[FolderCopyInspector]:
+    def inspect(self) -> "closing[FolderCopyInspector]":
         """Inspect many files; folders are opened once while the block runs."""
-        look = FolderCopyInspector(self._root)
-        try:
-            yield look
-        finally:
-            look.close()
+        return closing(FolderCopyInspector(self._root))
 
     def signature(self, path: str) -> str | None:
         """Return the stat signature of the copy at ``path``, or ``None`` when there is none."""

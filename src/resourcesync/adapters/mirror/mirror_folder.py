@@ -1,8 +1,5 @@
 """A mirror's root folder: its lock and identity, and its file system."""
 
-import errno
-import fcntl
-import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,12 +9,7 @@ from typing import Final, Self
 import msgspec
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.own_folder import (
-    LOCK_FILE,
-    STATE_FILE,
-    holder_of,
-    mirror_error,
-)
+from resourcesync.adapters.mirror.own_folder import LOCK_FILE, STATE_FILE, mirror_error
 from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
@@ -26,10 +18,13 @@ from resourcesync.own_files import (
     LOCK,
     NEW,
     ROOT,
+    holder_of,
+    lock_file,
     make_folder,
     open_below,
     open_file,
     open_folder,
+    opened,
     replace_in,
     sync_folder,
 )
@@ -99,21 +94,16 @@ class MirrorFolder:
 
     def _lock(self, clock: Clock) -> None:
         lock = self._register(open_file(LOCK_FILE, self._own, LOCK))
-        error = _flock(lock)
-        if error is not None:  # it may be somebody who looks whether a run has it
-            clock.sleep(_LOOK_SECONDS)
-            error = _flock(lock)
-        if error is not None:
+        since = format_w3c(clock.now())
+        if lock_file(lock, since):
+            return
+        clock.sleep(_LOOK_SECONDS)  # it may be somebody who looks whether a run has it
+        if not lock_file(lock, since):
             raise LockedError(
                 f"another run holds {self.root}",
                 evidence=(("who", holder_of(lock)),),
                 hint="wait until it ends, then try again",
-            ) from error
-        holder = json.dumps(
-            {"pid": os.getpid(), "host": os.uname().nodename, "since": format_w3c(clock.now())}
-        )
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, holder.encode(), 0)
+            )
 
     def check_marker(self) -> None:
         """Check that the folder is still the one of the state.
@@ -176,17 +166,6 @@ class MirrorFolder:
             os.close(self._descriptors.pop())
 
 
-def _flock(lock: int) -> OSError | None:
-    """Take a lock for this run alone; return the error if another process has it."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise
-        return error
-    return None
-
-
 _COMPOSED: Final = "\u00e9"
 _DECOMPOSED: Final = "e\u0301"
 
@@ -202,16 +181,13 @@ def probe_file_system(folder: Path) -> FileSystem:
     """Probe the file system of a folder, with empty files that are removed at the end."""
     name = f".doctor-{os.urandom(4).hex()}-a"
     try:
-        descriptor = open_folder(folder)
-        try:
+        with opened(open_folder(folder)) as descriptor:
             return FileSystem(
                 distinguishes_case=_are_two(descriptor, name, f"{name[:-1]}A"),
                 preserves_unicode_forms=_are_two(
                     descriptor, f"{name}{_COMPOSED}", f"{name}{_DECOMPOSED}"
                 ),
             )
-        finally:
-            os.close(descriptor)
     except OSError:
         return FileSystem()
 
@@ -228,22 +204,16 @@ def _are_two(folder: int, name: str, other: str) -> bool:
 def writing_fault(folder: Path) -> str:
     """Return why no file can be written and synced in a folder; empty if one can."""
     try:
-        descriptor = open_folder(folder)
-        try:
+        with opened(open_folder(folder)) as descriptor:
             _write_and_sync(descriptor, f".doctor-{os.urandom(4).hex()}")
-        finally:
-            os.close(descriptor)
     except OSError as error:
         return error.strerror or str(error)
     return ""
 
 
 def _write_and_sync(folder: int, name: str) -> None:
-    file = open_file(name, folder, NEW)
-    try:
+    with opened(open_file(name, folder, NEW)) as file:
         os.write(file, b"doctor\n")
         os.fsync(file)
-    finally:
-        os.close(file)
         os.unlink(name, dir_fd=folder)
     sync_folder(folder)

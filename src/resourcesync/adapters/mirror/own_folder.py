@@ -4,7 +4,6 @@ A folder of mirrors has one mirror for each set of a Source (ADR 0022).
 """
 
 import fcntl
-import json
 import os
 import re
 import time
@@ -17,7 +16,9 @@ import msgspec
 from resourcesync.errors import StateError, StorageError, storage_error
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import (
+    holder_of,
     open_path,
+    opened,
     read_file,
     remove_file,
     replace_file,
@@ -25,7 +26,6 @@ from resourcesync.own_files import (
 
 STATE_FILE: Final = "state.db"
 LOCK_FILE: Final = "lock"
-_LONGEST_HOLDER: Final = 4096
 _SETTLED_NANOSECONDS: Final = 2_000_000_000
 
 
@@ -37,25 +37,14 @@ def is_mirror(folder: Path) -> bool:
 def lock_holder(folder: Path) -> str:
     """Return the run that has locked the mirror in a folder at this moment; empty for none."""
     try:
-        lock = open_path(folder / OWN_FOLDER / LOCK_FILE)
+        with opened(open_path(folder / OWN_FOLDER / LOCK_FILE)) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except OSError:
+                return holder_of(lock)
     except FileNotFoundError:
-        return ""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return holder_of(lock)
-    finally:
-        os.close(lock)
+        pass
     return ""
-
-
-def holder_of(lock: int) -> str:
-    """Return the run that has a lock, as its open file says."""
-    try:
-        holder = json.loads(os.pread(lock, _LONGEST_HOLDER, 0).decode("utf-8", "replace"))
-        return f"pid {int(holder['pid'])} on {holder['host']}, since {holder['since']}"
-    except (ValueError, KeyError, TypeError):
-        return "unknown (its lock file is empty)"
 
 
 class StateVersion(NamedTuple):

@@ -26,7 +26,7 @@ import msgspec
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES, StagedFile
 from resourcesync.errors import StorageError
-from resourcesync.own_files import NEW, is_regular, open_file, open_folder
+from resourcesync.own_files import NEW, is_regular, open_file, open_folder, opened
 from resourcesync.ports import CopyInstallation
 
 if TYPE_CHECKING:
@@ -236,10 +236,8 @@ def open_staging(folder: Path) -> Iterator[Staging]:
         descriptor = open_folder(folder)
     except OSError as error:
         raise mirror_error(error, f"opening {folder}") from error
-    try:
+    with opened(descriptor):
         yield Staging(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 _PROBED: Final = 8
