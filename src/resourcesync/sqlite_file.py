@@ -303,6 +303,11 @@ class SqliteFile:
             found = self.connection.execute(query, values).fetchone()
         return None if found is None else self.errors.decode(found, kind)
 
+    def value(self, kind: type[T], query: str, values: Parameters = ()) -> T | None:
+        """Return the first field of the first row of a query; ``None`` without one."""
+        found = self.row(tuple[kind], query, values)  # type: ignore[valid-type]
+        return None if found is None else found[0]
+
     def read_note(self, key: str, kind: type[T]) -> T | None:
         """Return a note as a value of a type; ``None`` for none. All but words are JSON."""
         text = self.note(key)

@@ -261,27 +261,25 @@ class _LogRow(NamedTuple):
     changes: str
 
 
-class MirrorLogs:
-    """Methods that read the logs of a file; a subclass opens it.
+class MirrorLogs(SqliteFile):
+    """The logs of a mirror's state, for reading.
 
     The log of changes is bounded: old changes are deleted, the oldest first.
     """
 
-    _file: SqliteFile
-
     def changes(self, after: int) -> Iterator[LoggedChange]:
         """Yield the changes after a number, in order; rows may be written meanwhile."""
         query = "SELECT seq, time, changes FROM change WHERE seq > ? ORDER BY seq LIMIT 1"
-        while row := self._file.row(_LogRow, query, (after,)):
+        while row := self.row(_LogRow, query, (after,)):
             yield from (change for change in self._changes_in(row) if change.seq > after)
             after = row.last
 
     def changes_of(self, uri: str) -> Iterator[LoggedChange]:
         """Yield the changes of one resource, the newest first."""
         query = "SELECT seq, time, changes FROM change WHERE instr(changes, ?) ORDER BY seq DESC"
-        with self._file.errors:
-            for row in self._file.connection.execute(query, (uri,)):
-                found = self._changes_in(self._file.errors.decode(row, _LogRow))
+        with self.errors:
+            for row in self.connection.execute(query, (uri,)):
+                found = self._changes_in(self.errors.decode(row, _LogRow))
                 yield from (change for change in reversed(found) if change.uri == uri)
 
     def _changes_in(self, row: _LogRow) -> list[LoggedChange]:
@@ -290,23 +288,23 @@ class MirrorLogs:
         return [LoggedChange(seq, row.time, *entry) for seq, entry in enumerate(entries, first)]
 
     def _entries_in(self, changes: str) -> list[LogEntry]:
-        return self._file.errors.decode_json(changes, list[LogEntry], "changes")
+        return self.errors.decode_json(changes, list[LogEntry], "changes")
 
     def change_bounds(self) -> tuple[int, int]:
         """Return the numbers of the last deleted change and of the newest one."""
         query = "SELECT seq - count, (SELECT max(seq) FROM change) FROM change ORDER BY seq LIMIT 1"
-        return self._file.row(tuple[int, int], query) or (0, 0)
+        return self.row(tuple[int, int], query) or (0, 0)
 
     def sequence_before(self, moment: int) -> int:
         """Return the number of the last change before ``moment``."""
         query = "SELECT seq - count FROM change WHERE time >= ? ORDER BY seq LIMIT 1"
-        found = self._file.row(tuple[int], query, (moment,))
-        return self.change_bounds()[1] if found is None else found[0]
+        found = self.value(int, query, (moment,))
+        return self.change_bounds()[1] if found is None else found
 
     def runs(self, since: int, most: int) -> list[RunRow]:
         """Return the newest runs that ended since a moment, the newest first."""
         query = "SELECT * FROM run WHERE ended >= ? ORDER BY ended DESC, rowid DESC LIMIT ?"
-        return self._file.rows(RunRow, query, (since, most))
+        return self.rows(RunRow, query, (since, most))
 
     def failing_since(self) -> int | None:
         """Return the end of the first of the runs that failed in a row; ``None`` if none did.
@@ -317,7 +315,7 @@ class MirrorLogs:
             "SELECT min(ended) FROM run WHERE mode = '' AND ended >"
             " coalesce((SELECT max(ended) FROM run WHERE mode <> ''), 0)"
         )
-        row = self._file.row(tuple[Microseconds | None], query)
+        row = self.row(tuple[Microseconds | None], query)
         return None if row is None else row[0]
 
     def causes(self) -> list[tuple[str, int, str, str, int]]:
@@ -326,7 +324,7 @@ class MirrorLogs:
         The last field is the time when the first is due. The code is empty if they were not tried
         yet. The most frequent come first, at most 100.
         """
-        return self._file.rows(
+        return self.rows(
             tuple[str, int, str, str, Microseconds],
             "SELECT code, count(*), min(loc), reason, min(due) FROM pending"
             " WHERE task = 'fetch' GROUP BY code ORDER BY count(*) DESC, code LIMIT 100",
@@ -335,9 +333,9 @@ class MirrorLogs:
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:
         """Yield URIs and when each was proven, or else installed, longest ago first."""
         # Sorted once, in a temporary table on disk: proofs are written while it is read.
-        moment = self._file.read_note(PROVEN_ALL, Microseconds) or 0
-        with self._file.errors:
-            db = self._file.connection
+        moment = self.read_note(PROVEN_ALL, Microseconds) or 0
+        with self.errors:
+            db = self.connection
             db.execute("PRAGMA temp_store = FILE")
             db.execute("DELETE FROM proof WHERE uri NOT IN (SELECT uri FROM copy)")
             db.execute("DROP TABLE IF EXISTS temp.proving")
@@ -345,10 +343,10 @@ class MirrorLogs:
             db.execute(_OLDEST.replace(":all", str(moment)))
         after = 0
         query = "SELECT rowid, uri, moment FROM temp.proving WHERE rowid > ? ORDER BY rowid LIMIT ?"
-        while rows := self._file.rows(tuple[int, str, Microseconds], query, (after, _PROOF_PAGE)):
+        while rows := self.rows(tuple[int, str, Microseconds], query, (after, _PROOF_PAGE)):
             yield from ((uri, moment) for _, uri, moment in rows)
             after = rows[-1][0]
-        with self._file.errors:
+        with self.errors:
             db.execute("DROP TABLE temp.proving")
 
     def trash_by_path(self) -> Iterator[TrashRow]:
@@ -356,15 +354,15 @@ class MirrorLogs:
 
         Use it on a snapshot: nothing may be written by this connection meanwhile.
         """
-        with self._file.errors:
-            found = self._file.connection.execute(
+        with self.errors:
+            found = self.connection.execute(
                 "SELECT * FROM trash ORDER BY path, removed DESC, place"
             )
-            yield from (self._file.errors.decode(row, TrashRow) for row in found)
+            yield from (self.errors.decode(row, TrashRow) for row in found)
 
     def is_linked(self, uri: str) -> bool:
         """True if a copy exists only because entries link to it, or did."""
-        return bool(self._file.row(tuple[int], "SELECT 1 FROM link WHERE uri = ? LIMIT 1", (uri,)))
+        return self.value(int, "SELECT 1 FROM link WHERE uri = ? LIMIT 1", (uri,)) is not None
 
     def referrers(self, uri: str, limit: int) -> list[str]:
         """Return the first entries that link to a URI, in order."""
@@ -379,31 +377,27 @@ class MirrorLogs:
             after = uris[-1]
 
     def _uris(self, query: str, values: Sequence[object]) -> list[str]:
-        return [uri for (uri,) in self._file.rows(tuple[str], query, values)]
+        return [uri for (uri,) in self.rows(tuple[str], query, values)]
 
     def linked_count(self) -> int:
         """Count the copies that exist only because entries link to them."""
-        query = "SELECT count(*) FROM copy WHERE uri IN (SELECT uri FROM link)"
-        row = self._file.row(tuple[int], query)
-        return 0 if row is None else row[0]
+        return self.value(int, "SELECT count(*) FROM copy WHERE uri IN (SELECT uri FROM link)") or 0
 
     def content_before(self, uri: str) -> tuple[int, str] | None:
         """Return the former length and digests of a copy whose file is changing now."""
-        return read_befores(self._file).get(uri)
+        return read_befores(self).get(uri)
 
     def has_entries(self) -> bool:
         """True if links of any entry are, or were, stored."""
-        return bool(self._file.row(tuple[int], "SELECT 1 FROM entry LIMIT 1"))
+        return self.value(int, "SELECT 1 FROM entry LIMIT 1") is not None
 
     def entry_links(self, uri: str) -> str:
         """Return the links of an entry, as JSON; empty when it has none."""
-        row = self._file.row(tuple[str], "SELECT links FROM entry WHERE uri = ?", (uri,))
-        return "" if row is None else row[0]
+        return self.value(str, "SELECT links FROM entry WHERE uri = ?", (uri,)) or ""
 
     def entry_changed(self, uri: str) -> int:
         """Return the number of the logged change of an entry's links; 0 for none."""
-        row = self._file.row(tuple[int], "SELECT changed FROM entry WHERE uri = ?", (uri,))
-        return 0 if row is None else row[0]
+        return self.value(int, "SELECT changed FROM entry WHERE uri = ?", (uri,)) or 0
 
     def entries_linking(self, targets: Sequence[str]) -> list[str]:
         """Return the entries that link to any of some URIs, in order."""
@@ -412,8 +406,8 @@ class MirrorLogs:
     def closed_documents(self, limit: int) -> list[ProcessedDocument]:
         """Return the closed Change Lists that were processed, those read last first."""
         query = f"{DOCUMENTS} WHERE until IS NOT NULL AND prefix > '' ORDER BY read DESC LIMIT ?"
-        return self._file.rows(ProcessedDocument, query, (limit,))
+        return self.rows(ProcessedDocument, query, (limit,))
 
     def last_patch(self, uri: str) -> PatchRow | None:
         """Return the result of the last patch of a copy; ``None`` for none."""
-        return self._file.row(PatchRow, "SELECT * FROM patched WHERE uri = ?", (uri,))
+        return self.row(PatchRow, "SELECT * FROM patched WHERE uri = ?", (uri,))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import itemgetter, lt
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
@@ -163,7 +163,7 @@ def conflicting_paths(
                 yield uri, path
 
 
-T = TypeVar("T")
+R = TypeVar("R", Copy, Pending, TrashRow)
 _PAGE: Final = 2_000
 MAX_RUNS: Final = 10_000
 """The most runs in the history; older ones are removed."""
@@ -199,79 +199,63 @@ class SqliteMirrorState(MirrorLogs):
     def __init__(
         self, path: Path | str, *, read_only: bool = False, immutable: bool = False
     ) -> None:
-        self._path = str(path)
-        self._file = SqliteFile(path, STATE_FORMAT, read_only=read_only, immutable=immutable)
-        self._db, self._errors = self._file.connection, self._file.errors
+        super().__init__(path, STATE_FORMAT, read_only=read_only, immutable=immutable)
         self._counted: tuple[int, int] | None = None  # rows written until then, and copies
         try:
-            with self._errors:
-                self._writer = None if read_only else change_log.ChangeLogWriter(self._file)
+            with self.errors:
+                self._writer = None if read_only else change_log.ChangeLogWriter(self)
         except BaseException:
             self.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the file; a clean close also checkpoints the write-ahead log."""
-        self._file.close()
-
     def check(self) -> None:
         """Read the whole file and check its structure."""
-        with self._errors:
-            verdict = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
+        with self.errors:
+            verdict = self.connection.execute("PRAGMA quick_check(1)").fetchone()[0]
         if verdict != "ok":
-            raise self._errors.damage(" ".join(str(verdict).split()))
-
-    def note(self, key: str) -> str | None:
-        """Return a stored note, or ``None``."""
-        return self._file.note(key)
-
-    def read_note(self, key: str, kind: type[T]) -> T | None:
-        """Return a stored note as a value of a type, or ``None``."""
-        return self._file.read_note(key, kind)
+            raise self.errors.damage(" ".join(str(verdict).split()))
 
     def copies(self) -> Iterator[Copy]:
         """Yield the copies in rising URI order; rows may be written meanwhile."""
-        after = ""
-        while True:
-            rows = self._file.rows(
-                Copy, "SELECT * FROM copy WHERE uri > ? ORDER BY uri LIMIT ?", (after, _PAGE)
-            )
-            uris = [after, *map(itemgetter(0), rows)]
+        last = ""
+        for rows in self._pages(Copy, "SELECT * FROM copy WHERE uri > ? ORDER BY uri LIMIT ?"):
+            uris = [last, *map(itemgetter(0), rows)]
             if not all(map(lt, uris, uris[1:])):
-                raise self._errors.damage("its copies are out of order")
+                raise self.errors.damage("its copies are out of order")
             yield from rows
+            last = rows[-1].uri
+
+    def _pages(self, kind: type[R], query: str, *values: object) -> Iterator[list[R]]:
+        """Yield the rows of a query by pages; the last parameters are its last key and a limit."""
+        after: object = ""
+        while rows := self.rows(kind, query, (*values, after, _PAGE)):
+            yield rows
             if len(rows) < _PAGE:
                 return
-            after = rows[-1].uri
+            after = rows[-1][0]
 
     def copy(self, uri: str) -> Copy | None:
         """Return the copy of a URI, or ``None``."""
-        return self._file.row(Copy, "SELECT * FROM copy WHERE uri = ?", (uri,))
+        return self.row(Copy, "SELECT * FROM copy WHERE uri = ?", (uri,))
 
     def copy_by_digest(self, digest: str, length: int) -> Copy | None:
         """Return a large copy with this first digest, or ``None``."""
-        return self._file.row(Copy, _FIND_COPY, (digest, f"{digest}!", length))
+        return self.row(Copy, _FIND_COPY, (digest, f"{digest}!", length))
 
     def count(self) -> int:
         """Return the number of copies."""
-        written = self._db.total_changes
+        written = self.connection.total_changes
         if self._writer is None or self._counted is None or self._counted[0] != written:
-            self._counted = written, self._number("SELECT count(*) FROM copy")
+            self._counted = written, self.value(int, "SELECT count(*) FROM copy") or 0
         return self._counted[1]
 
     def size(self) -> int:
         """Return the bytes of the copies."""
-        return self._number("SELECT coalesce(sum(max(length, 0)), 0) FROM copy")
+        return self.value(int, "SELECT coalesce(sum(max(length, 0)), 0) FROM copy") or 0
 
     def count_unhashed(self) -> UnhashedCounts:
         """Count the copies that no listed hash proves."""
-        counts = self._file.row(
+        counts = self.row(
             UnhashedCounts,
             "SELECT count(*), count(lastmod), (SELECT count(*) FROM unconfirmed)"
             " FROM copy WHERE listed = ''",
@@ -281,115 +265,90 @@ class SqliteMirrorState(MirrorLogs):
     def unhashed(self, after: str, limit: int, *, dated: bool) -> Sequence[Copy]:
         """Return the first copies after a URI that no listed hash proves, and without a task."""
         query = _UNHASHED.format("AND lastmod IS NOT NULL" if dated else "")
-        return self._file.rows(Copy, query, (after, limit))
+        return self.rows(Copy, query, (after, limit))
 
     def unconfirmed_since(self, uri: str) -> int | None:
         """Return when the Source said "not modified" though the date moved."""
         query = "SELECT since FROM unconfirmed WHERE uri = ?"
-        row = self._file.row(tuple[Microseconds], query, (uri,))
-        return None if row is None else row[0]
+        return self.value(Microseconds, query, (uri,))
 
     def path_conflicts(
         self, base: str, paths: Sequence[str], key: PathKey | None
     ) -> Iterator[tuple[str, str]]:
         """Yield the URIs and paths that conflict with new paths."""
         if key is None:
-            yield from find_path_conflicts(self._file, base, paths)
+            yield from find_path_conflicts(self, base, paths)
         else:
             copies = ((copy.uri, copy.path) for copy in self.copies())
             tasks = ((row.uri, row.path) for row in self.pending(PendingTask.FETCH))
             yield from conflicting_paths(chain(copies, tasks), paths, key)
 
-    def _number(self, query: str, values: Sequence[object] = ()) -> int:
-        row = self._file.row(tuple[int], query, values)
-        return 0 if row is None else row[0]
-
     def pending(self, task: PendingTask) -> Iterator[Pending]:
         """Yield the pending rows of a task in rising URI order; safe while rows are written."""
-        after = ""
-        while True:
-            rows = self._file.rows(
-                Pending,
-                "SELECT * FROM pending WHERE task = ? AND uri > ? ORDER BY uri LIMIT ?",
-                (task, after, _PAGE),
-            )
-            yield from rows
-            if len(rows) < _PAGE:
-                return
-            after = rows[-1].uri
+        query = "SELECT * FROM pending WHERE task = ? AND uri > ? ORDER BY uri LIMIT ?"
+        return chain.from_iterable(self._pages(Pending, query, task))
 
     def pending_of(self, uri: str) -> Pending | None:
         """Return the pending row of a URI, or ``None``."""
-        return self._file.row(Pending, "SELECT * FROM pending WHERE uri = ?", (uri,))
+        return self.row(Pending, "SELECT * FROM pending WHERE uri = ?", (uri,))
 
     def pending_count(self, task: PendingTask, *, met_before: int, listed_before: int) -> int:
         """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
-        return self._number(
-            "SELECT count(*) FROM pending WHERE task = ? AND first <= ? AND first_at < ?",
-            (task, met_before, listed_before),
-        )
+        query = "SELECT count(*) FROM pending WHERE task = ? AND first <= ? AND first_at < ?"
+        return self.value(int, query, (task, met_before, listed_before)) or 0
 
     def pending_with_copy(self, task: PendingTask, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy; those of some reasons, or all."""
         counted = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
         if codes:
             counted += f" AND code IN ({','.join('?' * len(codes))})"
-        return self._number(counted, (task, *codes))
+        return self.value(int, counted, (task, *codes)) or 0
 
     def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
         """Return the number of a task's rows due only after a moment, and when the first is."""
         query = "SELECT count(*), coalesce(min(due), 0) FROM pending WHERE task = ? AND due > ?"
-        return self._file.row(tuple[int, Microseconds], query, (task, moment)) or (0, 0)
+        return self.row(tuple[int, Microseconds], query, (task, moment)) or (0, 0)
 
     def pending_counts(self) -> PendingCounts:
         """Count all pending rows, by their tasks and codes."""
         query = "SELECT task, code, count(*) FROM pending GROUP BY task, code"
-        rows = self._file.rows(tuple[PendingTask, str, int], query)
+        rows = self.rows(tuple[PendingTask, str, int], query)
         return PendingCounts({(task, code): count for task, code, count in rows})
 
     def document(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the state of a processed document: of one ``from``, or the one read last."""
         if from_ is None:
             query = f"{change_log.DOCUMENTS} WHERE uri = ? ORDER BY read DESC LIMIT 1"
-            return self._file.row(ProcessedDocument, query, (uri,))
+            return self.row(ProcessedDocument, query, (uri,))
         query = f"{change_log.DOCUMENTS} WHERE uri = ? AND from_ = ?"
-        return self._file.row(ProcessedDocument, query, (uri, from_))
+        return self.row(ProcessedDocument, query, (uri, from_))
 
     def refused(self) -> Sequence[RefusedRow]:
         """Return the stored refused entries (a bounded number)."""
-        return self._file.rows(RefusedRow, "SELECT uri, code, reason FROM refused ORDER BY uri")
+        return self.rows(RefusedRow, "SELECT uri, code, reason FROM refused ORDER BY uri")
 
     def trash(self, *, removed_before: int) -> Iterator[TrashRow]:
         """Yield the rows of the trash before a moment, by place; safe while rows are written."""
-        after = ""
-        while True:
-            rows = self._file.rows(
-                TrashRow,
-                "SELECT * FROM trash WHERE removed < ? AND place > ? ORDER BY place LIMIT ?",
-                (removed_before, after, _PAGE),
-            )
-            yield from rows
-            if len(rows) < _PAGE:
-                return
-            after = rows[-1].place
+        query = "SELECT * FROM trash WHERE removed < ? AND place > ? ORDER BY place LIMIT ?"
+        return chain.from_iterable(self._pages(TrashRow, query, removed_before))
 
     def trash_at(self, place: str) -> TrashRow | None:
         """Return the row of one place in the trash, or ``None``."""
-        return self._file.row(TrashRow, "SELECT * FROM trash WHERE place = ?", (place,))
+        return self.row(TrashRow, "SELECT * FROM trash WHERE place = ?", (place,))
 
     def trash_of(self, uri: str) -> TrashRow | None:
         """Return the row of the last copy of a URI in the trash, or ``None``."""
         query = "SELECT * FROM trash WHERE uri = ? ORDER BY removed DESC LIMIT 1"
-        return self._file.row(TrashRow, query, (uri,))
+        return self.row(TrashRow, query, (uri,))
 
     def last_run(self) -> RunRow | None:
         """Return the newest run, or ``None``."""
         query = "SELECT * FROM run ORDER BY ended DESC, rowid DESC LIMIT 1"
-        return self._file.row(RunRow, query)
+        return self.row(RunRow, query)
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Store that copies were proven."""
-        with self._file.writing() as db:
+        with self.writing() as db:
             change_log.store_proofs(db, uris, moment)
 
     def commit(self, step: StateTransaction) -> None:
@@ -400,10 +359,10 @@ class SqliteMirrorState(MirrorLogs):
         settled = [(uri,) for uri in step.completed]
         settled += [(copy.uri,) for copy in step.installed]
         settled += [(uri,) for uri in step.removed]
-        with self._file.writing() as db:
+        with self.writing() as db:
             if self._writer is not None:
                 self._writer.write(step)
-            change_log.write_entries(self._file, step)
+            change_log.write_entries(self, step)
             db.executemany(_PUT_COPY, [*step.suspect, *step.installed])
             db.executemany("DELETE FROM copy WHERE uri = ?", [(u,) for u in step.removed])
             _put_unconfirmed(db, step)
@@ -427,7 +386,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def replace_refused(self, refused: Sequence[RefusedRow], now: int) -> None:
         """Replace the stored refused entries."""
-        with self._file.writing() as db:
+        with self.writing() as db:
             db.execute("DELETE FROM refused")
             db.executemany(
                 "INSERT OR REPLACE INTO refused VALUES (?,?,?,?)", [(*row, now) for row in refused]
@@ -435,11 +394,8 @@ class SqliteMirrorState(MirrorLogs):
 
     def add_run(self, row: RunRow) -> None:
         """Store a run; only the newest 10,000 stay: a week of one each minute."""
-        with self._file.writing() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO run VALUES (?,?,?,?,?,?)",
-                row,
-            )
+        with self.writing() as db:
+            db.execute("INSERT OR REPLACE INTO run VALUES (?,?,?,?,?,?)", row)
             db.execute(
                 "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?", (MAX_RUNS,)
             )
@@ -448,10 +404,8 @@ class SqliteMirrorState(MirrorLogs):
             self._writer.end_run()
 
     def _put_documents(self, documents: Sequence[ProcessedDocument]) -> None:
-        db, tick = (
-            self._file.connection,
-            self._number("SELECT coalesce(max(read), 0) FROM document"),
-        )
+        db = self.connection
+        tick = self.value(int, "SELECT coalesce(max(read), 0) FROM document") or 0
         db.executemany(
             "INSERT OR REPLACE INTO document VALUES (?,?,?,?,?,?,?,?)",
             [(*seen, tick + n) for n, seen in enumerate(documents, 1)],
@@ -477,5 +431,5 @@ class StateSnapshot(SqliteMirrorState):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, read_only=True)
-        with self._errors:
-            begin_snapshot(self._db)
+        with self.errors:
+            begin_snapshot(self.connection)
