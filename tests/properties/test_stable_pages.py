@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.catalogue.snapshot import CatalogueSnapshot
+from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.errors import StorageError
 from resourcesync.model.capabilities import Entry, Header, Part

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync.errors import StorageError, storage_error
 from resourcesync.own_files import NEW, open_file, open_folder, opened
-from resourcesync.ports.documents import TOP_LEVEL_PREFIX
+from resourcesync.ports.documents import TOP_LEVEL_PREFIX, split_name
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -53,7 +53,7 @@ class FolderDocuments:
 
         An error that ``check`` raises for the stored bytes prevents the rename.
         """
-        folder_name, file_name = self._split(name)
+        folder_name, file_name = split_name(name, self._folders)
         with self._opened(folder_name, file_name, 0o777) as folder:
             if folder_name not in self._cleaned:
                 _remove_leftovers(folder)
@@ -62,7 +62,7 @@ class FolderDocuments:
 
     def open(self, name: str) -> BinaryIO | None:
         """Open a document for reading, or return ``None`` when there is none."""
-        place = self._split(name)
+        place = split_name(name, self._folders)
         with suppress(*_MISSING), self._opened(*place) as folder:
             file = open_file(place[1], folder)
             return BufferedReader(_FolderDocumentFile(file, self._root / name))
@@ -70,7 +70,7 @@ class FolderDocuments:
 
     def signature(self, name: str) -> str | None:
         """Return a text that changes whenever the document does; ``None`` if there is none."""
-        place = self._split(name)
+        place = split_name(name, self._folders)
         with suppress(*_MISSING), self._opened(*place) as folder:
             found = os.stat(place[1], dir_fd=folder, follow_symlinks=False)
             return f"{found.st_size}:{found.st_mtime_ns}:{found.st_ino}"
@@ -85,16 +85,9 @@ class FolderDocuments:
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none."""
-        place = self._split(name)
+        place = split_name(name, self._folders)
         with suppress(*_MISSING), self._opened(*place) as folder:
             os.unlink(place[1], dir_fd=folder)
-
-    def _split(self, name: str) -> tuple[str, str]:
-        folder, _, file = name.rpartition("/")
-        is_place = folder in self._folders or (not folder and file.startswith(TOP_LEVEL_PREFIX))
-        if not is_place or file in {"", ".", ".."} or "\0" in file:
-            raise StorageError(f"{name!r} is not a valid document name")
-        return folder, file
 
     @contextmanager
     def _opened(self, folder: str, name: str = "", mode: int = 0) -> Iterator[int]:

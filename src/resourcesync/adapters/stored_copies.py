@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import BinaryIO, Final, TypeVar, cast
 
-from resourcesync.errors import MirrorChangedError, ResourceSyncError, StorageError
+from resourcesync.errors import MirrorChangedError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.digests import Digest, agree, format_digests
@@ -29,10 +29,12 @@ from resourcesync.ports import (
 )
 from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
 from resourcesync.ports.stores import (
+    STORE_FAILED,
     ObjectContent,
     StagingStore,
     Store,
     StoredObject,
+    guard_store,
 )
 
 _OWN: Final = ".resourcesync/"
@@ -44,7 +46,6 @@ _MARKER_BYTES: Final = 64
 _BLOCK: Final = 1 << 20
 _LONGEST_VERSION: Final = 1_000
 _LEAF: Final = 100
-_CODE: Final = "store"
 _COMPARED: Final = "sha-256"
 _MAX_QUARANTINED: Final = 100_000
 
@@ -192,7 +193,7 @@ class StoredCopies(StoreCopyInspector):
                     staged.write(block)
         except StorageError as error:
             staged.discard()
-            if error.code != _CODE:
+            if error.code != STORE_FAILED:
                 raise
             return None
         if blocks is None:
@@ -508,7 +509,7 @@ def _read(stream: BinaryIO) -> Iterator[bytes]:
 
 def _checked(version: object) -> str:
     if not isinstance(version, str) or not 0 < len(version) <= _LONGEST_VERSION:
-        raise StorageError(f"the store gave {version!r:.100} for a version", code=_CODE)
+        raise StorageError(f"the store gave {version!r:.100} for a version", code=STORE_FAILED)
     return version
 
 
@@ -528,19 +529,3 @@ def _changed(path: str) -> StorageError:
         hint="move it away if you want to keep it, then try again",
         code="local-change",
     )
-
-
-@contextmanager
-def guard_store(doing: str) -> Iterator[None]:
-    """Translate any error of the store into one."""
-    try:
-        yield
-    except ResourceSyncError:
-        raise
-    except Exception as error:
-        raise StorageError(
-            f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
-            evidence=(("kept", "all complete copies"),),
-            hint="check that the store can be reached and written, then try again",
-            code=_CODE,
-        ) from error

@@ -3,34 +3,16 @@
 import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Final, cast
 
-from resourcesync.errors import ResourceSyncError, StorageError
+from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.documents import TOP_LEVEL_PREFIX
-from resourcesync.ports.stores import ObjectContent, Store
+from resourcesync.ports.documents import TOP_LEVEL_PREFIX, split_name
+from resourcesync.ports.stores import ObjectContent, Store, guard_store
 
 _BLOCK: Final = 1 << 20
-
-
-@contextmanager
-def _guard(doing: str) -> Iterator[None]:
-    """Translate any error of the store into one."""
-    try:
-        yield
-    except ResourceSyncError:
-        raise
-    except Exception as error:
-        raise StorageError(
-            f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
-            evidence=(("kept", "what was published before"),),
-            hint="check that the store can be reached and written, then try again",
-            code="store",
-        ) from error
-
-
+_KEPT: Final = "what was published before"
 _IN_MEMORY: Final = 8 << 20
 _TYPES: Final = {
     "": "application/xml; charset=utf-8",
@@ -64,7 +46,7 @@ class StoredDocuments:
 
         If ``check`` raises an error, the document is not put.
         """
-        self._check(name)
+        split_name(name, _FOLDERS)
         with _spooled() as spool:
             hasher, length = hashlib.sha256(), 0
             for chunk in chunks:
@@ -81,7 +63,7 @@ class StoredDocuments:
         return length
 
     def _put(self, name: str, content: ObjectContent) -> None:
-        with _guard(f"putting {name}"):
+        with guard_store(f"putting {name}", _KEPT):
             there = self._store.stat(name)
             content.stream.seek(0)
             version = self._store.put(name, content, None if there is None else there.version)
@@ -93,7 +75,7 @@ class StoredDocuments:
             )
 
     def _read_back(self, name: str, digest: Digest) -> None:
-        with _guard(f"reading {name} back"):
+        with guard_store(f"reading {name} back", _KEPT):
             stream = self._store.open(name)
             hasher = hashlib.sha256()
             if stream is not None:
@@ -113,8 +95,8 @@ class StoredDocuments:
 
         It is fetched whole: a store may not support random access.
         """
-        self._check(name)
-        with _guard(f"reading {name}"):
+        split_name(name, _FOLDERS)
+        with guard_store(f"reading {name}", _KEPT):
             stream = self._store.open(name)
             if stream is None:
                 return None
@@ -126,32 +108,26 @@ class StoredDocuments:
 
     def signature(self, name: str) -> str | None:
         """Return a text that changes whenever the document does; ``None`` if there is none."""
-        self._check(name)
-        with _guard(f"looking at {name}"):
+        split_name(name, _FOLDERS)
+        with guard_store(f"looking at {name}", _KEPT):
             there = self._store.stat(name)
             return None if there is None else there.version
 
     def names(self) -> Iterator[str]:
         """Yield the names of the documents that exist, sorted."""
         for folder in _FOLDERS:
-            with _guard("listing the documents"):
+            with guard_store("listing the documents", _KEPT):
                 found = sorted(self._store.keys(f"{folder}/"))
             yield from (name for name in found if name.rpartition("/")[0] == folder)
-        with _guard("listing the documents"):
+        with guard_store("listing the documents", _KEPT):
             found = sorted(self._store.keys(TOP_LEVEL_PREFIX))
         yield from (name for name in found if "/" not in name)
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none."""
-        self._check(name)
-        with _guard(f"removing {name}"):
+        split_name(name, _FOLDERS)
+        with guard_store(f"removing {name}", _KEPT):
             self._store.remove(name)
-
-    def _check(self, name: str) -> None:
-        folder, _, file = name.rpartition("/")
-        is_place = folder in _FOLDERS or (not folder and file.startswith(TOP_LEVEL_PREFIX))
-        if not is_place or file in {"", ".", ".."} or "\0" in file:
-            raise StorageError(f"{name!r} is not a valid document name")
 
 
 def _spooled() -> BinaryIO:

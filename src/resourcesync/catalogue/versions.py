@@ -50,7 +50,7 @@ class VersionPatch(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str
 
 
-class ResourceVersion(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceVersion(msgspec.Struct, frozen=True):
     """One stored version of a resource; its sha-256 is its name in the store.
 
     ``moment`` is when it was stored, in microseconds, unique among the versions of a resource.
@@ -167,16 +167,8 @@ class VersionIndex:
 
 def version_of(row: tuple[Any, ...]) -> ResourceVersion:
     """Return the version in a row of ``OF_RESOURCE``."""
-    *fields, sha256, length, media_type, is_superseded = row
-    uri, moment, since, size, digest, kind = fields
-    patch = VersionPatch(sha256=sha256, length=length, media_type=media_type) if sha256 else None
+    uri, moment, since, length, sha256, media_type, digest, size, kind, former = row
+    patch = VersionPatch(sha256=digest, length=size, media_type=kind) if digest else None
     return ResourceVersion(
-        uri=uri,
-        moment=moment,
-        since=since,
-        length=size,
-        sha256=digest,
-        media_type=kind,
-        patch=patch,
-        is_superseded=bool(is_superseded),
+        uri, moment, since, length, sha256, media_type, patch, is_superseded=bool(former)
     )

@@ -1,10 +1,21 @@
 """The public place of a Source's documents."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import BinaryIO, Final, Protocol
+
+from resourcesync.errors import StorageError
 
 TOP_LEVEL_PREFIX: Final = "resourcesync-"
 """Prefix of documents that are in no folder, where foreign files are, too."""
+
+
+def split_name(name: str, folders: Collection[str]) -> tuple[str, str]:
+    """Return the folder and the file of a document's name; any other name is an error."""
+    folder, _, file = name.rpartition("/")
+    is_place = folder in folders or (not folder and file.startswith(TOP_LEVEL_PREFIX))
+    if not is_place or file in {"", ".", ".."} or "\0" in file:
+        raise StorageError(f"{name!r} is not a valid document name")
+    return folder, file
 
 
 class DocumentStore(Protocol):

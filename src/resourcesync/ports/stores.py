@@ -6,11 +6,15 @@ of this machine.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
+from typing import BinaryIO, Final, NamedTuple, Protocol, runtime_checkable
 
+from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
+
+STORE_FAILED: Final = "store"
+"""The code of an error of a store itself."""
 
 
 class StoredObject(NamedTuple):
@@ -124,6 +128,22 @@ class StagingStore(Store, Protocol):
             length: Their number.
             replaces: The present version; ``None`` for none.
         """
+
+
+@contextmanager
+def guard_store(doing: str, kept: str = "all complete copies") -> Iterator[None]:
+    """Run the block, and make any error of a store one of ours."""
+    try:
+        yield
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise StorageError(
+            f"the store failed while {doing}: {type(error).__name__}: {error}"[:1_000],
+            evidence=(("kept", kept),),
+            hint="check that the store can be reached and written, then try again",
+            code=STORE_FAILED,
+        ) from error
 
 
 StoreFactory = Callable[[str], Store]

@@ -7,7 +7,7 @@ from itertools import chain, count, takewhile
 
 from msgspec.structs import replace
 
-from resourcesync.catalogue.snapshot import CatalogueSnapshot
+from resourcesync.catalogue.database import CatalogueSnapshot
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.catalogue.snapshot import CatalogueSnapshot
+from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.snapshot import CatalogueSnapshot
+from resourcesync.catalogue.database import CatalogueSnapshot
 from resourcesync.documents import splice, writer
 from resourcesync.documents.splice import EntryEdit, EntrySlices
 from resourcesync.model.capabilities import Header, Part

@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.catalogue.snapshot import CatalogueSnapshot
+from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
