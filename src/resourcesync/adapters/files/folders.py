@@ -7,12 +7,15 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from heapq import nsmallest
+from io import FileIO
 from itertools import chain, islice
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
+from resourcesync.adapters.files.names import to_name, to_names
+from resourcesync.adapters.files.selection import PathFilter
 from resourcesync.errors import StorageError
-from resourcesync.own_files import ROOT, link_target, open_below, opened
+from resourcesync.own_files import ROOT, link_target, open_below, open_file, opened
 
 GONE: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ESTALE})
 """Errors for a listed name that is gone, or changed its type."""
@@ -162,3 +165,57 @@ def _read_link(root: int, names: tuple[str, ...]) -> str | None:
         if error.errno not in GONE:
             raise
         raise LinkNotFollowedError("a broken symbolic link, or one through another link") from error
+
+
+FileOpener = Callable[[str], BinaryIO | None]
+
+
+class SiblingCache:
+    """An opener of files by URI, fast for files in the same folder; for one thread.
+
+    Special cases take the slow path: links, invalid names, missing files.
+    """
+
+    def __init__(self, root: int, base: str, judge: PathFilter, slowly: FileOpener) -> None:
+        self._root = root
+        self._base = base
+        self._judge = judge
+        self._slowly = slowly
+        self._folder: str | None = None
+        self._path, self._descriptor = "", -1
+
+    def close(self) -> None:
+        """Close the descriptor."""
+        if self._folder is not None:
+            os.close(self._descriptor)
+            self._folder = None
+
+    def __call__(self, uri: str) -> BinaryIO | None:
+        """Open a published file for reading; ``None`` when the URI stands for none."""
+        folder, _, segment = uri.rpartition("/")
+        if folder != self._folder and not self._open_folder(folder):
+            return self._slowly(uri)
+        name = to_name(segment)
+        if name is None or self._judge.exclusion_of_file(self._path, name) is not None:
+            return None
+        try:
+            return FileIO(open_file(name, self._descriptor))
+        except OSError:
+            return self._slowly(uri)
+
+    def _open_folder(self, folder: str) -> bool:
+        """Open a folder instead of the last one; return whether it is there and published."""
+        self.close()
+        if not f"{folder}/".startswith(self._base):
+            return False
+        path = folder[len(self._base) :]
+        names = to_names(path) if path else ()
+        if names is None or self._judge.exclusion_of_folders(names) is not None:
+            return False
+        try:
+            self._descriptor = open_below(self._root, names)
+        except OSError:
+            return False
+        self._folder = folder
+        self._path = "".join(name + "/" for name in names)
+        return True

@@ -10,16 +10,17 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from io import FileIO
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from resourcesync.adapters.files.folders import (
     GONE,
+    FileOpener,
     FolderStack,
     LinkNotFollowedError,
     ScannedFolder,
+    SiblingCache,
     grouped_keys,
     listing_error,
     open_root,
@@ -45,7 +46,7 @@ from resourcesync.model.digests import ALGORITHMS, parse_digests
 from resourcesync.model.own_names import MAX_URI, uri_fault
 from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import from_seconds, to_microseconds
-from resourcesync.own_files import FILE, open_below, open_file, opened
+from resourcesync.own_files import FILE, open_below, opened
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import MeasuredRun, Omission, Original, OriginalRun, Originals
 
@@ -86,60 +87,6 @@ def _hash_constructor(algorithm: str) -> Callable[[bytes], Any]:
             evidence=(("known", ", ".join(ALGORITHMS)),),
         )
     return partial(getattr(hashlib, algorithm.replace("-", "")), usedforsecurity=False)
-
-
-FileOpener = Callable[[str], BinaryIO | None]
-
-
-class SiblingCache:
-    """An opener of files by URI, fast for files in the same folder; for one thread.
-
-    Special cases take the slow path: links, invalid names, missing files.
-    """
-
-    def __init__(self, root: int, base: str, judge: PathFilter, slowly: FileOpener) -> None:
-        self._root = root
-        self._base = base
-        self._judge = judge
-        self._slowly = slowly
-        self._folder: str | None = None
-        self._path, self._descriptor = "", -1
-
-    def close(self) -> None:
-        """Close the descriptor."""
-        if self._folder is not None:
-            os.close(self._descriptor)
-            self._folder = None
-
-    def __call__(self, uri: str) -> BinaryIO | None:
-        """Open a published file for reading; ``None`` when the URI stands for none."""
-        folder, _, segment = uri.rpartition("/")
-        if folder != self._folder and not self._open_folder(folder):
-            return self._slowly(uri)
-        name = to_name(segment)
-        if name is None or self._judge.exclusion_of_file(self._path, name) is not None:
-            return None
-        try:
-            return FileIO(open_file(name, self._descriptor))
-        except OSError:
-            return self._slowly(uri)
-
-    def _open_folder(self, folder: str) -> bool:
-        """Open a folder instead of the last one; return whether it is there and published."""
-        self.close()
-        if not f"{folder}/".startswith(self._base):
-            return False
-        path = folder[len(self._base) :]
-        names = to_names(path) if path else ()
-        if names is None or self._judge.exclusion_of_folders(names) is not None:
-            return False
-        try:
-            self._descriptor = open_below(self._root, names)
-        except OSError:
-            return False
-        self._folder = folder
-        self._path = "".join(name + "/" for name in names)
-        return True
 
 
 MAX_OMISSIONS: Final = 10_000
