@@ -32,6 +32,9 @@ from tests.support.servers.object_server import bucket, object_server  # noqa: E
 
 __all__ = ["bucket", "object_server"]
 
+# The checks of ports are no modules of tests by their names.
+pytest.register_assert_rewrite("tests.contracts")
+
 # No deadline: two busy cores say nothing of how fast a case is. The cases are the same every day,
 # so many of them find nothing new: whoever changes a thing looks deeper.
 settings.register_profile(

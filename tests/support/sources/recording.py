@@ -1,13 +1,46 @@
 """Resources to record in a catalogue, and what became of them."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from resourcesync.catalogue.database import SourceCatalogue
+from resourcesync.model.digests import Digest
+from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource
-from tests.contracts.catalogue_suite import FULL_SAMPLE, NOW
-from tests.contracts.catalogue_suite import sample_resource as resource
 
-__all__ = ["FULL_SAMPLE", "NOW", "TICK", "changes", "record_first", "resource"]
+NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+
+
+def resource(name: str, version: int = 1) -> Resource:
+    """Return a resource of a name; another version has another length and other digests."""
+    return Resource(
+        uri=f"https://h/{name}",
+        lastmod=NOW.replace(microsecond=0),
+        length=version,
+        digests=(Digest("sha-256", f"{version:064x}"), Digest("md5", f"{version:032x}")),
+        media_type="text/plain",
+    )
+
+
+FULL_SAMPLE = Resource(
+    uri="https://h/rich",
+    encoding="gzip",
+    changefreq="daily",
+    links=(
+        Link(
+            rel="describedby",
+            href="https://h/rich.xml",
+            media_type="application/xml",
+            length=0,
+            digests=(Digest("odd", "a:b"),),
+            modified=NOW,
+            priority=1,
+            extra=(("{urn:x}a", "é\n"),),
+        ),
+        Link(rel="up", href="https://h/"),
+    ),
+    extra=(("{urn:x}b", "<&>"),),
+)
+"""A resource with all optional metadata and none of the usual."""
 
 TICK = timedelta(microseconds=1)
 

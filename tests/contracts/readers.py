@@ -1,0 +1,51 @@
+"""How the checks read: a stream to its end, and again and again while others write."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import BinaryIO, Final
+
+_TIMEOUT: Final = 60.0
+_POLL_INTERVAL: Final = 0.0005
+
+
+@contextmanager
+def run_repeatedly(check: Callable[[], object]) -> Iterator[None]:
+    """Call ``check`` again and again in another thread while the block runs; raise what it raises.
+
+    It is called once before the block begins.
+    """
+    done, checked = Event(), Event()
+    failures: list[BaseException] = []
+
+    def repeat() -> None:
+        try:
+            check()
+            checked.set()
+            while not done.wait(
+                _POLL_INTERVAL
+            ):  # else it would keep the other thread from going on
+                check()
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that waits for it
+            failures.append(error)
+        finally:
+            checked.set()
+
+    thread = Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        checked.wait(_TIMEOUT)
+        yield
+    finally:
+        done.set()
+        thread.join(_TIMEOUT)
+    if failures:
+        raise failures[0]
+
+
+def read_and_close(stream: BinaryIO | None) -> bytes | None:
+    """Read a stream to its end, and close it; ``None`` without one."""
+    if stream is None:
+        return None
+    with stream:
+        return stream.read()
