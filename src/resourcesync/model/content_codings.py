@@ -67,6 +67,8 @@ class Decoder:
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the decoded content of the next bytes."""
         chunk, self._start = self._start + chunk, b""
+        if self._form == GZIP and self._member is not None and self._member.eof:
+            chunk = chunk.lstrip(b"\0")
         is_step_full = False
         while chunk or is_step_full:  # all input may be used, and its output not fit into the step
             member = self._member_for(chunk)
@@ -80,6 +82,8 @@ class Decoder:
                 yield piece
             is_step_full = len(piece) == _STEP and not member.eof
             chunk = member.unused_data if member.eof else member.unconsumed_tail
+            if self._form == GZIP and member.eof:  # programs that write blocks fill the last one up
+                chunk = chunk.lstrip(b"\0")
 
     def _member_for(self, chunk: bytes) -> "zlib._Decompress | None":
         """Return the stream that bytes belong to; ``None`` if more are needed to know its form."""

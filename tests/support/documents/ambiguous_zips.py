@@ -140,7 +140,7 @@ def _ends() -> Iterator[bytes]:
     yield first + second
     yield forge(Forged(b"manifest.xml", manifest(listed("/a"))), Forged(b"a", BODY),
                 comment=second)  # fmt: skip
-    yield first + b"\0"
+    yield first + b"\1"
     yield first[:-2] + b"\1\0"
 
 

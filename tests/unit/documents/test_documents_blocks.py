@@ -48,11 +48,18 @@ def test_gzip_members_one_after_the_other_are_one_document() -> None:
     assert tell(data) == tell(LIST)
 
 
+@pytest.mark.parametrize("size", [1, 7, 70_000])
+def test_nuls_after_gzip_fill_up_a_block_and_mean_nothing(size: int) -> None:
+    data = gzip.compress(LIST[:90]) + bytes(size) + gzip.compress(LIST[90:]) + bytes(size)
+
+    assert tell(data) == tell(LIST)
+
+
 def test_gzip_in_gzip_is_not_unpacked_twice() -> None:
     assert isinstance(refused(gzip.compress(gzip.compress(LIST))), MalformedDocumentError)
 
 
-@pytest.mark.parametrize("garbage", [b"garbage", b"\0" * 512, b"\x1f\x8b\x08nothing", b"<"])
+@pytest.mark.parametrize("garbage", [b"garbage", b"\0garbage", b"\x1f\x8b\x08nothing", b"<"])
 def test_what_follows_gzip_and_is_no_gzip_is_refused(garbage: bytes) -> None:
     refused(gzip.compress(LIST) + garbage)
 

@@ -121,8 +121,34 @@ def test_bytes_before_or_after_a_package_are_refused() -> None:
         "zip-junk",
         "zip-overlap",
     }
-    assert refusal(data + b"\0") == "package-truncated"
+    assert refusal(data + b"\n") == "package-truncated"
     assert refusal(data + sound(A)) == "zip-junk"
+
+
+def test_names_from_the_root_are_the_same_with_and_without_a_dot() -> None:
+    dotted = forge(Forged(b"./"), Forged(b"./manifest.xml", MANIFEST.data), Forged(b"./a", A[1]))
+
+    assert unpack(dotted).given == unpack(sound(A)).given
+
+
+@pytest.mark.parametrize(("method", "words"), [(9, "method 9, Deflate64"), (77, "method 77;")])
+def test_a_member_that_cannot_be_unpacked_says_how_it_is_packed(method: int, words: str) -> None:
+    data = forge(MANIFEST, Forged(b"a", A[1], method=method, packed=b"unknown"))
+    (member,) = open_package(io.BytesIO(data)).members()
+
+    assert words in str(member.fault)
+
+
+@pytest.mark.parametrize(("start", "name"), [(b"BZh9", "bzip2"), (b"\x28\xb5\x2f\xfd", "Zst")])
+def test_a_package_of_another_packing_says_which(start: bytes, name: str) -> None:
+    with pytest.raises(PackageError, match=f"packed with {name}"):
+        open_package(io.BytesIO(start + bytes(600)))
+
+
+@pytest.mark.parametrize("count", [1, 10_240, 65_000])
+def test_nuls_that_fill_up_the_last_block_of_a_package_are_read_over(count: int) -> None:
+    assert unpack(sound(A) + bytes(count)).given == unpack(sound(A)).given
+    assert refusal(sound(A) + bytes(count) + b"\1") == "package-truncated"
 
 
 def test_bytes_between_members_are_refused() -> None:

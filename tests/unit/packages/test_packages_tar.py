@@ -111,11 +111,16 @@ def test_a_damaged_header_in_the_middle_is_told() -> None:
     assert refusal(PLAIN[:at] + b"\1" + PLAIN[at + 1 :]) == "tar-header"
 
 
-def test_bytes_after_the_end_are_refused() -> None:
-    assert refusal(PLAIN + b"junk") == "tar-junk"
+def test_what_follows_the_end_of_a_tar_is_not_in_it_and_compressed_data_has_an_end() -> None:
     assert refusal(gzip.compress(PLAIN) + b"junk") == "tar-junk"
     assert refusal(lzma.compress(PLAIN) + b"junk") == "tar-junk"
-    assert unpack(gzip.compress(PLAIN) + bytes(600)).given
+    assert refusal(gzip.compress(PLAIN + b"index") + b"\x1f\x8b\x08") == "package-truncated"
+    for data in (
+        PLAIN + b"index",
+        gzip.compress(PLAIN) + bytes(600),
+        lzma.compress(PLAIN) + lzma.compress(b"index of a parallel xz"),
+    ):
+        assert unpack(data).given
 
 
 def test_several_gzip_members_make_one_tar() -> None:

@@ -18,12 +18,13 @@ class PackedMember(NamedTuple):
     """One member as the package declares it.
 
     ``name`` is looked up, never used as a path. ``fault`` is the code of why its bytes cannot be
-    used.
+    used, ``packing`` the way they are compressed, if that is why.
     """
 
     name: str
     size: int
     fault: str
+    packing: str = ""
 
 
 class PackageContainer(Protocol):
@@ -54,7 +55,7 @@ class PackageContainer(Protocol):
 def member_error(member: PackedMember, *, uri: str) -> PackedMemberError:
     """Return the error for a member that has a fault."""
     return PackedMemberError(
-        _FAULTS[member.fault],
+        _FAULTS[member.fault] + (f": {member.packing}" if member.packing else ""),
         uri=uri,
         evidence=member_evidence(member.name),
         code=member.fault,

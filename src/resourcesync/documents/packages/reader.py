@@ -50,6 +50,15 @@ from resourcesync.model.resources import Change, Resource, ResourceRun
 __all__ = ["ManifestMember", "PackageReader", "open_package"]
 
 _START: Final = 512
+_PACKINGS: Final = {
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"7z\xbc\xaf": "7-Zip",
+    b"Rar!": "RAR",
+    b"LZIP": "lzip",
+    b"\x1f\x9d": "compress",
+}
+"""First bytes of what is met in place of a package, and cannot be read."""
 _BLOCK: Final = 65_536
 
 MemberFault = PackedMemberError | LengthMismatchError
@@ -75,7 +84,14 @@ def open_package(
     elif not start:
         raise TruncatedPackageError("The package is empty", uri=uri)
     else:
-        raise PackageError("The file is neither ZIP nor tar", uri=uri, code="package-unknown")
+        packing = next((name for mark, name in _PACKINGS.items() if start.startswith(mark)), "")
+        what = f"is packed with {packing}" if packing else "is neither ZIP nor tar"
+        raise PackageError(
+            f"The file {what}",
+            uri=uri,
+            hint="ask the Source for ZIP, tar, tar.gz or tar.xz",
+            code="package-unknown",
+        )
     return PackageReader(container, uri=uri, limits=limits)
 
 

@@ -213,9 +213,9 @@ class TarContainer:
             note = self._read_header(header, note)
         if self._bytes.exactly(_SIZE) != _EMPTY:
             raise self._bad("tar-junk", "The package has bytes after its end")
-        while rest := self._bytes.read(_BLOCK):
-            if rest.strip(b"\0"):
-                raise self._bad("tar-junk", "The package has bytes after its end")
+        # What follows is in no archive (POSIX pax): a parallel xz stores its index there.
+        while self._bytes.is_packed and self._bytes.read(_BLOCK):
+            pass  # a stream that stops before its end, or unpacks to too much, is noticed
 
     def _read_header(self, header: bytes, note: _TarExtension) -> _TarExtension:
         """Read one member or one extension header; return the extensions of the next member."""

@@ -2,8 +2,8 @@
 
 All checks of offsets and counts come before anything is unpacked, and every count is compared with
 the bytes that are really present before anything is made from it. What is accepted has one reading
-only: members one after the other from the first byte on, then the directory, then its end, which is
-the end of the file.
+only: members one after the other from the first byte on, then the directory, then its end. Nothing
+follows that but the NULs with which some programs fill up a block.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,6 +54,15 @@ __all__ = ["CentralRecord", "DirectoryBounds", "read_bounds", "read_records"]
 
 _MAX_COMMENT: Final = 65_535
 _METHODS: Final = frozenset({STORED, DEFLATED})
+_OTHER_METHODS: Final = {
+    9: "Deflate64",
+    12: "bzip2",
+    14: "LZMA",
+    93: "Zstandard",
+    95: "xz",
+    98: "PPMd",
+}
+"""Methods that programs write today (APPNOTE 4.4.5)."""
 _LOCAL_SIZE: Final = 30
 _LINK: Final = 0o120000
 _KIND: Final = 0o170000
@@ -72,8 +81,8 @@ class DirectoryBounds(NamedTuple):
 class CentralRecord(NamedTuple):
     """The record of one member in the directory.
 
-    ``name`` is without the leading slash that a few writers give it. ``fault`` is the code of why
-    its bytes cannot be used. ``header`` is the local header with the same values; empty where they
+    ``name`` is from the root of the package. ``fault`` is the code of why its bytes cannot be used.
+    ``header`` is the local header with the same values; empty where they
     cannot be equal.
     """
 
@@ -127,7 +136,9 @@ def _end_of_directory(tail: bytes, *, uri: str) -> int:
     ends: list[int] = []
     at = tail.find(END_MARK)
     while at >= 0:
-        if at + END.size + int.from_bytes(tail[at + 20 : at + 22], "little") == len(tail):
+        comment, rest = tail[at + 20 : at + END.size], tail[at + END.size :]
+        is_filled_up = not any(comment) and not rest.strip(b"\0")
+        if is_filled_up or int.from_bytes(comment, "little") == len(rest):
             ends.append(at)
         at = tail.find(END_MARK, at + 1)
     if not ends or ends[0] + END.size > len(tail):
@@ -232,6 +243,14 @@ def _fault(flags: int, method: int, mode: int) -> str:
     return "zip-link" if (mode >> 16) & _KIND == _LINK else ""
 
 
+def packing_of(record: CentralRecord) -> str:
+    """Return how a member is compressed, if that cannot be read; else nothing."""
+    if record.fault != "zip-method":
+        return ""
+    name = _OTHER_METHODS.get(record.method, "")
+    return f"method {record.method}{', ' if name else ''}{name}; only store and Deflate are read"
+
+
 def _check_record(record: CentralRecord, disk: int, *, uri: str) -> None:
     name = record.name
     if disk:
@@ -252,13 +271,18 @@ def _name(raw: bytes, flags: int, *, uri: str, longest: int) -> str:
         raise package_error("zip-name", "A name is empty, too long, or has a NUL in it", uri=uri)
     try:
         # Without the flag the standard means code page 437, but most writers mean UTF-8.
-        return raw.decode().removeprefix("/")
+        return _from_root(raw.decode())
     except UnicodeDecodeError as error:
         if flags & UTF8:
             raise package_error(
                 "zip-name", "A name is declared as UTF-8 and is not", uri=uri
             ) from error
-        return raw.decode("cp437").removeprefix("/")
+        return _from_root(raw.decode("cp437"))
+
+
+def _from_root(name: str) -> str:
+    """Return a name without the ``/`` or ``./`` that a few writers give it; as in a tar."""
+    return name.removeprefix("./").removeprefix("/") or name
 
 
 def check_extra(extra: bytes, name: str, *, uri: str) -> None:
@@ -275,7 +299,8 @@ def check_extra(extra: bytes, name: str, *, uri: str) -> None:
             raise package_error(
                 "zip-mismatch", "The extra fields do not add up", uri=uri, member=name
             )
-        if kind == UNICODE_PATH and body[_NAME_AT:].removeprefix(b"/") != name.encode():
+        other = body[_NAME_AT:].removeprefix(b"./").removeprefix(b"/")
+        if kind == UNICODE_PATH and other != name.encode():
             raise package_error(
                 "zip-name", "An extra field gives another name", uri=uri, member=name
             )

@@ -18,6 +18,7 @@ from resourcesync.documents.packages.zip_directory import (
     DirectoryBounds,
     check_extra,
     package_error,
+    packing_of,
     read_bounds,
     read_records,
     with_zip64_values,
@@ -49,7 +50,8 @@ class ZipContainer:
         self._records = [records[index] for index in kept]
         self._starts = [starts[index] for index in kept]
         self._members = [
-            PackedMember(record.name, record.size, record.fault) for record in self._records
+            PackedMember(record.name, record.size, record.fault, packing_of(record))
+            for record in self._records
         ]
 
     @property
@@ -129,7 +131,9 @@ class ZipContainer:
             raise self._junk(record)
         self._file.seek(at)
         if self._file.read(gap) not in forms:
-            raise self._mismatch(record)
+            error = self._mismatch(record)
+            error.hint = "some programs stream packages with wrong sizes: pack it with another one"
+            raise error
 
     def _mismatch(self, record: CentralRecord) -> PackageError:
         return self._bad("zip-mismatch", "Header and directory disagree about a member", record)
