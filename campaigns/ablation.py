@@ -19,8 +19,7 @@ from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.destination import baseline, cursor, incremental, session
 from resourcesync.destination.changes import reader, scan, times
-from resourcesync.destination.changes.times import ChangeHistory
-from resourcesync.destination.changes.window import Continuation
+from resourcesync.destination.changes.times import ChangeHistory, Continuation
 from resourcesync.destination.lists import proof
 from resourcesync.destination.planner import Absence
 from resourcesync.destination.transfers import commit, verification

@@ -11,14 +11,13 @@ import msgspec
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.addresses import host_of, is_address
-from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
-from resourcesync.adapters.http.robots import (
+from resourcesync.adapters.http.politeness import (
     LONGEST_DELAY,
     RULES_LIFETIME,
     KnownOrigins,
     NoKnownOrigins,
 )
-from resourcesync.adapters.http.settings import check_authorities
+from resourcesync.adapters.http.settings import ProxyRules, check_authorities, one_proxy
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError, ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState

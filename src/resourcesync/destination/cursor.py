@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.times import ListPositions, ReadingStart
-from resourcesync.destination.changes.window import OVERLAP, Window
+from resourcesync.destination.changes.times import OVERLAP, ListPositions, ReadingStart, Window
 from resourcesync.destination.lists.proof import CompleteReading, ListMoments
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument

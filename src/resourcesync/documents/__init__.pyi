@@ -1,5 +1,5 @@
-from resourcesync.documents._context import Limits as Limits
-from resourcesync.documents._context import Tolerated as Tolerated
+from resourcesync.documents._expat import Limits as Limits
+from resourcesync.documents._expat import Tolerated as Tolerated
 from resourcesync.documents.checked_writer import write as write
 from resourcesync.documents.reader import Document as Document
 from resourcesync.documents.reader import read as read

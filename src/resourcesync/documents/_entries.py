@@ -12,7 +12,6 @@ from typing import Any, Final, TypedDict
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.documents._context import ReadingContext, RefusalError
 from resourcesync.documents._expat import (
     ALL_RS_NAMESPACES,
     CHANGEFREQ,
@@ -25,6 +24,8 @@ from resourcesync.documents._expat import (
     PRIORITY,
     SEPARATOR,
     SIZE,
+    ReadingContext,
+    RefusalError,
 )
 from resourcesync.documents._raw_entries import (
     UNKNOWN_ENTRY,

@@ -32,7 +32,6 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from resourcesync.documents._context import Limits, ReadingContext, RefusalError, is_absolute
 from resourcesync.documents._entries import priority_element
 from resourcesync.documents._expat import (
     ALL_RS_NAMESPACES,
@@ -40,6 +39,10 @@ from resourcesync.documents._expat import (
     LASTMOD,
     PRIORITY,
     SITEMAP_NAMESPACES,
+    Limits,
+    ReadingContext,
+    RefusalError,
+    is_absolute,
 )
 from resourcesync.documents._raw_entries import (
     ATTRIBUTE_FIELDS,

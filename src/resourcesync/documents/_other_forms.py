@@ -12,8 +12,16 @@ from io import IncrementalNewlineDecoder
 from typing import Final
 from urllib.parse import urljoin
 
-from resourcesync.documents._context import Limits, ReadingContext, limit_error
-from resourcesync.documents._expat import LASTMOD, LOC, MAX_TOKEN, SEPARATOR, XmlDriver
+from resourcesync.documents._expat import (
+    LASTMOD,
+    LOC,
+    MAX_TOKEN,
+    SEPARATOR,
+    Limits,
+    ReadingContext,
+    XmlDriver,
+    limit_error,
+)
 from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry
 from resourcesync.documents._values import BLANKS
 from resourcesync.errors import MalformedDocumentError

@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from resourcesync.documents._context import Limits, ReadingContext, limit_error
 from resourcesync.documents._expat import (
     CHANGEFREQ,
     DRAFT_ELEMENTS,
@@ -25,7 +24,10 @@ from resourcesync.documents._expat import (
     RS_NAMESPACES,
     SEPARATOR,
     SITEMAP_NAMESPACES,
+    Limits,
+    ReadingContext,
     XmlDriver,
+    limit_error,
 )
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.leniencies import Leniency

@@ -8,14 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
-from resourcesync.documents._context import (
-    P0,
-    P1,
-    P2,
-    Limits,
-    ReadingContext,
-    document_error,
-)
 from resourcesync.documents._expat import (
     ALL_RS_NAMESPACES,
     DRAFT_ELEMENTS,
@@ -26,14 +18,20 @@ from resourcesync.documents._expat import (
     MAX_TOKEN,
     MD,
     MISPLACED,
+    P0,
     P0_NAMESPACES,
+    P1,
+    P2,
     P2_NAMESPACE,
     ROOTS,
     SEPARATOR,
     SITEMAP_NAMESPACES,
+    Limits,
+    ReadingContext,
     XmlDriver,
     XmlFault,
     XmlFaultKind,
+    document_error,
     marks,
     marks_in,
 )

@@ -12,17 +12,18 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.documents._context import (
+from resourcesync.documents._expat import (
+    ALL_RS_NAMESPACES,
     BEFORE_0_9_1,
     ETAG,
     MODIFIED,
     P1,
     P2,
+    SEPARATOR,
     VIA_CHAIN,
     ReadingContext,
     RefusalError,
 )
-from resourcesync.documents._expat import ALL_RS_NAMESPACES, SEPARATOR
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import Digest, disagree, parse_digests

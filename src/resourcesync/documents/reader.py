@@ -22,7 +22,16 @@ from resourcesync.documents._blocks import (
     is_markup,
     pieces_of,
 )
-from resourcesync.documents._context import (
+from resourcesync.documents._entries import (
+    check_is_entry,
+    entry_uri,
+    family_of,
+    header_from_entries,
+    place_of,
+    row_of,
+)
+from resourcesync.documents._expat import (
+    CHANGE_LASTMOD,
     DATETIME,
     DROPPED,
     LASTMOD,
@@ -33,15 +42,6 @@ from resourcesync.documents._context import (
     dialect_of,
     limit_error,
 )
-from resourcesync.documents._entries import (
-    check_is_entry,
-    entry_uri,
-    family_of,
-    header_from_entries,
-    place_of,
-    row_of,
-)
-from resourcesync.documents._expat import LASTMOD as LASTMOD_ELEMENT
 from resourcesync.documents._fast_path import (
     FastPathReader,
     changes_of,
@@ -475,7 +475,7 @@ class Document:
         if entry.fault is not None:
             raise RefusalError(*entry.fault)
         has_datetime = row.datetime_text is not None and "datetime" in (entry.metadata or ())
-        self._show(has_lastmod=LASTMOD_ELEMENT in entry.texts, has_datetime=has_datetime)
+        self._show(has_lastmod=LASTMOD in entry.texts, has_datetime=has_datetime)
         kind = change_kind(row.change)
         if kind is None:
             said = "no change" if row.change is None else f"the change {row.change[:64]!r}"
@@ -489,7 +489,7 @@ class Document:
         if has_datetime:
             self._context.version_marks.add(DATETIME)
         if has_lastmod:
-            self._context.version_marks.add(LASTMOD)
+            self._context.version_marks.add(CHANGE_LASTMOD)
 
     def _refuse(self, entry: RawEntry, refusal: RefusalError) -> None:
         if self._context.strict:

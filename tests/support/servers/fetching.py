@@ -6,8 +6,8 @@ from random import Random
 from typing import Any
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.http.proxies import one_proxy
-from resourcesync.adapters.http.robots import NoKnownOrigins
+from resourcesync.adapters.http.politeness import NoKnownOrigins
+from resourcesync.adapters.http.settings import one_proxy
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 

@@ -6,6 +6,7 @@ import pytest
 
 from resourcesync.destination.changes.times import (
     DAY,
+    OVERLAP,
     ChangeListSpan,
     ListPrefix,
     advance_checkpoint,
@@ -13,7 +14,6 @@ from resourcesync.destination.changes.times import (
     check_announced,
     count_old_entries,
 )
-from resourcesync.destination.changes.window import OVERLAP
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource

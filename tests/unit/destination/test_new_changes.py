@@ -4,8 +4,13 @@ from datetime import UTC, datetime, timedelta
 from io import BytesIO
 
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
-from resourcesync.destination.changes.times import ChangeHistory, ListPrefix, ReadingStart, span_of
-from resourcesync.destination.changes.window import OVERLAP
+from resourcesync.destination.changes.times import (
+    OVERLAP,
+    ChangeHistory,
+    ListPrefix,
+    ReadingStart,
+    span_of,
+)
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping.escapes import FileSystemProfile

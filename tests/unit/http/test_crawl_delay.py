@@ -1,6 +1,6 @@
 """A Source whose robots.txt asks for days between two requests."""
 
-from resourcesync.adapters.http.robots import NoKnownOrigins
+from resourcesync.adapters.http.politeness import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.requests import open_fetcher
 from resourcesync.ports.cancellation import CancelToken

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.http.proxies import ProxyRules
+from resourcesync.adapters.http.politeness import (
+    READ_AT_MOST,
+    EnoughReadError,
+    RobotsSink,
+    parse_rules,
+)
 from resourcesync.adapters.http.response_head import (
     LARGEST,
     ResponseHead,
     parse_head,
     parse_retry_after,
 )
-from resourcesync.adapters.http.robots import (
-    READ_AT_MOST,
-    EnoughReadError,
-    RobotsSink,
-    parse_rules,
-)
+from resourcesync.adapters.http.settings import ProxyRules
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,

@@ -7,7 +7,7 @@ import pytest
 import trustme
 
 from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.http.proxies import ProxyRules, one_proxy
+from resourcesync.adapters.http.settings import ProxyRules, one_proxy
 from resourcesync.errors import (
     SourceError,
     SourceRefusedError,

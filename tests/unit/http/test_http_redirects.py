@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.origins import Origins
-from resourcesync.adapters.http.robots import NoKnownOrigins
+from resourcesync.adapters.http.politeness import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     BadResponseError,

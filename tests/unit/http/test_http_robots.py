@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.http.robots import NoKnownOrigins
+from resourcesync.adapters.http.politeness import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import (
     SourceRefusedError,

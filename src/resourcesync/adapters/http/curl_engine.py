@@ -9,11 +9,15 @@ from typing import Any, Protocol
 import pycurl
 
 from resourcesync import __version__
-from resourcesync.adapters.http import proxies
 from resourcesync.adapters.http.addresses import is_public
 from resourcesync.adapters.http.origins import RequestState
-from resourcesync.adapters.http.robots import AGENT
-from resourcesync.adapters.http.settings import FetchSettings, system_authorities
+from resourcesync.adapters.http.politeness import AGENT
+from resourcesync.adapters.http.settings import (
+    FetchSettings,
+    connection_options,
+    set_proxy,
+    system_authorities,
+)
 from resourcesync.adapters.http.transfer import HttpTransfer
 from resourcesync.ports.cancellation import CancelToken
 
@@ -89,7 +93,7 @@ class CurlEngine:
         rules = self._settings.proxies
         proxy = rules.choose(uri)
         if transfer.proxy != proxy:
-            proxies.set_proxy(transfer.curl, proxy, rules.secrets.get(proxy))
+            set_proxy(transfer.curl, proxy, rules.secrets.get(proxy))
             transfer.proxy = proxy
 
     def poll(self) -> Iterator[HttpTransfer]:
@@ -180,7 +184,7 @@ class CurlEngine:
             (pycurl.SSL_VERIFYHOST, 2),
             (pycurl.SSLVERSION, pycurl.SSLVERSION_TLSv1_2),
         ]
-        options += proxies.connection_options()
+        options += connection_options()
         authorities = settings.ca_file or system_authorities()
         if settings.bandwidth:
             options.append((pycurl.MAX_RECV_SPEED_LARGE, settings.bandwidth))

@@ -13,7 +13,7 @@ import msgspec
 
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OnShortened, Origins
-from resourcesync.adapters.http.robots import KnownOrigins, NoKnownOrigins
+from resourcesync.adapters.http.politeness import KnownOrigins, NoKnownOrigins
 from resourcesync.adapters.http.settings import FetchSettings, check_authorities
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError

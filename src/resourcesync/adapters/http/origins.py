@@ -22,15 +22,17 @@ from resourcesync.adapters.http.addresses import (
     origin_of,
 )
 from resourcesync.adapters.http.politeness import (
+    RULES_LIFETIME,
     CircuitBreaker,
     CircuitLimits,
+    KnownOrigins,
     Politeness,
     RequestWindow,
+    RobotsRules,
+    parse_rules,
 )
-from resourcesync.adapters.http.response_head import is_sendable, range_fields
-from resourcesync.adapters.http.robots import RULES_LIFETIME, KnownOrigins, RobotsRules, parse_rules
+from resourcesync.adapters.http.response_head import blocked_error, is_sendable, range_fields
 from resourcesync.adapters.http.settings import FetchSettings
-from resourcesync.adapters.http.transfer_errors import blocked_error
 from resourcesync.errors import SourceError, SourceRefusedError
 from resourcesync.ports import Clock, FetchRequest, PartialBody, Purpose
 

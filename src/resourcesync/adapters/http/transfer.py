@@ -8,7 +8,7 @@ from typing import Any
 
 import pycurl
 
-from resourcesync.adapters.http import proxies, transfer_errors
+from resourcesync.adapters.http import response_head
 from resourcesync.adapters.http.origins import RequestState
 from resourcesync.adapters.http.response_head import (
     MIN_RESUMED_BYTES,
@@ -20,7 +20,13 @@ from resourcesync.adapters.http.response_head import (
     printable,
     validator_of,
 )
-from resourcesync.adapters.http.settings import FetchSettings
+from resourcesync.adapters.http.settings import (
+    NEEDS_SECRET,
+    FetchSettings,
+    proxy_failure,
+    proxy_refusal,
+    with_proxy_evidence,
+)
 from resourcesync.errors import BadResponseError, SourceError, StorageError
 from resourcesync.model.content_codings import (
     CodingError,
@@ -164,7 +170,7 @@ class HttpTransfer:
         self._accepts = False
 
     def _stop(self, code: str, message: str, got: str) -> int:
-        self.error = transfer_errors.bad_response_error(self.errand.uri, code, message, got)
+        self.error = response_head.bad_response_error(self.errand.uri, code, message, got)
         return _STOP
 
     def _read_head(self) -> None:
@@ -238,7 +244,7 @@ class HttpTransfer:
                 return  # its size is not the resource's
             self._decoder, limit = new_decoder(codings), coded_limit(limit)
         if head.length is not None and self.received + head.length > limit:
-            self.error = transfer_errors.too_big_error(
+            self.error = response_head.too_big_error(
                 self.errand.uri, self._limit, f"Content-Length: {self.received + head.length}"
             )
         self._accepts = True
@@ -279,7 +285,7 @@ class HttpTransfer:
         return _STOP if self._cut else None
 
     def _overrun(self) -> int:
-        self.error = transfer_errors.too_big_error(
+        self.error = response_head.too_big_error(
             self.errand.uri, self._limit, f"at least {self._limit + 1} bytes"
         )
         return _STOP
@@ -323,10 +329,10 @@ class HttpTransfer:
         """Determine whether a body is whole."""
         uri, decoder, unmarked = self.errand.uri, self._decoder, self._unmarked
         if decoder is not None and not decoder.complete:
-            self.error = transfer_errors.truncated_error(uri, "a truncated compressed stream")
+            self.error = response_head.truncated_error(uri, "a truncated compressed stream")
         elif head.status == _PARTIAL and self.received != self._total:
             got = f"{self.received} of {self._total} bytes"
-            self.error = transfer_errors.truncated_error(uri, got)
+            self.error = response_head.truncated_error(uri, got)
         elif unmarked is not None:
             is_proven = (
                 self.errand.request.proof is not Proof.NONE
@@ -338,13 +344,9 @@ class HttpTransfer:
 
     def _status_error(self, head: ResponseHead) -> SourceError:
         uri, proxy = self.errand.uri, self.proxy
-        if proxy and head.status == proxies.NEEDS_SECRET:
-            return proxies.proxy_refusal(
-                head.status, uri, (("got", head.status_line), ("proxy", proxy))
-            )
-        return proxies.with_proxy_evidence(
-            transfer_errors.status_error(head, uri, self.wait), proxy
-        )
+        if proxy and head.status == NEEDS_SECRET:
+            return proxy_refusal(head.status, uri, (("got", head.status_line), ("proxy", proxy)))
+        return with_proxy_evidence(response_head.status_error(head, uri, self.wait), proxy)
 
     def _is_expected(self, status: int) -> bool:
         request = self.errand.request
@@ -352,20 +354,18 @@ class HttpTransfer:
             return True
         if status == _OK and request.is_head:
             return True
-        return status in transfer_errors.REDIRECTS or (
+        return status in response_head.REDIRECTS or (
             status == _NOT_MODIFIED and bool(request.etag or request.last_modified)
         )
 
     def _failure(self, number: int, text: str) -> SourceError:
         if self.head is None and self._blocked:
-            return transfer_errors.blocked_error(self.errand.uri, self._blocked)
+            return response_head.blocked_error(self.errand.uri, self._blocked)
         if not number:  # libcurl is content with a head that stops before its end
-            return transfer_errors.truncated_error(self.errand.uri, "a head without its end")
+            return response_head.truncated_error(self.errand.uri, "a head without its end")
         if self.proxy:
-            return proxies.proxy_failure(
-                self.curl, number, text, uri=self.errand.uri, proxy=self.proxy
-            )
-        return transfer_errors.transport_error(number, text, self.errand.uri)
+            return proxy_failure(self.curl, number, text, uri=self.errand.uri, proxy=self.proxy)
+        return response_head.transport_error(number, text, self.errand.uri)
 
     def part(self) -> PartialBody | None:
         """Return the part in the sink, if its rest may be requested."""
@@ -404,8 +404,8 @@ class HttpTransfer:
             got = f"{self.wire} bytes in {now - self.began:.0f} s"
             self.is_late = purpose is Purpose.RESOURCE
         if got and self.error is None:
-            error = transfer_errors.too_slow_error(self.errand.uri, got, is_late=self.is_late)
-            self.error = proxies.with_proxy_evidence(error, self.proxy)
+            error = response_head.too_slow_error(self.errand.uri, got, is_late=self.is_late)
+            self.error = with_proxy_evidence(error, self.proxy)
         return self.error is not None
 
     def _deadline(self, share: float) -> float:

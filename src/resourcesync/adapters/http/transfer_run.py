@@ -13,18 +13,22 @@ from resourcesync.adapters.http import addresses
 from resourcesync.adapters.http.addresses import Address, parse_address
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OriginQueue, Origins, OriginState, RequestState
-from resourcesync.adapters.http.politeness import decorrelated
-from resourcesync.adapters.http.response_head import ResponseHead
-from resourcesync.adapters.http.robots import (
+from resourcesync.adapters.http.politeness import (
     NO_LIMIT,
     RobotsRules,
     RobotsSink,
+    decorrelated,
     parse_rules,
     rules_after_failure,
 )
+from resourcesync.adapters.http.response_head import (
+    PUSHBACK,
+    REDIRECTS,
+    ResponseHead,
+    unmarked_end_error,
+)
 from resourcesync.adapters.http.settings import FAIR_RATE, FetchSettings
 from resourcesync.adapters.http.transfer import HttpTransfer
-from resourcesync.adapters.http.transfer_errors import PUSHBACK, REDIRECTS, unmarked_end_error
 from resourcesync.errors import (
     SourceError,
     SourceRefusedError,

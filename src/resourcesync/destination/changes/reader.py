@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from resourcesync import errors
 from resourcesync.destination.changes import times
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
-from resourcesync.destination.changes.window import shares
+from resourcesync.destination.changes.times import shares
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.packages import DumpPackage, DumpPackages
 from resourcesync.destination.lists.resource_reader import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from resourcesync.destination.changes import times, window
+from resourcesync.destination.changes import times
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
@@ -54,7 +54,7 @@ class Reading:
         self.has_undated = self.is_outdated = False
         self.is_unchanged_head = self.is_of_dump = False
         self.archive = ""
-        self.window: window.Window | None = None
+        self.window: times.Window | None = None
         self.is_continuous = True
         self.is_older = self.may_be_old = False
 
@@ -163,7 +163,7 @@ class ChangeListScan:
         reading, start = self._reading, self._reading.start
         listed = list(self.listed_changes())
         order: Sequence[int] = range(len(listed))
-        newest_first = window.is_newest_first(listed, start.window)
+        newest_first = times.is_newest_first(listed, start.window)
         if newest_first:
             order = order[::-1]
         ordered = [listed[position] for position in order]
@@ -177,10 +177,10 @@ class ChangeListScan:
             earliest = min((time for time in own if time is not None), default=None)
             reading.is_continuous = earliest is not None and earliest <= start.list_clock
         else:
-            found = window.continuation(ordered, start.window, start.list_clock)
+            found = times.continuation(ordered, start.window, start.list_clock)
             reading.is_continuous, news, reading.is_older = found
         reading.has_undated |= any(not ordered[number].is_own for number in news)
-        reading.window = window.window_of(ordered, newest_first=newest_first)
+        reading.window = times.window_of(ordered, newest_first=newest_first)
         self._add_news([order[number] for number in news], in_order=newest_first is not None)
         self._advance()
         record = document_record(self._fetched)._replace(
@@ -189,16 +189,16 @@ class ChangeListScan:
         reading.documents.append(record)
         reading.lists.append(times.ReadList(record, None, has_news=bool(news)))
 
-    def _position_in(self, listed: Sequence[window.ChangeMark]) -> int | None:
+    def _position_in(self, listed: Sequence[times.ChangeMark]) -> int | None:
         """Return the number of changes at the first reading; ``None`` if it was another list."""
         known = self._positions.first_window
-        return self._position_at_list if known is None or window.shares(listed, known) else None
+        return self._position_at_list if known is None or times.shares(listed, known) else None
 
-    def listed_changes(self) -> Iterator[window.ChangeMark]:
+    def listed_changes(self) -> Iterator[times.ChangeMark]:
         """Yield the changes of the list, in its order, as far as continuity depends on them."""
         latest = max(self._now, self._reading.start.list_clock) + times.DAY
         for change in changes_of(self._fetched.open()):
-            yield window.mark_of(times.without_borrowed_time(change, self._span), latest)
+            yield times.mark_of(times.without_borrowed_time(change, self._span), latest)
 
     def _add_news(self, positions: Sequence[int], *, in_order: bool) -> None:
         """Add the rows of some changes, in this order; if it is not known, each is a question."""
@@ -291,7 +291,7 @@ class ChangeListScan:
         is_open = times.is_undated(change, begin)
         if not (reading.has_undated or is_late or is_open or times.is_since(change, begin)):
             return False
-        if is_open or not window.has_own_time(change):
+        if is_open or not times.has_own_time(change):
             if not reading.has_undated and self._is_old(change, position):
                 return False
             reading.has_undated = True
@@ -309,11 +309,11 @@ class ChangeListScan:
         self._reading.may_be_old = True
         start = self._reading.start
         at = start.list_clock if start.is_resource_list else start.resource_list_at or 0
-        is_older = change.time is not None and not times.is_since(change, at - at % window.OVERLAP)
+        is_older = change.time is not None and not times.is_since(change, at - at % times.OVERLAP)
         # Whatever is in the mirror came later; or a Resource List did, that is new to it.
         if change.kind is ChangeKind.DELETED or self._positions.stored is None:
             is_older = is_older or position in self._processed_positions()
-        elif self._is_late(position) and window.has_own_time(change):  # its Source lists late
+        elif self._is_late(position) and times.has_own_time(change):  # its Source lists late
             is_older = False
         return row._replace(undated=True, is_older=is_older)
 
@@ -367,7 +367,7 @@ class ChangeListScan:
         resource, is later: then its age is unknown, and the last change listed counts.
         """
         start = self._reading.start
-        if self._ended is not None and self._ended < start.list_clock - window.OVERLAP:
+        if self._ended is not None and self._ended < start.list_clock - times.OVERLAP:
             return True
         return not times.is_since(change, start.new_since) and position < self._count_old_entries()
 
@@ -385,7 +385,7 @@ def is_same_prefix(prefix: times.ListPrefix, seen: ProcessedDocument) -> bool:
     return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
 
 
-def _since_list(changes: Sequence[window.ChangeMark], at: int, before: int | None) -> Sequence[int]:
+def _since_list(changes: Sequence[times.ChangeMark], at: int, before: int | None) -> Sequence[int]:
     """Return the changes that a Resource List may not include."""
     news: list[int] = []
     ended: set[str] = set()
@@ -394,7 +394,7 @@ def _since_list(changes: Sequence[window.ChangeMark], at: int, before: int | Non
         is_late = before is not None and position >= before
         if (
             change.own_time is not None
-            and change.own_time < at - at % window.OVERLAP
+            and change.own_time < at - at % times.OVERLAP
             and not is_late
         ):
             ended.add(change.uri)  # what is listed before an old change of it is old, too
