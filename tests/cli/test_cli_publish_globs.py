@@ -34,3 +34,19 @@ def test_a_leading_slash_is_the_folder_itself(museum: Path, said: Said) -> None:
     assert run(["publish", "museum", "--exclude", "", "--include", "/*.txt"]) == 0
     assert listed(museum).count("<loc>") == 1
     assert WARNING not in said.readouterr().err
+
+
+def test_a_link_rule_that_gives_no_link_is_reported_when_it_is_new(
+    museum: Path, said: Said
+) -> None:
+    rules = ["--link", "canonical:{dir}{stem}", "--link", "describedby:{path}.xml"]
+    warning = "warning[unmatched-link]: 'describedby:{path}.xml' gives no link"
+
+    assert run(["publish", "museum", "--url", "https://museum.example", *rules]) == 0
+
+    assert said.readouterr().err.count("unmatched-link") == 1
+    assert 'rel="canonical" href="https://museum.example/page"' in listed(museum)
+    assert run(["publish", "museum", *rules, "--link", "describes:{stem}.rdf"]) == 0
+    told = said.readouterr().err
+    assert warning not in told
+    assert "'describes:{stem}.rdf' gives no link" in told

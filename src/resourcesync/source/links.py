@@ -57,6 +57,10 @@ _DOCUMENT_RELATIONS: Final = frozenset(
 """Relations of a document's place, or of one version of a resource: no rule can express them."""
 
 
+_OF_NO_FILE: Final = frozenset({Relation.CANONICAL, Relation.COLLECTION})
+"""Relations whose targets are no files as a rule: an address of several formats, a collection."""
+
+
 class LinkRule(msgspec.Struct, frozen=True, kw_only=True):
     """A link that a rule gives to resources."""
 
@@ -66,6 +70,7 @@ class LinkRule(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str = ""
     priority: int | None = None
     always: bool = False  # also where the target would be below the base and no resource
+    text: str = ""  # as it was given
 
 
 def parse_rule(text: str) -> LinkRule:
@@ -83,9 +88,13 @@ def parse_rule(text: str) -> LinkRule:
         raise _rule_error(text, "it does not have the form REL:TEMPLATE")
     if relation in _DOCUMENT_RELATIONS:
         raise _rule_error(text, f"{relation} cannot be the relation of a rule")
-    return _with_options(
-        LinkRule(relation=relation, template=_checked(text, template)), text, words
+    rule = LinkRule(
+        relation=relation,
+        template=_checked(text, template),
+        always=relation in _OF_NO_FILE,
+        text=text,
     )
+    return _with_options(rule, text, words)
 
 
 def _with_options(rule: LinkRule, text: str, words: Sequence[str]) -> LinkRule:
@@ -169,12 +178,21 @@ class LinkedOriginals(WrappedOriginals):
         super().__init__(originals)
         self._rules = tuple(rules)
         self._base = base if base.endswith("/") else base + "/"
+        self._useless: dict[str, bool] = {}
 
     def measure(self, original: Original) -> tuple[Resource, str]:
         """Read the bytes once; return the resource with its links, and its fingerprint."""
         resource, fingerprint = self._originals.measure(original)
-        links = links_by_rule(resource, self._rules, self._base, self._exists)
+        links: list[Link] = []
+        for rule in self._rules:
+            found = links_by_rule(resource, [rule], self._base, self._exists)
+            self._useless[rule.text] = self._useless.get(rule.text, True) and not found
+            links += found
         return replace(resource, links=(*resource.links, *links)), fingerprint
+
+    def unmatched(self) -> tuple[str, ...]:
+        """Return the rules that gave no resource a link."""
+        return tuple(text for text, is_useless in self._useless.items() if is_useless)
 
     def _exists(self, uri: str) -> bool:
         stream = self._originals.open(uri)

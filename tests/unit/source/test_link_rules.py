@@ -55,6 +55,11 @@ def test_a_link_to_what_is_not_there_is_not_told_unless_it_is_wanted() -> None:
     assert len(links("describedby:https://elsewhere.example/{path}.xml", "a.pdf")) == 1
 
 
+@pytest.mark.parametrize("relation", ["canonical", "collection"])
+def test_links_to_addresses_that_are_never_files_are_kept(relation: str) -> None:
+    assert links(f"{relation}:{{stem}}", "a.html") == [Link(rel=relation, href=BASE + "a")]
+
+
 @pytest.mark.parametrize(
     "text",
     [

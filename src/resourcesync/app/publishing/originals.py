@@ -32,7 +32,7 @@ class OpenedOriginals(NamedTuple):
     rereading: RereadSchedule
     """The files that are read again though they look unchanged."""
     unmatched: Callable[[], tuple[str, ...]]
-    """Returns the globs of the settings that matched nothing."""
+    """Returns the globs and the link rules of the settings that matched nothing."""
 
 
 def is_originals_address(text: str) -> bool:
@@ -56,19 +56,29 @@ def open_originals(
             algorithms=settings.hashes,
             rereading=rereading,
         )
-        yield OpenedOriginals(_linked(tree, settings), tree.reading, rereading, tree.unmatched)
+        yield _opened(tree, settings, rereading)
         return
     with _load_originals(settings) as originals:
         selected = _SelectedOriginals(originals, settings)
-        linked = _linked(selected, settings)
-        yield OpenedOriginals(linked, selected.reading, rereading, selected.unmatched)
+        yield _opened(selected, settings, rereading)
 
 
-def _linked(originals: Originals, settings: PublicationSettings) -> Originals:
+def _opened(
+    originals: "FileTreeOriginals | _SelectedOriginals",
+    settings: PublicationSettings,
+    rereading: RereadSchedule,
+) -> OpenedOriginals:
+    """Return originals with the links of the rules."""
     if not settings.links:
-        return originals
+        return OpenedOriginals(originals, originals.reading, rereading, originals.unmatched)
     rules = [parse_rule(text) for text in settings.links]
-    return LinkedOriginals(originals, rules, settings.url)
+    linked = LinkedOriginals(originals, rules, settings.url)
+    return OpenedOriginals(
+        linked,
+        originals.reading,
+        rereading,
+        lambda: (*originals.unmatched(), *linked.unmatched()),
+    )
 
 
 def selection_of(settings: PublicationSettings) -> FileSelection:

@@ -227,6 +227,7 @@ def _with_changes(
     """Return the result with what is new in the settings, and what is no longer in force."""
     former, globs = (_globs_of(of) for of in (known, settings))
     new = {glob for _, glob in globs} - {glob for _, glob in former}
+    new |= set(settings.links) - set(known.links)
     return structs.replace(
         done,
         unmatched=tuple(glob for glob in done.unmatched if done.dry_run or glob in new),

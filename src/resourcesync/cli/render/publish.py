@@ -56,6 +56,11 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
             "hint": f"mirrors follow with: resourcesync pull MIRROR --moved {url}",
         }
     for pattern in done.unmatched:
+        if pattern in done.settings.links:
+            message = f"{pattern!r} gives no link: no file matches, or no target is a file here"
+            hint = "to link to addresses of your own that are no files, add the word: always"
+            yield {"code": "unmatched-link", "message": message, "hint": hint}
+            continue
         hint = "compared is the whole path below the folder: write 'name/' for all in a folder"
         yield {"code": "unmatched-glob", "message": f"no file matches {pattern!r}", "hint": hint}
     yield from _changed_settings(done)
