@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.cli import formatting
+from resourcesync.cli.formatting import with_local_times
+from resourcesync.model import formatting
 
 HOSTILE = "a\x1b[31mred\x07\r\nb\u202egnp.exe\u2066\u200b\x9b\ud800\x00\u2028"
 
@@ -50,9 +51,7 @@ def test_times_become_local_with_the_offset_of_their_day(zone: str) -> None:
     winter = datetime(2026, 11, 20, 23, 4, 9, tzinfo=UTC)
     text = f"from {formatting.moment(summer)}, until {formatting.moment(winter)}: in sync"
 
-    assert formatting.with_local_times(text) == (
-        f"from {LOCAL[zone][0]}, until {LOCAL[zone][1]}: in sync"
-    )
+    assert with_local_times(text) == (f"from {LOCAL[zone][0]}, until {LOCAL[zone][1]}: in sync")
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,16 @@
 """Several runs of one command, one after the other: their order, their ends, their exit code."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from resourcesync import app
-from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
 from resourcesync.errors import ResourceSyncError
+from resourcesync.model import formatting
 
 if TYPE_CHECKING:
     from resourcesync.ports import Reporter
-
-PullNamed = Callable[[str, "Reporter"], CommandOutcome]
-"""A function that pulls the mirror of a name; raises ``ResourceSyncError``."""
 
 
 class BatchResult(NamedTuple):
@@ -26,46 +21,44 @@ class BatchResult(NamedTuple):
     outcome: CommandOutcome
 
 
-def pull_many(names: Sequence[str], pull_one: PullNamed, screen: Screen) -> CommandOutcome:
-    """Pull the mirrors in turn; the others go on after a failure of any kind."""
-    ended = [
-        run_part(name, {"mirror": name}, partial(_pull_named, name, pull_one, screen), screen)
-        for name in names
-    ]
-    return combine_outcomes(ended, "mirror")
+def run_all(
+    names: Sequence[str],
+    noun: str,
+    work: Callable[[str, "Reporter"], CommandOutcome],
+    screen: Screen,
+) -> CommandOutcome:
+    """Run the mirrors or sources in turn; the others go on after a failure of any kind."""
+    ended = []
+    for name in names:
+        started = screen.clock.monotonic()
+        key = {"mirror" if noun == "mirror" else "name": name}
+        outcome = _run_one(name, noun, work, screen)
+        ended.append(BatchResult(name, key, outcome))
+        report_end(ended[-1], round(screen.clock.monotonic() - started, 3), screen)
+    return combine_outcomes(ended, noun)
 
 
-def run_part(
-    name: str, fields: Mapping[str, object], work: Callable[[], CommandOutcome], screen: Screen
-) -> BatchResult:
-    """Run one of several, and report its end as the event ``mirror.end``."""
-    clock = app.machine.system_clock()
-    started = clock.monotonic()
-    outcome = work()
-    result = BatchResult(name, fields, outcome)
-    report_end(result, round(clock.monotonic() - started, 3), screen)
-    return result
+def _run_one(
+    name: str, noun: str, work: Callable[[str, "Reporter"], CommandOutcome], screen: Screen
+) -> CommandOutcome:
+    def report(event: str, fields: Mapping[str, object]) -> None:
+        screen.report(event, {noun: name, **fields})
+
+    try:
+        return work(name, report)
+    except ResourceSyncError as error:
+        problem = problem_of(error, name if noun == "mirror" else "")
+    except Exception as error:  # noqa: BLE001 - a bug in one mirror does not stop the others
+        from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - rarely needed
+
+        problem = write_crash_report(error, ["pull" if noun == "mirror" else "publish", name])
+    return report_failure(problem, name, screen, noun)
 
 
 def report_end(result: BatchResult, seconds: float, screen: Screen) -> None:
     """Report the end of one of several."""
     tail = {"seconds": seconds, "exit": int(result.outcome.exit)}
     screen.report("mirror.end", {**result.fields, **result.outcome.fields, **tail})
-
-
-def _pull_named(name: str, pull_one: PullNamed, screen: Screen) -> CommandOutcome:
-    def report(event: str, fields: Mapping[str, object]) -> None:
-        screen.report(event, {"mirror": name, **fields})
-
-    screen.report("mirror", {"mirror": name})
-    try:
-        return pull_one(name, report)
-    except ResourceSyncError as error:
-        return report_failure(problem_of(error, name), name, screen)
-    except Exception as error:  # noqa: BLE001 - a bug in one mirror does not stop the others
-        from resourcesync.cli.crash import write_crash_report  # noqa: PLC0415 - rarely needed
-
-        return report_failure(write_crash_report(error, ["pull", name]), name, screen)
 
 
 def report_failure(

@@ -28,7 +28,8 @@ from resourcesync.app.tables import (
     service_keys,
     table_mistakes,
 )
-from resourcesync.cli import formatting, options
+from resourcesync.cli import options
+from resourcesync.cli.formatting import some
 from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.settings import environment, files
 from resourcesync.settings.files import ConfigFile
@@ -151,19 +152,12 @@ def vanished_error(name: str, folder: str, source: str | None) -> StorageError:
 
 
 class ConfiguredMirror(msgspec.Struct, frozen=True, kw_only=True):
-    """One table ``[mirror.NAME]``, with the values of ``[defaults]`` and the environment.
-
-    Attributes:
-        name: The mirror's name.
-        dest: The mirror's folder.
-        store: The address of the store with the copies; empty for the folder.
-        settings: All keys: those of the table, and those of ``[defaults]``.
-    """
+    """One table ``[mirror.NAME]``, with the values of ``[defaults]`` and the environment."""
 
     name: str
     dest: Path
     settings: Mapping[str, SettingValue]
-    store: str = ""
+    store: str = ""  # of the copies; empty: in the folder
 
     def __repr__(self) -> str:
         return f"ConfiguredMirror(name={self.name!r}, dest={self.dest!r}, store={self.store!r})"
@@ -245,7 +239,7 @@ class MirrorConfiguration:
             raise ConfigurationError(
                 f"there is no mirror {name} in the configuration",
                 evidence=self._searched_files(),
-                hint=f"known: {formatting.some(self.names)}" if self.names else "",
+                hint=f"known: {some(self.names)}" if self.names else "",
             )
         table = ("mirror", name)
         if not MIRROR_NAME.fullmatch(name):

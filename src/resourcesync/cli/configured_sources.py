@@ -22,16 +22,10 @@ _CATALOGUE: Final = "catalogue:"
 
 
 class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
-    """One table ``[source.NAME]``.
-
-    Attributes:
-        name: The Source's name.
-        path: The tree, a catalogue after ``catalogue:``, or the address of another system.
-        settings: All keys; folders are absolute, or relative to the current folder.
-    """
+    """One table ``[source.NAME]``."""
 
     name: str
-    path: str
+    path: str  # a tree, a catalogue after catalogue:, or an address
     settings: Mapping[str, SettingValue]
 
     def __repr__(self) -> str:

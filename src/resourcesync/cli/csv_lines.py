@@ -3,22 +3,32 @@
 import csv
 import io
 import sys
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from resourcesync.cli.output import OutputLostError
+from resourcesync.model.formatting import escape, stamp
 
 
 class CsvLines:
     """Writer of lines of CSV, which are on their way when a call returns."""
 
-    def __init__(self, columns: Iterable[str]) -> None:
-        self.write(columns)
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+        self._write(columns)
 
-    def write(self, cells: Iterable[str]) -> None:
-        """Write a row."""
+    def write(self, fields: Mapping[str, object]) -> None:
+        """Write the row of an event; what is unknown is empty."""
+        self._write([_cell(fields.get(name, "")) for name in self._columns])
+
+    def _write(self, cells: Sequence[str]) -> None:
         line = io.StringIO()
         csv.writer(line, lineterminator="\n").writerow(cells)
         write_text(line.getvalue())
+
+
+def _cell(value: object) -> str:
+    return stamp(value) if isinstance(value, datetime) else escape(str(value))
 
 
 def write_text(text: str) -> None:

@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine, clause_of
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, Screen
 
 if TYPE_CHECKING:
     from resourcesync.errors import ResourceSyncError
     from resourcesync.validator.rule import Rule
 
 
-def explanation_job(code: str, output: OutputOptions) -> Job:
+def explanation_job(code: str) -> Job:
     """Return the job that explains a code, or the rules whose codes begin so."""
-
-    def work(screen: Screen) -> CommandOutcome:
-        return _explain(code, screen)
-
-    return Job(command="why", output=output, work=work, render=_render_rule, fields={"id": code})
+    return Job(work=lambda screen: _explain(code, screen), render=_render_rule, fields={"id": code})
 
 
 DOCS: Final = "docs"

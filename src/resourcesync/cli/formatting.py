@@ -11,46 +11,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from resourcesync.errors import quoted
-from resourcesync.model.formatting import (
-    age,
-    count,
-    counted,
-    counts,
-    duration,
-    escape,
-    moment,
-    part_of,
-    share,
-    size,
-    span,
-    stamp,
-)
-
-__all__ = [
-    "DETAIL",
-    "LABEL_WIDTH",
-    "NORMAL",
-    "QUIET",
-    "SERVER_VERIFIED",
-    "TextLine",
-    "age",
-    "count",
-    "counted",
-    "counts",
-    "duration",
-    "escape",
-    "labelled",
-    "moment",
-    "part_of",
-    "proof",
-    "share",
-    "size",
-    "some",
-    "span",
-    "stamp",
-    "with_local_times",
-    "with_mirror",
-]
+from resourcesync.model.formatting import count, counted
 
 QUIET, NORMAL, DETAIL = 0, 1, 2
 """Levels of a line: shown even with ``-q``, shown by default, shown with ``-v``."""
@@ -59,15 +20,9 @@ LABEL_WIDTH: Final = 10
 
 
 class TextLine(NamedTuple):
-    """One line of text output.
+    """One line of text output."""
 
-    Attributes:
-        text: The text; escaped when shown, so it may contain text of a Source.
-        label: The word or symbol in front; a word is padded to a column, and some are coloured.
-        level: ``QUIET``, ``NORMAL`` or ``DETAIL``.
-    """
-
-    text: str
+    text: str  # escaped when shown: it may be text of a Source
     label: str = ""
     level: int = NORMAL
 

@@ -6,22 +6,17 @@ from resourcesync import app
 from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, Screen
 from resourcesync.cli.render.publish import notified_line, report_notified
 
 
-def notification_job(source: str, sources: ConfiguredSources, output: OutputOptions) -> Job:
+def notification_job(source: str, sources: ConfiguredSources) -> Job:
     """Return the job that notifies the hubs of what was published since the last notification."""
     target = _target(sources.source(source)) if source in sources.names else Path(source)
 
-    def work(screen: Screen) -> CommandOutcome:
-        return _notify(target, screen)
-
     return Job(
-        command="publish",
         acts=True,
-        output=output,
-        work=work,
+        work=lambda screen: _notify(target, screen),
         subject=Path(source).name,
         fields={"tree": source},
         resume_command=f"resourcesync publish {source} --notify-only",
@@ -44,7 +39,7 @@ def _notify(source: Path, screen: Screen) -> CommandOutcome:
     with app.push_channels.open_channels(
         source, is_catalogue=str(source).startswith("catalogue:")
     ) as opened:
-        result = opened.notify(app.machine.system_clock())
+        result = opened.notify(screen.clock)
     report_notified(result, screen)
     failed = {problem.notice.hub for problem in result.problems}
     reached = {outcome.notice.hub for outcome in result.sent} - failed

@@ -420,7 +420,9 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     def with_output(**values: Any) -> Job:
         names = ("json", "quiet", "verbose", "progress", "log_file")
         chosen = {name: values.pop(name) for name in names}
-        return _with_log(function(output=OutputOptions(**chosen), **values))
+        output = OutputOptions(**chosen)
+        name = click.get_current_context().info_name or ""
+        return _with_log(function(output=output, **values).completed(name, output))
 
     return with_output
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync import app
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
-from resourcesync.cli.formatting import TextLine, stamp, with_mirror
+from resourcesync.cli.formatting import TextLine, with_mirror
 from resourcesync.errors import (
     DocumentError,
     Evidence,
@@ -20,6 +20,7 @@ from resourcesync.errors import (
     TruncatedDocumentError,
     TruncatedPackageError,
 )
+from resourcesync.model.formatting import stamp
 
 if TYPE_CHECKING:
     from resourcesync.ports import Clock
@@ -36,18 +37,10 @@ SILENT: Final = 2
 
 
 class OutputOptions(NamedTuple):
-    """The output options of a command.
-
-    Attributes:
-        json: True for one JSON object per line on stdout, and nothing on stderr.
-        quiet: 1 shows nothing on success, else errors and the closing lines; 2 shows nothing.
-        verbose: 1 adds a line per resource.
-        log_file: The log file; ``None`` for none.
-        log_level: The least level of the log; ``None`` for ``info``.
-    """
+    """The output options of a command."""
 
     json: bool = False
-    quiet: int = 0
+    quiet: int = 0  # 1: nothing on success; 2: nothing at all
     verbose: int = 0
     progress: ProgressStyle = "auto"
     log_file: Path | None = None
@@ -55,27 +48,16 @@ class OutputOptions(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """An error as it is shown.
-
-    Attributes:
-        code: A stable word.
-        message: The problem in one sentence.
-        place: ``document:line:column`` and the same in words; empty for none.
-        evidence: Labels and their texts.
-        hint: One command or edit that helps.
-        exit: The exit code of a command that the error ended.
-        uri: The address that it is about; empty for none.
-        retry_after: Seconds that the Source asks to wait; 0 for no such wish.
-    """
+    """An error as it is shown."""
 
     code: str
     message: str
     exit: ExitCode
-    place: str = ""
+    place: str = ""  # document:line:column, and the same in words
     evidence: Evidence = ()
     hint: str = ""
     uri: str = ""
-    retry_after: float = 0.0
+    retry_after: float = 0.0  # seconds that the Source asks to wait
 
     def fields(self) -> dict[str, object]:
         """Return the fields of its event."""
@@ -141,19 +123,13 @@ def problem_of(error: ResourceSyncError, mirror: str = "") -> Problem:
 
 
 class CommandOutcome(NamedTuple):
-    """The outcome of a command.
-
-    Attributes:
-        fields: The fields of ``run.end``.
-        shows_exit: True if the closing lines contain the exit code.
-        failed: The closing lines of a failed run with ``-q``; ``None`` for all of them.
-    """
+    """The outcome of a command."""
 
     exit: ExitCode = ExitCode.OK
     closing: tuple[TextLine, ...] = ()
     fields: Mapping[str, object] = _NO_FIELDS
-    shows_exit: bool = False
-    failed: tuple[TextLine, ...] | None = None
+    shows_exit: bool = False  # the closing lines contain the exit code
+    failed: tuple[TextLine, ...] | None = None  # closing lines with -q; None: all of them
 
 
 class EventEncoder(Protocol):
@@ -185,8 +161,8 @@ class Screen:
         self, command: str = "", encoders: Iterable[EventEncoder] = (), clock: "Clock | None" = None
     ) -> None:
         self.encoders = list(encoders)
-        self._command, self._clock = command, clock or app.machine.system_clock()
-        self._started = self._clock.monotonic()
+        self._command, self.clock = command, clock or app.machine.system_clock()
+        self._started = self.clock.monotonic()
         self._subjects: dict[str, object] = {}
 
     def start(self, fields: Mapping[str, object]) -> None:
@@ -206,7 +182,7 @@ class Screen:
 
     def end(self, outcome: CommandOutcome) -> None:
         """Show the end of the run; no call but ``close`` follows."""
-        seconds = round(self._clock.monotonic() - self._started, 3)
+        seconds = round(self.clock.monotonic() - self._started, 3)
         head = {**self._head(), "seconds": seconds, **self._subjects}
         fields = {**head, **outcome.fields, "exit": int(outcome.exit)}
         for encoder in self.encoders:
@@ -218,7 +194,7 @@ class Screen:
             encoder.close()
 
     def _head(self) -> dict[str, object]:
-        return {"time": stamp(self._clock.now()), "command": self._command}
+        return {"time": stamp(self.clock.now()), "command": self._command}
 
     def _write(self, event: str, fields: Mapping[str, object]) -> None:
         for encoder in self.encoders:
@@ -261,25 +237,25 @@ def render_nothing(event: str, fields: Mapping[str, object]) -> Iterable[TextLin
     return ()
 
 
+_AS_GIVEN: Final = OutputOptions()
+
+
 class Job(NamedTuple):
     """One command, ready to run.
 
-    Attributes:
-        command: The command's name.
-        work: The function that does the work.
-        render: Turns the events into text.
-        subject: The subject, such as the mirror's folder: for progress and ``run.start``.
-        fields: Further fields of ``run.start``.
-        acts: True if it changes something, so that ``-q`` shows nothing on success; a command that
-            only answers a question shows its answer in any case.
-        resume_command: The command that continues after an interruption; empty for none.
+    What its options say of the output, and its name, are filled in unless it names others.
     """
 
-    command: str
-    output: OutputOptions
     work: Callable[[Screen], CommandOutcome]
-    render: Callable[[str, Mapping[str, object]], Iterable[TextLine]] = render_nothing
-    subject: str = ""
-    fields: Mapping[str, object] = _NO_FIELDS
-    acts: bool = False
-    resume_command: str = ""
+    render: Renderer = render_nothing
+    subject: str = ""  # such as the mirror's folder: for progress and the log
+    fields: Mapping[str, object] = _NO_FIELDS  # further ones of ``run.start``
+    acts: bool = False  # it changes something: so -q shows nothing on success
+    resume_command: str = ""  # continues after an interruption
+    output: OutputOptions = _AS_GIVEN
+    command: str = ""
+
+    def completed(self, command: str, output: OutputOptions) -> "Job":
+        """Return the job with its name, and with the output options unless it changed them."""
+        chosen = output if self.output is _AS_GIVEN else self.output
+        return self._replace(command=command, output=chosen)

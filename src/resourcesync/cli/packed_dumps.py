@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from resourcesync.cli import formatting
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen
+from resourcesync.model import formatting
 
 if TYPE_CHECKING:
     from resourcesync.source.dumps.dump_publication import DumpRequest

@@ -30,24 +30,14 @@ if TYPE_CHECKING:
 
 
 class PullTarget(NamedTuple):
-    """One mirror to pull, and its settings.
-
-    Attributes:
-        name: The name that the operator uses.
-        address: The Source's address; ``None`` for the remembered one.
-        folder: The mirror's folder.
-        network: The settings of requests, without secrets.
-        is_configured: True if the settings, with the filters, come from a table.
-        store: The address of the store with the copies; empty for the folder.
-        dry_run: Read and plan, change nothing.
-    """
+    """One mirror to pull, and its settings."""
 
     name: str
-    address: str | None
+    address: str | None  # None: the remembered one
     folder: Path
     options: PullOptions
     place: PlaceSettings
-    network: Network
+    network: Network  # without secrets
     secrets: SecretNames
     is_configured: bool = False
     store: str = ""
@@ -100,13 +90,7 @@ class TargetResolver:
 
 
 class PulledMirror(NamedTuple):
-    """The end of the pull of one mirror: its report; or of one of several sets, its error.
-
-    Attributes:
-        folder: The mirror's folder.
-        of_set: The set of a mirror below a folder of sets; empty for none.
-        seconds: Duration.
-    """
+    """The end of the pull of one mirror: its report; or of one of several sets, its error."""
 
     folder: Path
     report: "RunReport | None"
@@ -116,17 +100,10 @@ class PulledMirror(NamedTuple):
 
 
 class Puller(NamedTuple):
-    """A puller of mirrors, for a command or a service.
-
-    Attributes:
-        configuration: The file's mirrors and secrets.
-        pulled: The folders of configured mirrors that were pulled before; ``None`` where no
-            mirror is configured.
-        stop: True once the pull is to end; ``None``: only an exception ends it.
-    """
+    """A puller of mirrors, for a command or a service."""
 
     configuration: MirrorConfiguration
-    pulled: "StoredNames | None" = None
+    pulled: "StoredNames | None" = None  # before; None: no mirror is configured
     stop: "Stop | None" = None
 
     def pull(self, target: PullTarget, report: "Reporter") -> Iterator[PulledMirror]:

@@ -19,13 +19,7 @@ if TYPE_CHECKING:
 
 
 class MirrorArgument(msgspec.Struct, frozen=True, kw_only=True):
-    """The mirror of a command.
-
-    Attributes:
-        folder: The mirror's folder.
-        network: Returns the network settings for its Source; raises ``ConfigurationError`` if its
-            secret cannot be read.
-    """
+    """The mirror of a command."""
 
     folder: Path
     network: "Callable[[], Network]"
@@ -58,12 +52,7 @@ def resolve_mirror(
 
 
 class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
-    """The options and secrets of requests to a Source.
-
-    Attributes:
-        configuration: The configured mirrors and secrets.
-        values: The options of ``source_options`` by their names.
-    """
+    """The options and secrets of requests to a Source."""
 
     configuration: "MirrorConfiguration"
     values: Mapping[str, Any]

@@ -15,13 +15,11 @@ from typing import Any, Final, NamedTuple, TextIO
 import click
 
 from resourcesync.app.machine import system_clock
-from resourcesync.cli import formatting
 from resourcesync.cli.formatting import (
     DETAIL,
     NORMAL,
     QUIET,
     TextLine,
-    escape,
     labelled,
     with_local_times,
     without_users,
@@ -36,6 +34,8 @@ from resourcesync.cli.output import (
     Screen,
     write_line,
 )
+from resourcesync.model import formatting
+from resourcesync.model.formatting import escape
 from resourcesync.ports import Clock
 from resourcesync.settings.environment import Environment
 

@@ -37,31 +37,17 @@ _FULL_AUDIT: Final = AuditOptions()
 
 
 class WatchedMirror(msgspec.Struct, frozen=True, kw_only=True):
-    """One mirror, and its jobs.
-
-    Attributes:
-        target: The mirror, and the options of its pulls.
-        wanted: The schedule of its jobs.
-        on_change: The program that receives changes, and its arguments; empty for none.
-        limit: Time limit of the program, in seconds.
-    """
+    """One mirror, and its jobs."""
 
     target: PullTarget
     wanted: MirrorSchedule
     on_change: tuple[str, ...] = ()
-    limit: float = DEFAULT_LIMIT
+    limit: float = DEFAULT_LIMIT  # seconds
     audit: AuditOptions = _FULL_AUDIT
 
 
 class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of the service.
-
-    Attributes:
-        configuration: The configuration file.
-        names: The mirrors, by name or folder.
-        every: Default seconds between two pulls; ``None`` for ``DEFAULT_INTERVAL``.
-        service: The settings for all mirrors together.
-    """
+    """The settings of the service."""
 
     configuration: MirrorConfiguration
     names: tuple[str, ...]

@@ -14,12 +14,13 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from resourcesync.cli import formatting, options
+from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
 from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError
+from resourcesync.model import formatting
 
 if TYPE_CHECKING:
     from resourcesync_simulator.experiments import SimulationRun, Summary

@@ -1,16 +1,14 @@
 """``resourcesync audit``: compare every copy with what the Source lists; change no copy."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import click
-import msgspec
 
 from resourcesync import app
-from resourcesync.cli import configured_mirrors, formatting, options
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import (
@@ -27,34 +25,19 @@ from resourcesync.cli.render.audit import (
 )
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.errors import ResourceSyncError, StorageError
-from resourcesync.model.settings import Limit
+from resourcesync.model import formatting
 from resourcesync.settings.mirror import Network
 
+if TYPE_CHECKING:
+    from resourcesync.destination.audits.fixity import AuditRolling
+
+_Write = Callable[[Mapping[str, object]], None]
 _FINDING_KINDS: Final = {
     "combined": frozenset(FindingKind),
     "missing": frozenset({FindingKind.MISSING}),
     "different": frozenset({FindingKind.DIFFERENT}),
     "extra": frozenset({FindingKind.EXTRA}),
 }
-
-
-class AuditArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """The parsed command line of ``audit``."""
-
-    mirrors: tuple[str, ...]
-    configuration: MirrorConfiguration
-    method: Literal["lists", "stat", "hash", "remote"]
-    offline: bool
-    sample: Limit | None
-    oldest_first: bool
-    max_duration: float | None
-    lists: Mapping[str, str]
-    connection: Mapping[str, Any]
-
-    @property
-    def is_rolling(self) -> bool:
-        """True if only some of the copies are checked."""
-        return bool(self.sample or self.oldest_first or self.max_duration is not None)
 
 
 def _list_option(name: str, what: str) -> Callable[[Any], Any]:
@@ -99,130 +82,111 @@ def command(output: OutputOptions, **values: Any) -> Job:
     lists = {name: target for name in _FINDING_KINDS if (target := values.pop(name)) is not None}
     if output.json and "-" in lists.values():
         raise click.UsageError("--json uses stdout: write the list to a file")
-    configuration = configured_mirrors.load(values.pop("config"))
-    way = options.pop_connection(values)
-    arguments = AuditArguments(lists=lists, configuration=configuration, connection=way, **values)
-    _check(arguments)
-
-    def work(screen: Screen) -> CommandOutcome:
-        return _audit_all(arguments, screen)
-
-    mirrors = list(arguments.mirrors)
-    return Job(
-        command="audit",
-        acts=True,
-        output=output,
-        work=work,
-        render=AuditRenderer(is_shown="-" not in lists.values()),
-        subject="audit",
-        fields={"mirrors": mirrors, "method": arguments.method, "offline": arguments.offline},
-        resume_command=f"resourcesync audit {' '.join(mirrors)}",
-    )
-
-
-def _check(arguments: AuditArguments) -> None:
-    if arguments.is_rolling and arguments.method == "lists":
+    method, offline = values["method"], values["offline"]
+    rolling = _rolling(values)
+    if rolling and method == "lists":
         raise click.UsageError("--method lists checks no file: it cannot take a part of them")
-    if arguments.sample is not None and arguments.sample.percent is None:
-        raise click.UsageError("--sample must be a share of the files, such as 15%")
-    if arguments.offline and arguments.method == "remote":
+    if offline and method == "remote":
         raise click.UsageError("--method remote needs the Source: leave --offline out")
+    configuration = configured_mirrors.load(values["config"])
+    way = options.pop_connection(values)
 
+    def targets(place: str) -> Iterator[tuple[Path, Network]]:
+        folders = app.mirror_state.each_mirror([configuration.pulled_folder(place)])
+        network = Network() if offline else configuration.network(place, way)
+        return ((folder, network) for folder in folders)
 
-def _audit_all(arguments: AuditArguments, screen: Screen) -> CommandOutcome:
-    outcomes: list[CommandOutcome] = []
-    targets: dict[Path, Network] = {}
-    for place in arguments.mirrors:
-        try:
-            targets.update(dict.fromkeys(*_targets(place, arguments)))
-        except ResourceSyncError as error:
-            outcomes.append(_failed(error, place, screen))
-    with ExitStack() as held:
-        write = held.enter_context(_finding_lists(arguments.lists))
-        is_one = len(targets) + len(outcomes) == 1
-        for mirror, network in targets.items():
-            several = {} if is_one else {"mirror": str(mirror)}
-            if several:
-                screen.report("mirror", several)
-            try:
-                job = _AuditTarget(mirror, network, several)
-                outcomes.append(_audit(job, arguments, screen, write))
-            except ResourceSyncError as error:
-                outcomes.append(_failed(error, str(mirror), screen))
-    code = worst(outcome.exit for outcome in outcomes)
-    lines = tuple(line for outcome in outcomes for line in outcome.closing)
-    failed = tuple(line for outcome in outcomes if outcome.exit for line in outcome.closing)
-    fields = outcomes[0].fields
-    if len(outcomes) > 1:
-        fields = {"mirrors": [{**outcome.fields, "exit": outcome.exit} for outcome in outcomes]}
-    # A list of findings on stdout is for a program: no line follows it, not even the exit code.
-    has_stdout = "-" in arguments.lists.values()
-    return CommandOutcome(
-        exit=code, closing=lines, fields=fields, shows_exit=has_stdout, failed=failed
+    settings: dict[str, Any] = {"method": method, "offline": offline, "rolling": rolling}
+    places = list(values["mirrors"])
+    is_text_out = "-" in lists.values()
+    return Job(
+        acts=True,
+        work=lambda screen: _Audits(screen, settings, lists).run(places, targets),
+        render=AuditRenderer(is_shown=not is_text_out),
+        subject="audit",
+        fields={"mirrors": places, "method": method, "offline": offline},
+        resume_command=f"resourcesync audit {' '.join(places)}",
     )
 
 
-def _targets(place: str, arguments: AuditArguments) -> "tuple[tuple[Path, ...], Network]":
-    """Return the mirrors of a name or a folder, and the network settings for their Source."""
-    configuration = arguments.configuration
-    folders = app.mirror_state.each_mirror([configuration.pulled_folder(place)])
-    if arguments.offline:
-        return folders, Network()
-    return folders, configuration.network(place, arguments.connection)
-
-
-def _failed(error: ResourceSyncError, mirror: str, screen: Screen) -> CommandOutcome:
-    problem = problem_of(error, mirror)
-    screen.problem(problem)
-    return CommandOutcome(exit=problem.exit, fields={"mirror": mirror})
-
-
-class _AuditTarget(NamedTuple):
-    """A mirror to audit, its network settings, and the fields that identify its events."""
-
-    mirror: Path
-    network: "Network"
-    event_fields: Mapping[str, object]
-
-
-def _audit(
-    target: _AuditTarget,
-    arguments: AuditArguments,
-    screen: Screen,
-    write: Callable[[Mapping[str, object]], None],
-) -> CommandOutcome:
-    mirror, network, several = target
-
-    def report(event: "app.mirror.Event") -> None:
-        if event.kind == "finding":
-            write(event.fields)
-        screen.report(event.kind, {**several, **event.fields})
-
-    found = app.mirror.mirror_at(mirror, network).audit(
-        method=arguments.method,
-        offline=arguments.offline,
-        rolling=_rolling(arguments),
-        on_event=report,
-    )
-    is_text_out = "-" in arguments.lists.values()
-    return conclude(found, mirror, quiet=is_text_out, named=bool(several))
-
-
-def _rolling(arguments: AuditArguments) -> Any:
+def _rolling(values: Mapping[str, Any]) -> "AuditRolling | None":
+    """Return which of the copies are checked; ``None`` for all."""
+    sample, seconds = values["sample"], values["max_duration"]
+    if sample is not None and sample.percent is None:
+        raise click.UsageError("--sample must be a share of the files, such as 15%")
+    if not (sample or values["oldest_first"] or seconds is not None):
+        return None
     from resourcesync.destination.audits.fixity import AuditRolling  # noqa: PLC0415 - help stays quick
 
-    if not arguments.is_rolling:
-        return None
-    percent = 100.0 if arguments.sample is None else arguments.sample.percent or 0.0
     return AuditRolling(
-        share=min(percent / 100, 1.0),
-        oldest_first=arguments.oldest_first or arguments.max_duration is not None,
-        seconds=arguments.max_duration,
+        share=1.0 if sample is None else min(sample.percent / 100, 1.0),
+        oldest_first=values["oldest_first"] or seconds is not None,
+        seconds=seconds,
     )
+
+
+class _Audits:
+    """The audits of one run, and their findings in files."""
+
+    def __init__(
+        self, screen: Screen, settings: Mapping[str, Any], lists: Mapping[str, str]
+    ) -> None:
+        self._screen, self._settings, self._lists = screen, settings, lists
+
+    def run(
+        self, places: Sequence[str], targets: Callable[[str], Iterable[tuple[Path, Network]]]
+    ) -> CommandOutcome:
+        """Audit the mirrors; after a failure, the others go on."""
+        outcomes: list[CommandOutcome] = []
+        found: dict[Path, Network] = {}
+        for place in places:
+            try:
+                found.update(targets(place))
+            except ResourceSyncError as error:
+                outcomes.append(self._failed(error, place))
+        is_one = len(found) + len(outcomes) == 1
+        with _finding_lists(self._lists) as write:
+            for mirror, network in found.items():
+                try:
+                    outcomes.append(self._audit(mirror, network, write, is_one=is_one))
+                except ResourceSyncError as error:
+                    outcomes.append(self._failed(error, str(mirror)))
+        fields = outcomes[0].fields
+        if len(outcomes) > 1:
+            fields = {"mirrors": [{**outcome.fields, "exit": outcome.exit} for outcome in outcomes]}
+        return CommandOutcome(
+            exit=worst(outcome.exit for outcome in outcomes),
+            closing=tuple(line for outcome in outcomes for line in outcome.closing),
+            fields=fields,
+            # A list of findings on stdout is for a program: no line follows it, nor the exit code.
+            shows_exit="-" in self._lists.values(),
+            failed=tuple(line for each in outcomes if each.exit for line in each.closing),
+        )
+
+    def _failed(self, error: ResourceSyncError, mirror: str) -> CommandOutcome:
+        problem = problem_of(error, mirror)
+        self._screen.problem(problem)
+        return CommandOutcome(exit=problem.exit, fields={"mirror": mirror})
+
+    def _audit(
+        self, mirror: Path, network: Network, write: _Write, *, is_one: bool
+    ) -> CommandOutcome:
+        several = {} if is_one else {"mirror": str(mirror)}
+        if several:
+            self._screen.report("mirror", several)
+
+        def report(event: "app.mirror.Event") -> None:
+            if event.kind == "finding":
+                write(event.fields)
+            self._screen.report(event.kind, {**several, **event.fields})
+
+        found = app.mirror.mirror_at(mirror, network).audit(on_event=report, **self._settings)
+        is_text_out = "-" in self._lists.values()
+        return conclude(found, mirror, quiet=is_text_out, named=bool(several))
 
 
 @contextmanager
-def _finding_lists(lists: Mapping[str, str]) -> Iterator[Callable[[Mapping[str, object]], None]]:
+def _finding_lists(lists: Mapping[str, str]) -> Iterator[_Write]:
     """Open the files of findings; yield a function that writes one finding to its files."""
     with ExitStack() as held:
         opened: list[tuple[str, TextIO]] = []

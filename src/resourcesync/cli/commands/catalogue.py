@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from resourcesync import app
-from resourcesync.cli import formatting, options
+from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
 from resourcesync.errors import ResourceSyncError
+from resourcesync.model import formatting
 
 if TYPE_CHECKING:
     from resourcesync.ports.accounts import Posted
@@ -48,12 +49,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     names are those of the specification. Then: resourcesync publish catalogue:FILE.
     """  # noqa: D301 - click's mark for lines that are not to be filled
     action = values["action"]
-    for flag, of in (
-        ("add", "import"),
-        ("allow_empty", "import"),
-        ("changes", "export"),
-        ("after", "export"),
-    ):
+    ours = {"add": "import", "allow_empty": "import", "changes": "export", "after": "export"}
+    for flag, of in ours.items():
         if values[flag] and action != of:
             raise click.UsageError(f"--{flag.replace('_', '-')} is for {of}")
     if action == "export" and (values["lines"] != "-" or output.json):
@@ -61,14 +58,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if action == "check" and values["lines"] != "-":
         raise click.UsageError("check reads FILE only")
 
-    def work(screen: Screen) -> CommandOutcome:
-        return _ACTIONS[action](values, screen)
-
     return Job(
-        command="catalogue",
         acts=action in {"import", "post"},
-        output=output,
-        work=work,
+        work=lambda screen: _ACTIONS[action](values, screen),
         render=_render_row,
         subject=values["file"].name,
         fields={"action": action, "catalogue": str(values["file"])},
@@ -76,11 +68,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    del screen
     done = app.catalogues.import_lines(
         values["file"],
         values["lines"],
-        clock=app.machine.system_clock(),
+        clock=screen.clock,
         is_all=not values["add"],
         allow_empty=values["allow_empty"],
     )
@@ -88,23 +79,17 @@ def _import(values: dict[str, Any], screen: Screen) -> CommandOutcome:
 
 
 def _post(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    del screen
     done: list[Posted] = []
-    clock = app.machine.system_clock()
     try:
-        done.extend(app.catalogues.post_lines(values["file"], values["lines"], clock=clock))
+        done.extend(app.catalogues.post_lines(values["file"], values["lines"], clock=screen.clock))
     except ResourceSyncError as error:
-        before = sum(_counts(done).values())
-        error.evidence = (
-            *error.evidence,
-            ("posted", f"{formatting.counted(before, 'change')} before it"),
-        )
+        before = formatting.counted(sum(_counts(done).values()), "change")
+        error.evidence = (*error.evidence, ("posted", f"{before} before it"))
         raise
     return _outcome(values["file"], done)
 
 
-def _export(values: dict[str, Any], screen: Screen) -> CommandOutcome:
-    del screen
+def _export(values: dict[str, Any], _: Screen) -> CommandOutcome:
     after = values["after"] if values["changes"] else None
     for line in app.catalogues.export_lines(values["file"], changes_after=after):
         try:
@@ -143,21 +128,16 @@ _ACTIONS = {"import": _import, "post": _post, "export": _export, "check": _check
 
 
 def _counts(done: "list[Posted]") -> dict[str, int]:
-    return {
-        "created": sum(posted.created for posted in done),
-        "updated": sum(posted.updated for posted in done),
-        "deleted": sum(posted.deleted for posted in done),
-        "touched": sum(posted.touched for posted in done),
-    }
+    names = ("created", "updated", "deleted", "touched")
+    return {name: sum(getattr(posted, name) for posted in done) for name in names}
 
 
 def _outcome(file: Path, done: "list[Posted]") -> CommandOutcome:
     counts = _counts(done)
-    said = [f"{formatting.count(number)} {name}" for name, number in counts.items() if number]
     return CommandOutcome(
         closing=(
-            TextLine(", ".join(said) or "nothing new", "Recorded", QUIET),
+            TextLine(formatting.counts(counts) or "nothing new", "Recorded", QUIET),
             TextLine(f"resourcesync publish catalogue:{file}", "Next"),
         ),
-        fields=dict(counts),
+        fields=counts,
     )

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
-import msgspec
 
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.csv_lines import CsvLines, write_text
-from resourcesync.cli.formatting import TextLine, escape, moment, stamp
+from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
@@ -22,29 +21,12 @@ from resourcesync.mirror_state.rows import (
     MirrorChangeKind,
     parse_position,
 )
-from resourcesync.model.formatting import count
+from resourcesync.model.formatting import count, moment
 from resourcesync.model.timestamps import from_microseconds, resolve_moment
 from resourcesync.settings.schema import parse_moment
 
 if TYPE_CHECKING:
     from resourcesync.ports import Clock
-
-
-Form = Literal["screen", "paths0", "deleted-paths0", "csv"]
-
-
-class ChangesArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """The parsed command line of ``changes``."""
-
-    mirror: Path
-    since: str | None
-    consumer: str | None
-    ack: bool
-    restart: bool
-    follow: bool
-    interval: float
-    touched: bool
-    form: Form
 
 
 @click.command("changes", cls=SectionedCommand)
@@ -87,73 +69,57 @@ def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job
     its position itself passes the "position" of the last line that it processed to --since.
     Changes are stored for 90 days, at most 1,000,000 of them.
     """
-    flags: dict[Form, bool] = {
-        "paths0": values.pop("paths0"),
-        "deleted-paths0": values.pop("deleted_paths0"),
-        "csv": values.pop("csv"),
-    }
-    forms = [form for form, is_wanted in flags.items() if is_wanted]
+    mirror_folder, consumer, ack = mirror.folder, values["consumer"], values["ack"]
+    forms = [form for form in ("paths0", "deleted_paths0", "csv") if values[form]]
     if len(forms) + output.json > 1:
         raise click.UsageError("choose one of --json, --csv, --paths0 and --deleted-paths0")
-    form: Form = forms[0] if forms else "screen"
-    arguments = ChangesArguments(mirror=mirror.folder, form=form, **values)
-    if arguments.consumer is None and (arguments.ack or arguments.restart):
+    if consumer is None and (ack or values["restart"]):
         raise click.UsageError("--ack and --restart are for --consumer NAME")
-    if arguments.consumer is not None and arguments.since is not None:
+    if consumer is not None and values["since"] is not None:
         raise click.UsageError("--consumer and --since exclude each other: a consumer has a cursor")
-    if arguments.ack and output.quiet:
+    if ack and output.quiet:
         raise click.UsageError("--ack acknowledges lines that --quiet does not show")
-
+    form = "".join(forms)
     return Job(
-        command="changes",
-        output=output,
-        work=lambda screen: _changes(arguments, screen),
+        work=lambda screen: _changes(mirror_folder, values, change_writer(form, screen), screen),
         render=render_change,
-        subject=arguments.mirror.name,
-        fields={"mirror": str(arguments.mirror), "consumer": arguments.consumer},
-        resume_command=f"resourcesync changes {arguments.mirror}",
+        subject=mirror_folder.name,
+        fields={"mirror": str(mirror_folder), "consumer": consumer},
+        resume_command=f"resourcesync changes {mirror_folder}",
     )
 
 
-def _changes(arguments: ChangesArguments, screen: Screen) -> CommandOutcome:
-    clock = app.machine.system_clock()
-
+def _changes(
+    mirror: Path, values: Mapping[str, Any], write: "_WriteChange", screen: Screen
+) -> CommandOutcome:
     def pause() -> bool:
-        clock.sleep(arguments.interval)
+        screen.clock.sleep(values["interval"])
         return True
 
-    write = change_writer(arguments.form, screen)
-    count, position = 0, ChangeLogPosition(0)
-    query = _query(arguments, clock)
-    for opened, reader in app.mirror_changes.read_rounds(
-        arguments.mirror, query, pause if arguments.follow else None
-    ):
+    count, position, consumer = 0, ChangeLogPosition(0), values["consumer"]
+    query = _query(values, screen.clock)
+    rounds = app.mirror_changes.read_rounds(mirror, query, pause if values["follow"] else None)
+    for opened, reader in rounds:
         before, present_uri = reader.position, opened.present_uris()
         for change in reader.read_new():
             position = reader.position or position
             write(change, _ChangePlace(position, opened.state, present_uri))
             count += 1
         position = reader.position or position
-        if arguments.ack and arguments.consumer and position != before:
-            opened.consumers.acknowledge(arguments.consumer, position)
-    return CommandOutcome(
-        fields={
-            "mirror": str(arguments.mirror),
-            "changes": count,
-            "cursor": position.number,
-            "position": str(position),
-        }
-    )
+        if values["ack"] and consumer and position != before:
+            opened.consumers.acknowledge(consumer, position)
+    fields = {"changes": count, "cursor": position.number, "position": str(position)}
+    return CommandOutcome(fields={"mirror": str(mirror), **fields})
 
 
-def _query(arguments: ChangesArguments, clock: "Clock") -> "app.mirror_changes.ChangeQuery":
-    text = arguments.since
-    restart = arguments.restart or text == app.mirror_changes.START
+def _query(values: Mapping[str, Any], clock: "Clock") -> "app.mirror_changes.ChangeQuery":
+    text = values["since"]
+    restart = values["restart"] or text == app.mirror_changes.START
     since: ChangeLogPosition | datetime | None = None
     if text is not None and not restart:
         since = parse_position(text) or resolve_moment(parse_moment(text), clock.now())
     return app.mirror_changes.ChangeQuery(
-        consumer=arguments.consumer, since=since, restart=restart, touched=arguments.touched
+        consumer=values["consumer"], since=since, restart=restart, touched=values["touched"]
     )
 
 
@@ -202,7 +168,10 @@ class _ChangePlace(NamedTuple):
     present_uri: Callable[[str], str]
 
 
-def change_writer(form: str, screen: Screen) -> Callable[[LoggedChange, _ChangePlace], None]:
+_WriteChange = Callable[[LoggedChange, _ChangePlace], None]
+
+
+def change_writer(form: str, screen: Screen) -> _WriteChange:
     """Return a function that writes one change, and raises if stdout is closed.
 
     The mirror's state says whether a path is still in the mirror.
@@ -210,13 +179,11 @@ def change_writer(form: str, screen: Screen) -> Callable[[LoggedChange, _ChangeP
     match form:
         case "paths0":
             return lambda change, place: _write_path(change, there=True, state=place.state)
-        case "deleted-paths0":
+        case "deleted_paths0":
             return lambda change, place: _write_path(change, there=False, state=place.state)
         case "csv":
             lines = CsvLines(_CSV_COLUMNS)
-            return lambda change, place: lines.write(
-                _cells(change._replace(uri=place.present_uri(change.uri)))
-            )
+            return lambda change, place: lines.write(change_fields(change, place.present_uri))
         case _:
             return lambda change, place: screen.report(
                 "change",
@@ -228,11 +195,3 @@ def _write_path(change: LoggedChange, *, there: bool, state: SqliteMirrorState) 
     was_deleted = change.kind == MirrorChangeKind.DELETED
     if was_deleted is not there and (state.copy(change.uri) is not None) is there:
         write_text(f"{change.path}\0")
-
-
-def _cells(change: LoggedChange) -> tuple[str, ...]:
-    """Return a change as a row of CSV."""
-    time = stamp(from_microseconds(change.time))
-    uri, path = escape(change.uri), escape(change.path)
-    number, size = str(change.seq), str(change.length)
-    return (number, time, change.kind, uri, path, size, change.digests, change.previous)

@@ -10,7 +10,7 @@ import click
 
 from resourcesync import app
 from resourcesync.app.tables import SettingValue, pull_keys
-from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
@@ -25,6 +25,7 @@ from resourcesync.cli.output import (
     write_line,
 )
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.model import formatting
 from resourcesync.settings import environment, files
 
 EXAMPLE: Final = """\
@@ -142,7 +143,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
                     MirrorConfiguration(_find_file(named)), screen, with_origin=values["origin"]
                 )
 
-    return Job(command="config", output=output, work=work, fields={"action": action})
+    return Job(work=work, fields={"action": action})
 
 
 def _check_flags(action: str, values: Mapping[str, Any]) -> None:

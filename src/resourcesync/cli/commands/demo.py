@@ -7,27 +7,27 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
 
 from resourcesync import app
-from resourcesync.cli import formatting, options
+from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
+from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, Screen
 from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.model.formatting import counted, counts, duration, size
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirror import Event
     from resourcesync.app.serving.applications import LateApplication
     from resourcesync.destination.audits.reports import AuditReport
     from resourcesync.destination.reports import RunReport
-    from resourcesync.ports import Clock
 
 _SKIPPED: Final = frozenset({"__pycache__", "site-packages", "dist-packages"})
+_TIMED: Final = frozenset({"changed", "pulled", "audited"})
+"""Steps that take no time, or whose text has it."""
 _TOUCHED: Final = 5
 """Most files that are updated, and most files that are deleted."""
 _NEW: Final = {
@@ -51,7 +51,7 @@ _NEW: Final = {
     help="Work in this new folder, and leave the tree and the mirror there.",
 )
 @options.output_options
-def command(output: OutputOptions, source: Path | None, keep: Path | None) -> Job:
+def command(source: Path | None, keep: Path | None, **_: Any) -> Job:
     """Publish, mirror, change and audit a real tree on this machine.
 
     DIR is copied first, and never changed; by default it is Python's own standard library. The
@@ -66,12 +66,13 @@ def command(output: OutputOptions, source: Path | None, keep: Path | None) -> Jo
                 source or Path(sysconfig.get_path("stdlib"))
             )
 
-    return Job(command="demo", output=output, work=work, render=_render, subject="demo")
+    return Job(work=work, render=_render, subject="demo")
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "step":
-        yield TextLine(str(fields["text"]), str(fields["step"]).capitalize(), NORMAL)
+        seconds = "" if fields["step"] in _TIMED else f"  {duration(float(str(fields['seconds'])))}"
+        yield TextLine(f"{fields['text']}{seconds}", str(fields["step"]).capitalize())
     elif event == "item" and fields.get("status") in {"error", "impossible"}:
         yield TextLine(f"{fields.get('uri')}   {fields.get('reason')}", "!")
 
@@ -99,21 +100,13 @@ def _folder(keep: Path | None) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class _CopiedFiles(msgspec.Struct, frozen=True):
-    files: int
-    size: int
-
-
 class _Demo:
     """One demonstration."""
 
     def __init__(self, screen: Screen, folder: Path, *, kept: bool) -> None:
-        self._screen = screen
-        self._keeps_files = kept
-        self._tree = folder / "tree"
-        self._mirror = folder / "mirror"
-        self._clock: Clock = app.machine.system_clock()
-        self._began = self._clock.monotonic()
+        self._screen, self._clock, self._keeps_files = screen, screen.clock, kept
+        self._tree, self._mirror = folder / "tree", folder / "mirror"
+        self._began = self._last = self._clock.monotonic()
 
     def run(self, source: Path) -> CommandOutcome:
         """Run all steps; return the outcome."""
@@ -122,120 +115,85 @@ class _Demo:
         with app.applications.ServerThread(late) as server:
             self._publish(late, server.uri)
             self._pull(server.uri)
-            self._change()
+            changed = _change_tree(self._tree)
+            self._step("changed", f"{counts(changed)} in the tree", **changed)
             self._publish(late, server.uri)
             pulled = self._pull(None)
             audited = self._audit()
         return self._conclude(audited, is_good=audited.in_sync and pulled.failed == 0)
 
     def _conclude(self, audited: "AuditReport", *, is_good: bool) -> CommandOutcome:
-        seconds = formatting.duration(self._clock.monotonic() - self._began)
-        left = (
-            f"tree and mirror are in {self._tree.parent}"
-            if self._keeps_files
-            else "all files of the demo were removed"
-        )
+        left = "all files of the demo were removed"
+        if self._keeps_files:
+            left = f"tree and mirror are in {self._tree.parent}"
         said = "as the Source lists them" if is_good else "not as the Source lists them"
-        label = "In sync" if is_good else "Not in sync"
-        line = TextLine(
-            f"{formatting.counted(audited.listed, 'file')} {said}; {left}  {seconds}", label, QUIET
-        )
+        seconds = duration(self._clock.monotonic() - self._began)
+        text = f"{counted(audited.listed, 'file')} {said}; {left}  {seconds}"
+        line = TextLine(text, "In sync" if is_good else "Not in sync", QUIET)
         code = ExitCode.OK if is_good else ExitCode.FINDINGS
         fields = {"files": audited.listed, "equal": is_good}
         return CommandOutcome(exit=code, closing=(line,), fields=fields)
 
     def _step(self, step: str, text: str, **figures: object) -> None:
-        self._screen.report("step", {"step": step, "text": text, **figures})
+        """Report a step and its time, if the figures do not have it."""
+        seconds = self._clock.monotonic() - self._last
+        self._last += seconds
+        fields = {"step": step, "text": text, "seconds": seconds, **figures}
+        self._screen.report("step", fields)
 
     def _copy(self, source: Path) -> None:
-        started = self._clock.monotonic()
         try:
-            copied = _copy_tree(source, self._tree)
+            files, copied = _copy_tree(source, self._tree)
         except OSError as error:
             raise StorageError(
                 f"cannot copy {source}: {error.strerror}",
                 hint="correct its permissions, or name another folder",
             ) from error
-        if not copied.files:
+        if not files:
             raise ConfigurationError(
                 f"there is no file in {source}", hint="name a folder with files"
             )
-        seconds = self._clock.monotonic() - started
-        self._step(
-            "copied",
-            f"{formatting.counted(copied.files, 'file')}, {formatting.size(copied.size)}"
-            f" of {source}  {formatting.duration(seconds)}",
-            files=copied.files,
-            bytes=copied.size,
-            seconds=seconds,
-        )
+        text = f"{counted(files, 'file')}, {size(copied)} of {source}"
+        self._step("copied", text, files=files, bytes=copied)
 
     def _publish(self, late: "LateApplication", base: str) -> None:
-        started, publisher = self._clock.monotonic(), app.publisher.Publisher(self._tree, url=base)
+        publisher = app.publisher.Publisher(self._tree, url=base)
         done = publisher.publish()
-        seconds = self._clock.monotonic() - started
         late.application = publisher.application()
-        what = formatting.counted(done.resources, "resource")
-        if not done.first:
-            what = _changes(done.created, done.updated, done.deleted)
-        documents = formatting.counted(len(done.written), "document")
-        self._step(
-            "published",
-            f"{what} at {base}, {documents} written  {formatting.duration(seconds)}",
-            resources=done.resources,
-            created=done.created,
-            updated=done.updated,
-            deleted=done.deleted,
-            seconds=seconds,
-        )
+        changed = {"created": done.created, "updated": done.updated, "deleted": done.deleted}
+        what = counted(done.resources, "resource") if done.first else counts(changed)
+        text = f"{what} at {base}, {counted(len(done.written), 'document')} written"
+        self._step("published", text, resources=done.resources, **changed)
 
     def _pull(self, source: str | None) -> "RunReport":
-        from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - the same
+        from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
 
         # The demo's server is on this machine.
-        pulled = app.mirror.Mirror(source, self._mirror, proxy="").pull(on_event=self._report)
+        mirror = app.mirror.Mirror(source, self._mirror, proxy="")
+        pulled = mirror.pull(on_event=self._report)
         ended = conclude(pulled, "the mirror", first=source is not None, plan={})
-        self._step(
-            "pulled",
-            f"{pulled.mode.value}: {ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **ended.fields,
-        )
+        line = ended.closing[0]
+        text = f"{pulled.mode.value}: {line.label.lower()}, {line.text}"
+        self._step("pulled", text, **ended.fields)
         return pulled
 
-    def _report(self, event: "Event") -> None:
+    def _report(self, event: "app.mirror.Event") -> None:
         if event.kind != "item" or event.fields.get("status") != "ok":
             self._screen.report(event.kind, event.fields)
 
-    def _change(self) -> None:
-        created, updated, deleted = _change_tree(self._tree)
-        self._step(
-            "changed",
-            f"{_changes(created, updated, deleted)} in the tree",
-            created=created,
-            updated=updated,
-            deleted=deleted,
-        )
-
     def _audit(self) -> "AuditReport":
-        from resourcesync.cli.render import audit as render_audit  # noqa: PLC0415 - help stays quick
+        from resourcesync.cli.render.audit import conclude  # noqa: PLC0415 - help stays quick
 
         audited = app.mirror.Mirror(None, self._mirror, proxy="").audit(on_event=self._report)
-        ended = render_audit.conclude(audited, self._mirror)
-        self._step(
-            "audited",
-            f"{ended.closing[0].label.lower()}, {ended.closing[0].text}",
-            **render_audit.audit_fields(audited, self._mirror),
-        )
+        ended = conclude(audited, self._mirror)
+        line = ended.closing[0]
+        self._step("audited", f"{line.label.lower()}, {line.text}", **ended.fields)
         return audited
 
 
-def _changes(created: int, updated: int, deleted: int) -> str:
-    return f"{created} created, {updated} updated, {deleted} deleted"
-
-
-def _copy_tree(source: Path, target: Path) -> _CopiedFiles:
-    """Copy the regular files of a folder, without links, compiled and installed files."""
-    files = size = 0
+def _copy_tree(source: Path, target: Path) -> tuple[int, int]:
+    """Copy regular files, without links, compiled and installed files; return number and size."""
+    files = copied = 0
     for folder, folders, names in os.walk(source):
         folders[:] = sorted(set(folders) - _SKIPPED)
         copied_folder = target / Path(folder).relative_to(source)
@@ -245,11 +203,11 @@ def _copy_tree(source: Path, target: Path) -> _CopiedFiles:
             if original.is_file() and not original.is_symlink():
                 shutil.copy2(original, copied_folder / name)
                 files += 1
-                size += original.stat().st_size
-    return _CopiedFiles(files, size)
+                copied += original.stat().st_size
+    return files, copied
 
 
-def _change_tree(tree: Path) -> tuple[int, int, int]:
+def _change_tree(tree: Path) -> dict[str, int]:
     """Create, update and delete some files; return the number of each."""
     present = sorted(
         path
@@ -267,7 +225,7 @@ def _change_tree(tree: Path) -> tuple[int, int, int]:
         new = tree / name
         new.parent.mkdir(parents=True, exist_ok=True)
         new.write_bytes(content)
-    return len(_NEW), some, some
+    return {"created": len(_NEW), "updated": some, "deleted": some}
 
 
 def _is_ours_or_hidden(path: Path) -> bool:

@@ -8,17 +8,18 @@ import click
 
 from resourcesync import app
 from resourcesync.app.tables import overlay
-from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, Screen
+from resourcesync.model import formatting
 
 if TYPE_CHECKING:
     from resourcesync.app.checks.diagnosis import CheckResult
 
-_LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
+_LEVELS: Final = {"ok": NORMAL, "warning": QUIET, "problem": QUIET}
 
 
 @click.command("doctor", cls=SectionedCommand)
@@ -29,7 +30,7 @@ _LEVELS: Final = {"ok": formatting.NORMAL, "warning": QUIET, "problem": QUIET}
 @options.CONNECTION
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, target: str | None, *, plugins: bool, **values: Any) -> Job:
+def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
     """Check a mirror or a Source for problems that disturb pulls.
 
     MIRROR is the folder of a mirror or of a future mirror, or a name in the configuration file;
@@ -42,11 +43,9 @@ def command(output: OutputOptions, target: str | None, *, plugins: bool, **value
     give files their paths.
     """
     if plugins:
-        from resourcesync.cli.installed_plugins import plugins_job  # noqa: PLC0415 - rarely needed
-
         if target is not None:
             raise click.UsageError("--plugins lists all plug-ins: name no mirror and no Source")
-        return plugins_job(output)
+        return Job(work=_list_plugins, render=_render_plugin)
     if target is None:
         raise click.UsageError("name a mirror or a Source")
     named: Path | None = values.pop("config")
@@ -67,9 +66,7 @@ def command(output: OutputOptions, target: str | None, *, plugins: bool, **value
             )
         return _outcome(verdicts)
 
-    return Job(
-        command="doctor", output=output, work=work, render=_render, fields={"target": target}
-    )
+    return Job(work=work, render=_render, fields={"target": target})
 
 
 def _verdicts(
@@ -108,3 +105,21 @@ def _outcome(verdicts: "list[CheckResult]") -> CommandOutcome:
     code = ExitCode.FINDINGS if problems else ExitCode.OK
     fields = {"problems": problems, "warnings": warnings, "checks": len(verdicts)}
     return CommandOutcome(exit=code, closing=(line,), fields=fields)
+
+
+def _list_plugins(screen: Screen) -> CommandOutcome:
+    found = app.plugins.installed()
+    for plugin in found:
+        screen.report("plugin", {**plugin._asdict(), "ours": plugin.distribution == "resourcesync"})
+    others = sum(plugin.distribution != "resourcesync" for plugin in found)
+    ours = formatting.count(len(found) - others)
+    text = f"{ours} of resourcesync, {formatting.count(others)} of other packages"
+    closing = (TextLine(text, "Plug-ins"),)
+    return CommandOutcome(closing=closing, fields={"plugins": len(found), "others": others})
+
+
+def _render_plugin(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
+    if event == "plugin":
+        kind = str(fields["group"]).rpartition(".")[2]
+        of = f"{fields['distribution']} {fields['version']}".strip() or "an unnamed package"
+        yield TextLine(f"{kind:<10} {fields['name']}  ({of})")

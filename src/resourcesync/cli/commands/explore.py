@@ -9,7 +9,7 @@ from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, Screen
 from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ResourceMissingError, quoted
 
@@ -26,7 +26,7 @@ from resourcesync.errors import ResourceMissingError, quoted
 )
 @source_options
 @options.output_options
-def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
+def command(asking: SourceAccess, **values: Any) -> Job:
     """Show a Source's documents as a tree.
 
     SOURCE is any address of a Source or a site, a folder or file of documents on this machine, or
@@ -51,8 +51,6 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     from resourcesync.cli.render.explore import ExploreRenderer  # noqa: PLC0415 - help stays quick
 
     return Job(
-        command="explore",
-        output=output,
         work=work,
         render=ExploreRenderer(),
         subject="explore",

@@ -1,7 +1,6 @@
 """``resourcesync list``: the copies of a mirror, as text, JSON lines or CSV."""
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,12 +9,12 @@ import click
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.csv_lines import CsvLines
-from resourcesync.cli.formatting import TextLine, escape, moment, stamp
+from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.digests import format_digests
-from resourcesync.model.formatting import count
+from resourcesync.model.formatting import count, moment
 
 if TYPE_CHECKING:
     from resourcesync.app.mirror_changes import MirroredResource
@@ -43,8 +42,6 @@ def command(output: OutputOptions, mirror: MirrorArgument, *, csv: bool) -> Job:
     if csv and output.json:
         raise click.UsageError("choose one of --json and --csv")
     return Job(
-        command="list",
-        output=output,
         work=lambda screen: _list(mirror.folder, screen, csv=csv),
         render=render_copy,
         subject=mirror.folder.name,
@@ -58,31 +55,27 @@ def _list(folder: Path, screen: Screen, *, csv: bool) -> CommandOutcome:
         number += 1
         fields = _fields(resource, folder)
         if lines is None:
-            screen.report("copy", {name: value for name, value in fields.items() if value != ""})
+            screen.report("copy", fields)
         else:
-            lines.write(_cell(fields[name]) for name in _CSV_COLUMNS)
+            lines.write(fields)
     return CommandOutcome(fields={"mirror": str(folder), "copies": number})
 
 
 def _fields(resource: "MirroredResource", folder: Path) -> dict[str, object]:
-    """Return a copy as the fields of its event and of its row; an empty text is unknown."""
-    has_moved = resource.known_as != resource.uri
-    return {
+    """Return a copy as the fields of its event and of its row, without what is unknown."""
+    fields = {
         "uri": resource.uri,
-        "known_as": resource.known_as if has_moved else "",
+        "known_as": resource.known_as if resource.known_as != resource.uri else "",
         "path": resource.path.relative_to(folder).as_posix(),
-        "bytes": "" if resource.length is None else resource.length,
+        "bytes": resource.length,
         "hash": format_digests(resource.digests),
-        "lastmod": resource.lastmod or "",
+        "lastmod": resource.lastmod,
         "media_type": resource.media_type,
         "fixity": resource.fixity,
         "fetched": resource.fetched,
-        "confirmed": resource.confirmed or "",
+        "confirmed": resource.confirmed,
     }
-
-
-def _cell(value: object) -> str:
-    return stamp(value) if isinstance(value, datetime) else escape(str(value))
+    return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
 def render_copy(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:

@@ -1,7 +1,6 @@
 """``resourcesync publish``: write the lists of a tree, a catalogue or another system."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,16 +9,17 @@ from msgspec.structs import replace
 
 from resourcesync import app
 from resourcesync.app.tables import source_keys
-from resourcesync.cli import configured_mirrors, formatting, options
-from resourcesync.cli.batch import combine_outcomes, report_failure, run_part
+from resourcesync.cli import configured_mirrors, options
+from resourcesync.cli.batch import run_all
 from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
-from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.formatting import QUIET, TextLine, leniency_line
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.output import CommandOutcome, Job, Screen, problem_of
 from resourcesync.cli.render.publish import conclude, report
 from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model import formatting
 from resourcesync.settings import files
 from resourcesync.settings.schema import Field, fields_of, without_empty
 from resourcesync.source.publication_settings import PublicationSettings
@@ -115,7 +115,7 @@ _MAX_NAMES: Final = 10_000
 @options.with_options(STEPS, WATCH)
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, **values: Any) -> Job:
+def command(**values: Any) -> Job:
     """Write Resource Lists and Change Lists for a tree.
 
     The first run writes a Resource List, an empty Change List, a Capability List and a Source
@@ -149,22 +149,17 @@ def command(output: OutputOptions, **values: Any) -> Job:
     given = options.given_options()
     _check_dumps(values, given)
     if values["notify_only"]:
-        return _notification_job(tree, sources, given, output)
+        return _notification_job(tree, sources, given)
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
-        return _job_of_all(sources, values, given, output)
+        return _job_of_all(sources, values, given)
     _refuse_ambiguous(tree, sources)
     tree, values = _resolve_target(tree, values, sources, given)
     _check_address(tree)
 
-    def work(screen: Screen) -> CommandOutcome:
-        return _publish(tree, values, screen)
-
     return Job(
-        command="publish",
         acts=True,
-        output=output,
-        work=work,
+        work=lambda screen: _publish(tree, values, screen),
         render=_render_event,
         subject=Path(tree).name,
         fields={"tree": tree, "dry_run": values["dry_run"]},
@@ -180,9 +175,7 @@ def _check_address(target: str) -> None:
         app.accounts.check_account_address(target)
 
 
-def _notification_job(
-    tree: str | None, sources: ConfiguredSources, given: frozenset[str], output: OutputOptions
-) -> Job:
+def _notification_job(tree: str | None, sources: ConfiguredSources, given: frozenset[str]) -> Job:
     """Return the job that only notifies the hubs."""
     from resourcesync.cli.hub_notification import notification_job  # noqa: PLC0415 - rarely needed
 
@@ -192,7 +185,7 @@ def _notification_job(
     if tree is None:
         raise click.UsageError("--notify-only needs a folder, a catalogue or a source")
     _refuse_ambiguous(tree, sources)
-    return notification_job(tree, sources, output)
+    return notification_job(tree, sources)
 
 
 def _check_dumps(values: Mapping[str, Any], given: frozenset[str]) -> None:
@@ -241,9 +234,7 @@ def _check_all(
         )
 
 
-def _job_of_all(
-    sources: ConfiguredSources, values: dict[str, Any], given: frozenset[str], output: OutputOptions
-) -> Job:
+def _job_of_all(sources: ConfiguredSources, values: dict[str, Any], given: frozenset[str]) -> Job:
     """Return the job that publishes every source; the others go on after a failure."""
 
     def publish(name: str, screen: Screen) -> CommandOutcome:
@@ -251,22 +242,10 @@ def _job_of_all(
         return _publish(tree, settings, screen)
 
     def work(screen: Screen) -> CommandOutcome:
-        ended = [
-            run_part(name, {"name": name}, partial(attempt, name, screen), screen)
-            for name in sources.names
-        ]
-        return combine_outcomes(ended, "source")
-
-    def attempt(name: str, screen: Screen) -> CommandOutcome:
-        try:
-            return publish(name, screen)
-        except ResourceSyncError as error:
-            return report_failure(problem_of(error), name, screen, "source")
+        return run_all(sources.names, "source", lambda name, _: publish(name, screen), screen)
 
     return Job(
-        command="publish",
         acts=True,
-        output=output,
         work=work,
         subject="all",
         fields={"dry_run": values["dry_run"]},
@@ -282,7 +261,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     )
     if values["watch"]:
         return _watch(source, asked, values["every"] or _EVERY, screen)
-    done = source.publish(app.machine.system_clock(), asked)
+    done = source.publish(screen.clock, asked)
     report(done, screen)
     mirror = target if kind is app.inputs.InputKind.MIRROR else ""
     outcome = conclude(done, has_files=kind is app.inputs.InputKind.FOLDER, mirror=mirror)
@@ -349,7 +328,7 @@ def _watch(
         screen.report("watching", {"tree": source.target})
 
     try:
-        source.watch(app.machine.system_clock(), asked, every, begin, published, failed)
+        source.watch(screen.clock, asked, every, begin, published, failed)
     except KeyboardInterrupt as stop:
         acknowledge_stop(stop)
     return CommandOutcome(closing=(TextLine("no longer watched", "Stopped", QUIET),))
@@ -380,7 +359,7 @@ def _watch_reporters(name: str, screen: Screen) -> "tuple[OnPublished, OnFailed]
 
 def _render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     if event == "leniency":
-        yield formatting.leniency_line(fields)
+        yield leniency_line(fields)
     elif event == "watching":
         yield TextLine(f"{fields['tree']}; stop with Ctrl-C", "Watching", QUIET)
     elif event == "published" and fields["written"]:

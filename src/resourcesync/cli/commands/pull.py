@@ -12,6 +12,7 @@ import click
 from resourcesync import app
 from resourcesync.app import tables
 from resourcesync.cli import configured_mirrors, options
+from resourcesync.cli.batch import run_all
 from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
@@ -73,22 +74,18 @@ def command(output: OutputOptions, **values: Any) -> Job:
         itemize=values["itemize"], dry_run=values["dry_run"], verbose=output.verbose > 0
     )
     if every or (len(places) > 1 and not _is_source(places)):
-        return _job_of_many(configuration.names if every else places, chosen, words, output)
+        return _job_of_many(configuration.names if every else places, chosen, words)
     if _is_source(places):
         folder = places[1] if places[1:] else _folder_name(places[0])
         target = chosen.target_at(places[0], folder)
     else:
         target = chosen.target(places[0])
 
-    def work(screen: Screen) -> CommandOutcome:
-        return PullView(words, screen).show(_puller(configuration), target, screen.report)
-
+    puller = _puller(configuration)
     fields = {"mirror": str(target.folder), "source": target.address}
     return Job(
-        command="pull",
         acts=True,
-        output=output,
-        work=work,
+        work=lambda screen: PullView(words, screen).show(puller, target, screen.report),
         render=words,
         subject=target.folder.name or str(target.folder),
         fields={**fields, "dry_run": values["dry_run"]},
@@ -96,23 +93,18 @@ def command(output: OutputOptions, **values: Any) -> Job:
     )
 
 
-def _job_of_many(
-    names: Sequence[str], chosen: TargetResolver, words: "PullRenderer", output: OutputOptions
-) -> Job:
-    from resourcesync.cli.batch import pull_many  # noqa: PLC0415 - help stays quick
-
+def _job_of_many(names: Sequence[str], chosen: TargetResolver, words: "PullRenderer") -> Job:
     def work(screen: Screen) -> CommandOutcome:
         puller, view = _puller(chosen.configuration), PullView(words, screen)
 
         def pull_one(name: str, report: "Reporter") -> CommandOutcome:
+            screen.report("mirror", {"mirror": name})
             return view.show(puller, chosen.target(name), report)
 
-        return pull_many(names, pull_one, screen)
+        return run_all(names, "mirror", pull_one, screen)
 
     return Job(
-        command="pull",
         acts=True,
-        output=output,
         work=work,
         render=words,
         subject="pull",

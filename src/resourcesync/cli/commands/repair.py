@@ -1,32 +1,16 @@
 """``resourcesync repair``: fetch again what an audit found."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import click
-import msgspec
 
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, Screen
 from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.destination.options import PullOptions
-from resourcesync.model.settings import Limit
-
-if TYPE_CHECKING:
-    from resourcesync.settings.mirror import Network
-
-
-class RepairArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """The parsed command line of ``repair``."""
-
-    mirror: Path
-    from_audit: str | None
-    dry_run: bool
-    delete: bool
-    max_delete: Limit
 
 
 @click.command("repair", cls=SectionedCommand)
@@ -46,7 +30,7 @@ class RepairArguments(msgspec.Struct, frozen=True, kw_only=True):
 @options.MAX_DELETE
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **values: Any) -> Job:  # noqa: FBT001 - click calls it
+def command(mirror: MirrorArgument, **values: Any) -> Job:
     """Fetch again what an audit found missing or different.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
@@ -55,33 +39,26 @@ def command(output: OutputOptions, mirror: MirrorArgument, itemize: bool, **valu
     locally is moved to .resourcesync/quarantine. Files that did not come from the Source are not
     touched. Exit codes are those of pull.
     """
-    arguments = RepairArguments(mirror=mirror.folder, **values)
     from resourcesync.cli.render.pull import PullRenderer  # noqa: PLC0415 - help stays quick
 
-    words = PullRenderer(first=False, itemize=itemize, dry_run=arguments.dry_run)
+    folder = mirror.folder
     return Job(
-        command="repair",
         acts=True,
-        output=output,
-        work=lambda screen: _repair(arguments, mirror.network, screen),
-        render=words,
-        subject=arguments.mirror.name or str(arguments.mirror),
-        fields={"mirror": str(arguments.mirror), "from_audit": arguments.from_audit},
-        resume_command=f"resourcesync repair {arguments.mirror}",
+        work=lambda screen: _repair(mirror, values, screen),
+        render=PullRenderer(first=False, itemize=values["itemize"], dry_run=values["dry_run"]),
+        subject=folder.name or str(folder),
+        fields={"mirror": str(folder), "from_audit": values["from_audit"]},
+        resume_command=f"resourcesync repair {folder}",
     )
 
 
-def _repair(
-    arguments: RepairArguments, network: "Callable[[], Network]", screen: Screen
-) -> CommandOutcome:
+def _repair(argument: MirrorArgument, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
     from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
 
-    folder = arguments.mirror
-    settings = PullOptions(max_delete=arguments.max_delete)
-    mirror = app.mirror.mirror_at(folder, network(), settings)
-    known = None
-    if arguments.from_audit is not None:
-        known = app.mirror_state.findings_of(folder, arguments.from_audit)
+    folder, audit = argument.folder, values["from_audit"]
+    options = PullOptions(max_delete=values["max_delete"])
+    mirror = app.mirror.mirror_at(folder, argument.network(), options)
+    known = None if audit is None else app.mirror_state.findings_of(folder, audit)
     plan: dict[str, object] = {}
 
     def report(event: "app.mirror.Event") -> None:
@@ -90,6 +67,6 @@ def _repair(
         screen.report(event.kind, event.fields)
 
     found = mirror.repair(
-        known, deleting=arguments.delete, dry_run=arguments.dry_run, on_event=report
+        known, deleting=values["delete"], dry_run=values["dry_run"], on_event=report
     )
     return conclude(found, str(folder), first=False, plan=plan)

@@ -100,14 +100,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if values["access_log"] == _STDOUT and output.json:
         raise click.UsageError("--access-log - and --json exclude each other: both write to stdout")
 
-    def work(screen: Screen) -> CommandOutcome:
-        return _serve(tree, values, screen)
-
     return Job(
-        command="serve",
         acts=True,
-        output=output,
-        work=work,
+        work=lambda screen: _serve(tree, values, screen),
         render=_render,
         subject=tree.name,
         fields={"tree": str(tree)},
@@ -116,7 +111,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
     host, port = values["bind"]
-    clock = app.machine.system_clock()
+    clock = screen.clock
     found = app.applications.find_tree(tree, values["out"])
     own = found.own_hub(clock, private=values["private_callbacks"]) if values["hub"] else None
     hub = None if own is None else own.hub

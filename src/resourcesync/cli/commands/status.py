@@ -79,7 +79,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
             return CommandOutcome(exit=found.exit, closing=lines)
         return _table(found)
 
-    return Job(command="status", acts=check and style == "text", output=output, work=work)
+    return Job(acts=check and style == "text", output=output, work=work)
 
 
 def _read_status(folder: Path) -> MirrorStatus:
@@ -89,24 +89,13 @@ def _read_status(folder: Path) -> MirrorStatus:
 _Found = list[CheckedMirror | UnreadableMirror]
 
 
-def _read_here(_: str, read: Callable[[], _Found]) -> _Found:
-    return read()
-
-
 class StatusCheck(NamedTuple):
-    """How mirrors are read.
-
-    Attributes:
-        is_requested: Mirrors that are not in sync within the limits are findings.
-        limits: The limits for all mirrors.
-        read: Reads a status.
-        apart: Calls what reads the mirrors of one name, so that it delays no other name.
-    """
+    """How mirrors are read."""
 
     is_requested: bool
     limits: FreshnessSettings
     read: Callable[[Path], MirrorStatus] = _read_status
-    apart: Callable[[str, Callable[[], _Found]], _Found] = _read_here
+    apart: Callable[[str, Callable[[], _Found]], _Found] = lambda _, read: read()
 
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; limits of the command line override its own."""
@@ -187,7 +176,7 @@ def read_statuses(
     places: Sequence[str], configuration: MirrorConfiguration, screen: Screen, check: StatusCheck
 ) -> StatusResult:
     """Read the status of mirrors; an unreadable one is reported, and the others are still read."""
-    now = app.machine.system_clock().now()
+    now = screen.clock.now()
     result = StatusResult([], [], now, ExitCode.OK)
     codes: list[ExitCode] = []
     folders: set[Path] = set()
@@ -236,7 +225,12 @@ def _measure(
 
 
 def _unreadable(name: str, folder: Path, error: ResourceSyncError | OSError) -> UnreadableMirror:
-    problem = problem_of(_as_library_error(error, folder))
+    if isinstance(error, OSError):
+        error = StorageError(
+            f"cannot read {folder}: {error.strerror}",
+            hint="correct its permissions, or name another folder",
+        )
+    problem = problem_of(error)
     named = () if "mirror" in dict(problem.evidence) else (("mirror", name),)
     return UnreadableMirror(name, problem._replace(evidence=(*named, *problem.evidence)))
 
@@ -276,8 +270,21 @@ def _table(found: StatusResult) -> CommandOutcome:
 
 def _targets_here() -> list[_StatusTarget]:
     """Return the mirrors in the current folder."""
-    here = _mirrors_in_folder(app.mirror_state.is_present)
+    here = [place for place in (Path(), *sorted(Path().iterdir())) if _is_mirror_folder(place)]
+    if not here:
+        raise ConfigurationError(
+            "there is no mirror in this folder",
+            hint="name a mirror's folder: resourcesync status DIR",
+        )
     return [_StatusTarget(folder) for folder in app.mirror_state.each_mirror(here)]
+
+
+def _is_mirror_folder(folder: Path) -> bool:
+    """True if a folder is a mirror; False if it cannot be read."""
+    try:
+        return folder.is_dir() and app.mirror_state.is_present(folder)
+    except OSError:
+        return False
 
 
 def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarget]:
@@ -287,32 +294,3 @@ def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarg
     own = app.mirror_state.each_mirror([folder])
     name = named if own == (folder,) else None
     return [_StatusTarget(path, name, configuration) for path in own]
-
-
-def _as_library_error(error: ResourceSyncError | OSError, folder: Path | str) -> ResourceSyncError:
-    if isinstance(error, ResourceSyncError):
-        return error
-    return StorageError(
-        f"cannot read {folder}: {error.strerror}",
-        hint="correct its permissions, or name another folder",
-    )
-
-
-def _mirrors_in_folder(is_mirror: Any) -> list[Path]:
-    current = Path()
-    folders = [current, *sorted(current.iterdir())]
-    mirrors = [folder for folder in folders if _is_mirror_folder(folder, is_mirror)]
-    if not mirrors:
-        raise ConfigurationError(
-            "there is no mirror in this folder",
-            hint="name a mirror's folder: resourcesync status DIR",
-        )
-    return mirrors
-
-
-def _is_mirror_folder(folder: Path, is_mirror: Any) -> bool:
-    """True if a folder is a mirror; False if it cannot be read."""
-    try:
-        return folder.is_dir() and bool(is_mirror(folder))
-    except OSError:
-        return False

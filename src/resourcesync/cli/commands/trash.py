@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from resourcesync import app
-from resourcesync.cli import configured_mirrors, formatting, options
+from resourcesync.cli import configured_mirrors, options
 from resourcesync.cli.configured_mirrors import check_state, locate_mirror
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import DETAIL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, Screen
+from resourcesync.model import formatting
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _NO_MATCH: Final = "nothing in the trash matches"
 @option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, **values: Any) -> Job:
+def command(**values: Any) -> Job:
     """List, restore or remove the deleted files of a mirror.
 
     \b
@@ -63,20 +64,17 @@ def command(output: OutputOptions, **values: Any) -> Job:
     home = _home_of(values["mirror"], values["config"])
 
     def work(screen: Screen) -> CommandOutcome:
-        clock = app.machine.system_clock()
         before = None
         if older_than is not None:
-            before = to_microseconds(clock.now()) - int(older_than * _SECOND)
+            before = to_microseconds(screen.clock.now()) - int(older_than * _SECOND)
         fits = app.trash.trash_filter(glob, before)
         if action == "list":
             return _list(home, fits, screen, narrowed=bool(glob))
         do = app.trash.restore if action == "restore" else app.trash.empty
-        done = do(home, fits, dry_run=values["dry_run"], report=screen.report, clock=clock)
+        done = do(home, fits, dry_run=values["dry_run"], report=screen.report, clock=screen.clock)
         return _outcome(done, action, dry_run=values["dry_run"], narrowed=bool(glob))
 
     return Job(
-        command="trash",
-        output=output,
         work=work,
         render=_render,
         subject=home.folder.name or str(home.folder),
@@ -104,17 +102,9 @@ def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) 
     for row, found in app.trash.rows_of(home.folder, fits):
         files += 1
         size += found or 0
-        screen.report(
-            "trashed",
-            {
-                "path": row.path,
-                "uri": row.uri,
-                "bytes": found,
-                "time": from_microseconds(row.removed),
-                "reason": row.reason,
-                "place": row.place,
-            },
-        )
+        fields = {"path": row.path, "uri": row.uri, "bytes": found, "reason": row.reason}
+        time = from_microseconds(row.removed)
+        screen.report("trashed", {**fields, "time": time, "place": row.place})
     text, code = f"{formatting.counted(files, 'file')}, {formatting.size(size)}", ExitCode.OK
     if narrowed and not files:
         text, code = _NO_MATCH, ExitCode.FINDINGS

@@ -1,10 +1,9 @@
 """``resourcesync validate``: check documents, packages and Sources against the specification."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 from msgspec.structs import asdict
 
 from resourcesync import app
@@ -14,25 +13,10 @@ from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError, ResourceSyncError
-from resourcesync.model.settings import Limit
 
 if TYPE_CHECKING:
     from resourcesync.cli.render.validate import ValidationTally
     from resourcesync.validator.events import ValidationEvent, ValidationOptions
-
-
-class ValidateArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """The parsed command line of ``validate``."""
-
-    targets: tuple[str, ...]
-    live: bool
-    sample: Limit | None
-    max_documents: int
-    profile: str
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
-    fail_on: Literal["error", "warning"]
-    format: Literal["text", "json", "github"]
 
 
 @click.command("validate", cls=SectionedCommand)
@@ -86,50 +70,45 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
     resourcesync validate ./public
     resourcesync validate https://museum.example --live --sample 20
     """  # noqa: D301 - click's mark for lines that are not to be filled
-    arguments = ValidateArguments(**values)
-    if arguments.format == "json":
+    targets, style = values["targets"], values["format"]
+    if style == "json":
         output = output._replace(json=True)
-    elif output.json and arguments.format != "text":
+    elif output.json and style != "text":
         raise click.UsageError("--json is a format of its own: leave --format out")
-    elif arguments.format != "text":
+    elif style != "text":
         output = output._replace(quiet=max(output.quiet, 1), progress="off")
 
-    asking.check_one_source(arguments.targets)
-
-    def work(screen: Screen) -> CommandOutcome:
-        return _validate(arguments, asking, screen)
+    asking.check_one_source(targets)
 
     from resourcesync.cli.render.validate import ValidateRenderer, render_github  # noqa: PLC0415 - lazy
 
     return Job(
-        command="validate",
-        output=output,
-        work=work,
-        render=render_github if arguments.format == "github" else ValidateRenderer(),
+        work=lambda screen: _validate(values, asking, screen),
+        render=render_github if style == "github" else ValidateRenderer(),
         subject="validate",
-        fields={"targets": list(arguments.targets), "profile": arguments.profile},
+        fields={"targets": list(targets), "profile": values["profile"]},
     )
 
 
-def _validate(arguments: ValidateArguments, asking: SourceAccess, screen: Screen) -> CommandOutcome:
+def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -> CommandOutcome:
     from resourcesync.cli.render.validate import ValidationTally  # noqa: PLC0415 - help stays quick
 
-    address = next((target for target in arguments.targets if "://" in target), "")
+    address = next((target for target in values["targets"] if "://" in target), "")
     judge = app.target_access.new_validator(
-        _judgement(arguments),
+        _judgement(values),
         network=asking.network(address),
         cancel=app.machine.new_cancel_token(),
     )
     tally, codes = ValidationTally(), [ExitCode.OK]
-    for target in arguments.targets:
+    for target in values["targets"]:
         try:
             codes.append(_judge_one(judge.judge(target), tally, screen))
         except ResourceSyncError as error:
             problem = problem_of(error)
             screen.problem(problem)
             codes.append(problem.exit)
-    codes.append(ExitCode.FINDINGS if tally.has_failures(arguments.fail_on) else ExitCode.OK)
-    is_github, lines = arguments.format == "github", tuple(tally.lines())
+    codes.append(ExitCode.FINDINGS if tally.has_failures(values["fail_on"]) else ExitCode.OK)
+    is_github, lines = values["format"] == "github", tuple(tally.lines())
     return CommandOutcome(
         exit=worst(codes),
         closing=lines[:1] if is_github else lines,
@@ -160,12 +139,12 @@ def _judge_one(
     return code
 
 
-def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
+def _judgement(values: Mapping[str, Any]) -> "ValidationOptions":
     from resourcesync.validator.events import ValidationOptions  # noqa: PLC0415 - as above
     from resourcesync.validator.rule import RuleProfile, selected  # noqa: PLC0415 - as above
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
 
-    select, ignore = (_codes(item) for item in (arguments.select, arguments.ignore))
+    select, ignore = (_codes(item) for item in (values["select"], values["ignore"]))
     rules = selected(select, ignore)
     if not rules:
         raise ConfigurationError(
@@ -173,13 +152,13 @@ def _judgement(arguments: ValidateArguments) -> "ValidationOptions":
             evidence=(("select", " ".join(select)), ("ignore", " ".join(ignore))),
             hint="list the rules of a family: resourcesync why RS4",
         )
-    size = arguments.sample
+    size = values["sample"]
     return ValidationOptions(
-        profile=RuleProfile(arguments.profile),
+        profile=RuleProfile(values["profile"]),
         rules=rules,
-        live=arguments.live,
+        live=values["live"],
         sample=None if size is None else SampleSize(count=size.number, percent=size.percent),
-        most_documents=arguments.max_documents,
+        most_documents=values["max_documents"],
     )
 
 

@@ -8,12 +8,13 @@ import click
 from msgspec.structs import asdict
 
 from resourcesync import app
-from resourcesync.cli import formatting, options
+from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.formatting import LABEL_WIDTH, QUIET, SERVER_VERIFIED, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, Screen
 from resourcesync.cli.target_options import MirrorArgument, resolve_mirror
+from resourcesync.model import formatting
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.settings.mirror import Network
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @options.CONNECTION
 @options.CONFIG
 @options.output_options
-def command(output: OutputOptions, subject: str, resource: str | None, **values: Any) -> Job:
+def command(subject: str, resource: str | None, **values: Any) -> Job:
     """Explain one resource of a mirror, or the code of an error or a rule.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
@@ -51,21 +52,16 @@ def command(output: OutputOptions, subject: str, resource: str | None, **values:
     if resource is None:
         from resourcesync.cli.explained_codes import explanation_job  # noqa: PLC0415 - for codes only
 
-        return explanation_job(subject, output)
+        return explanation_job(subject)
     mirror = resolve_mirror(subject, values["config"], options.pop_connection(values))
-    return _job(output, mirror, resource, offline=values["offline"])
+    return _job(mirror, resource, offline=values["offline"])
 
 
-def _job(output: OutputOptions, mirror: MirrorArgument, resource: str, *, offline: bool) -> Job:
+def _job(mirror: MirrorArgument, resource: str, *, offline: bool) -> Job:
     folder = mirror.folder
 
-    def work(screen: Screen) -> CommandOutcome:
-        return _why(mirror, resource, screen, offline=offline)
-
     return Job(
-        command="why",
-        output=output,
-        work=work,
+        work=lambda screen: _why(mirror, resource, screen, offline=offline),
         subject=folder.name or str(folder),
         fields={"mirror": str(folder), "resource": resource, "offline": offline},
     )
@@ -161,7 +157,7 @@ def _local_copy(found: "Explanation") -> str:
         length, digests = found.file_content[0], format_digests(found.file_content[1])
     digest = digests.partition(" ")[0].replace(":", " ", 1)
     is_by_server = copy.fixity == "server-verified"
-    fixity = formatting.SERVER_VERIFIED if is_by_server else copy.fixity
+    fixity = SERVER_VERIFIED if is_by_server else copy.fixity
     return f"{formatting.count(length)} B  {digest}  fetched {at}, {fixity}{state}"
 
 
@@ -179,7 +175,7 @@ def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
         size = "" if listed.length is None else f"{formatting.count(listed.length)} B"
         digest = listed.hash.partition(" ")[0].replace(":", " ", 1)
         if size or digest:
-            yield "", " " * formatting.LABEL_WIDTH + "  ".join(filter(None, (size, digest)))
+            yield "", " " * LABEL_WIDTH + "  ".join(filter(None, (size, digest)))
 
 
 def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:

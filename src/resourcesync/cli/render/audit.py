@@ -6,12 +6,12 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import report_fields
+from resourcesync.model import formatting
 
 _SHOWN_FINDINGS: Final = 1000
 """Findings that are shown one by one unless ``-v`` is given; the counts are complete."""

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.destination.reports import report_fields
+from resourcesync.model import formatting
 
 if TYPE_CHECKING:
     from resourcesync.source.notifications import Notified

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import msgspec
 
-from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, leniency_line, proof
 from resourcesync.cli.output import CommandOutcome
 from resourcesync.cli.terminal import count_field
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport, report_fields
 from resourcesync.errors import ResourceMissingError, SourceRefusedError
+from resourcesync.model import formatting
 
 SHOWN_FAILURES: Final = 20
 """Failures that are shown one by one unless ``--itemize`` is given."""
@@ -29,22 +29,13 @@ Fields = Mapping[str, Any]
 
 
 class PullRenderer(msgspec.Struct, kw_only=True):
-    """A renderer of the events of a pull.
-
-    Attributes:
-        first: True for the mirror's first pull: then lists and plan are shown.
-        itemize: True if every action gets a line.
-        dry_run: True if the actions are only planned.
-        since_moves: True if ``--since`` is relative, such as -7d, and so another in each run.
-        verbose: False if no line of level ``DETAIL`` is shown: they need not be made.
-        failures: Number of failures so far.
-    """
+    """A renderer of the events of a pull."""
 
     first: bool = True
     itemize: bool = False
     dry_run: bool = False
-    since_moves: bool = True
-    verbose: bool = True
+    since_moves: bool = True  # --since is relative, such as -7d
+    verbose: bool = True  # False: no line of level DETAIL need be made
     failures: int = 0
 
     def __call__(self, event: str, fields: Fields) -> Iterable[TextLine]:
@@ -62,7 +53,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
             case "source":
                 yield from self._source(fields, level)
             case "leniency":
-                yield formatting.leniency_line(fields)
+                yield leniency_line(fields)
             case "plan":
                 yield TextLine(f"{fields['mode']}: {_planned(fields)}", "Plan", level)
             case "item":
@@ -141,7 +132,7 @@ def _done(fields: Fields) -> str:
     if before is not None and before >= 0:  # negative: unknown
         amount = f"{formatting.count(before)} → {amount}"
     how = "" if patch is None else f"   by a patch of {formatting.count(patch)} B"
-    return f"{amount}{how}   {formatting.proof(fields)}".rstrip()
+    return f"{amount}{how}   {proof(fields)}".rstrip()
 
 
 def _several(event: str, fields: Fields) -> Iterator[TextLine]:

@@ -6,7 +6,6 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from resourcesync.cli import formatting
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.formatting import TextLine, with_mirror
 from resourcesync.cli.render.pull import say
@@ -18,6 +17,7 @@ from resourcesync.destination.reports import (
     report_fields,
 )
 from resourcesync.errors import quoted
+from resourcesync.model import formatting
 from resourcesync.settings.mirror import FreshnessSettings
 
 if TYPE_CHECKING:
@@ -47,20 +47,12 @@ class DiskSpace(NamedTuple):
 
 
 class CheckedMirror(NamedTuple):
-    """A mirror as it is now.
-
-    Attributes:
-        status: The mirror's status.
-        lag: Seconds since the last run that found it in sync; ``None`` if there was none.
-        quiet: Seconds since the Source's last publication; ``None`` if its lists have no times.
-        disk: The file system of the mirror's folder; ``None`` if it is unknown.
-        folder: The mirror's folder.
-    """
+    """A mirror as it is now."""
 
     status: MirrorStatus
-    lag: float | None
+    lag: float | None  # seconds since it was last found in sync
     limits: FreshnessSettings = FreshnessSettings()
-    quiet: float | None = None
+    quiet: float | None = None  # seconds since the Source's last publication
     disk: DiskSpace | None = None
     folder: Path = Path()
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from resourcesync.cli import formatting
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, clause_of
+from resourcesync.model import formatting
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.events import (
     CutShort,

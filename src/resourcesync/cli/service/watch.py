@@ -62,7 +62,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
     from resourcesync.cli.service.watch_reports import render_event  # noqa: PLC0415 - help stays quick
 
     return Job(
-        command="watch",
         acts=True,
         output=output._replace(progress="off"),
         work=work,

@@ -16,7 +16,6 @@ from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import ChangeForwarder, record_failed_pull
-from resourcesync.cli import formatting as forms
 from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
@@ -33,6 +32,7 @@ from resourcesync.errors import (
     StoppedError,
 )
 from resourcesync.mirror_state.rows import LoggedChange
+from resourcesync.model import formatting as forms
 from resourcesync.ports import Clock
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.server.dashboard.views import PushStatus
@@ -51,29 +51,17 @@ _COMPLETED: Final = frozenset(
 
 
 class JobReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a job.
-
-    Attributes:
-        exit: The exit code that the command of that name would have had.
-        fields: The fields of its ``run.end``.
-        problem: The error that ended it.
-        error: The same as it was raised; ``None`` for a bug.
-        problems: The errors of single sets.
-        warnings: The fields of its warnings.
-        phases: The fields of its phases.
-        uri: The address that the error is about; empty for none.
-        stopped: True if it ended because the service stops.
-    """
+    """The result of a job."""
 
     exit: ExitCode
     fields: Mapping[str, object] = msgspec.field(default_factory=dict)
     problem: Problem | None = None
-    error: ResourceSyncError | None = None
-    problems: tuple[Problem, ...] = ()
+    error: ResourceSyncError | None = None  # None: a bug
+    problems: tuple[Problem, ...] = ()  # of single sets
     warnings: tuple[Mapping[str, object], ...] = ()
     phases: tuple[Mapping[str, object], ...] = ()
     uri: str = ""
-    stopped: bool = False
+    stopped: bool = False  # because the service stops
 
 
 OnPulled = Callable[[WatchedMirror], None]

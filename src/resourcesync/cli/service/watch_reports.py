@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.cli import formatting as forms
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, some
+from resourcesync.model import formatting as forms
 
 if TYPE_CHECKING:
     from resourcesync.cli.service.watch_mirrors import JobReport
@@ -43,9 +43,7 @@ def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     match event:
         case "watch":
             names = fields["mirrors"]
-            yield TextLine(
-                f"{forms.counted(len(names), 'mirror')}: {forms.some(names)}", "Watching"
-            )
+            yield TextLine(f"{forms.counted(len(names), 'mirror')}: {some(names)}", "Watching")
         case "admin":
             yield TextLine(fields["uri"], "Admin")
         case "watch.pull" | "watch.audit" | "watch.hand-on":
