@@ -216,6 +216,7 @@ def test_a_channel_without_a_hub_is_asked_for_one() -> None:
                 answer(body=payload().replace(b'rel="up"', b'rel="hub"')),
                 answer("404 Not Found"),
                 answer(body=b"no document"),
+                answer("302 Found", Location="/moved"),
             )
         ):
             server.on(f"/{number}", reply)
@@ -223,10 +224,11 @@ def test_a_channel_without_a_hub_is_asked_for_one() -> None:
                 loc=f"{server.origin}/{number}", capability="change-notification", links=""
             )
             server.on(f"/list{number}", answer(body=document(entries=entry)))
-        channels = found(server, *(f"/list{number}" for number in range(4)))
+        server.on("/moved", answer(Link=f'<{HUB}>;rel="hub"'))
+        channels = found(server, *(f"/list{number}" for number in range(5)))
 
-    assert [channel.topic for channel in channels] == [TOPIC] * 1
-    assert channels[0].hubs == (HUB,)
+    assert sorted(channel.topic for channel in channels) == [f"{server.origin}/moved", TOPIC]
+    assert {channel.hubs for channel in channels} == {(HUB,)}
 
 
 @pytest.mark.parametrize(

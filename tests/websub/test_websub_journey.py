@@ -14,10 +14,11 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import trees
 from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
+from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError
 from resourcesync.push_state.rows import FollowerState
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.messages import FORM
+from resourcesync.websub.messages import FORM, read_links
 from tests.support.commands.run import free_port
 from tests.support.commands.started import Started
 from tests.support.servers.hubs import post, said
@@ -29,6 +30,21 @@ from tests.support.waiting import wait_until
 def subscribed(root: Path) -> int:
     with closing(sqlite3.connect(root / ".resourcesync" / "hub.db")) as hub:
         return int(hub.execute("SELECT count(*) FROM subscription").fetchone()[0])
+
+
+def test_topics_name_themselves_and_their_hub_in_both_ways(tmp_path: Path) -> None:
+    root = tmp_path / "public"
+    root.mkdir()
+    (root / "a.txt").write_text("a")
+    with served_with_hub(root) as base:
+        for name in ("changenotification.xml", "frameworknotification.xml"):
+            topic = f"{base}resourcesync/{name}"
+            answer = said(topic)
+            header = reader.read(answer.text.encode()).header
+            assert read_links(answer.fields["link"]) == ((topic,), (f"{base}hub",))
+            assert header.itself is not None
+            assert header.itself.href == topic
+            assert [hub.href for hub in header.hubs] == [f"{base}hub"]
 
 
 def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
