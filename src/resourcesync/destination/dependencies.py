@@ -1,7 +1,7 @@
 """Dependencies of a Destination."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -24,22 +24,6 @@ class FindingWriter(Protocol):
 
     def set_name(self, audit: str, moment: str) -> None:
         """Set the audit's id and its time, as ``20261121020004``; without it nothing is stored."""
-
-
-class _DiscardedFindings:
-    """A writer that stores nothing."""
-
-    def add(self, fields: Mapping[str, object]) -> None:
-        """Do nothing."""
-
-    def set_name(self, audit: str, moment: str) -> None:
-        """Do nothing."""
-
-
-@contextmanager
-def discard_findings() -> Iterator[FindingWriter]:
-    """Open a writer of findings that stores nothing."""
-    yield _DiscardedFindings()
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,5 +58,5 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
     workers: Fetcher | None = None
-    findings: Callable[[], AbstractContextManager[FindingWriter]] = discard_findings
+    findings: Callable[[], AbstractContextManager[FindingWriter | None]] = nullcontext
     resource_fetcher: Fetcher | None = None

@@ -13,6 +13,7 @@ from resourcesync.destination.removal.deletion import DeletionResult, plan_delet
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.transfers.commit import TransferTally
+from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.rows import Copy
 
 
@@ -97,7 +98,7 @@ def fetch_planned(
     changes_first: bool = False,
 ) -> None:
     """Fetch what is planned, from dumps and then singly."""
-    plan, transfer, brought = done.plan, pull.transfer(at), TransferTally()
+    plan, transfer, brought = done.plan, ResourceTransfer(pull, at), TransferTally()
     dumps = (pull.found.resource_dump, pull.found.change_dump)
     if any(dumps):
         from resourcesync.destination.dumps.dump_transfer import DumpTransfer  # noqa: PLC0415 - lazy

@@ -27,10 +27,9 @@ from resourcesync.destination.removal.deletion import (
     delete_pending,
 )
 from resourcesync.destination.reports import Mode, PlanSummary
-from resourcesync.destination.sync_state import MirrorIdentity, SyncState, cursor_note
+from resourcesync.destination.sync_state import MirrorIdentity, SyncState
 from resourcesync.destination.tasks import task_of
-from resourcesync.destination.transfers.commit import Budget, Spent, TransferPolicy, TransferTally
-from resourcesync.destination.transfers.transfer import ResourceTransfer
+from resourcesync.destination.transfers.commit import Budget, Spent, TransferTally
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
@@ -268,37 +267,6 @@ class SyncSession:
         """True if a pull read these very lists to the end, and so requested what they dispute."""
         return at == self.cursor.resource_list_at and not (
             self.cursor.is_incomplete or self._has_unprocessed(read)
-        )
-
-    def policy(self, at: int) -> TransferPolicy:
-        """Return the policy of a transfer whose plan is complete up to ``at``."""
-        options = self.options
-        return TransferPolicy(
-            deletes=options.delete != "never",
-            lenient=options.verify == "lenient",
-            own_algorithm=options.own_algorithm,
-            accepts_missing=self.accepts_missing,
-            fail_fast=options.fail_fast,
-            generation=self.generation,
-            at=at,
-            listed_at=self.list_clock,
-            is_old_reading=self.is_old_reading,
-            began=self.now,
-            due_notes=cursor_note(self.cursor.with_question()),
-            budget=self.budget,
-        )
-
-    def transfer(self, at: int) -> ResourceTransfer:
-        """Return a transfer for a plan that is complete up to ``at``, microseconds."""
-        equipment = self.dependencies
-        return ResourceTransfer(
-            fetcher=equipment.workers or equipment.resource_fetcher or equipment.fetcher,
-            copies=equipment.copies,
-            state=equipment.state,
-            clock=equipment.clock,
-            policy=self.policy(at),
-            report=equipment.report,
-            patches=equipment.patches,
         )
 
     @property

@@ -10,6 +10,7 @@ from resourcesync.destination.lists import recheck_plan
 from resourcesync.destination.planner import Fetch, ListedEntry, is_suspect
 from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.transfers.commit import TransferTally
+from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.rows import Copy, RecheckState
 from resourcesync.model.vocabulary import Capability
 
@@ -56,7 +57,7 @@ class Recheck:
         return counts.dated if self._only_dated else counts.copies
 
     def _request(self, pulled: SyncOutcome, due: int, seconds: float) -> None:
-        transfer = self._pull.transfer(self._pull.cursor.checkpoint or 0)
+        transfer = ResourceTransfer(self._pull, self._pull.cursor.checkpoint or 0)
         with closing(self._in_time(self._fetches(due), seconds)) as fetches:
             tally = transfer.execute(fetches, total=due, size=0)
         self._state = recheck_plan.with_result(self._state, tally.same, tally.updated)

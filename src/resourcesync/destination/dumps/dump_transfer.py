@@ -117,13 +117,7 @@ class DumpTransfer:
         self._resources = max(pull.state.count(), plan.same) + plan.create
         equipment = pull.dependencies
         self._copies = equipment.copies
-        self._commit_batch = CommitBatch(
-            copies=equipment.copies,
-            state=pull.state,
-            clock=equipment.clock,
-            policy=pull.policy(at),
-            report=equipment.report,
-        )
+        self._commit_batch = CommitBatch(pull, at)
         self._commit_batch.expect(self._count, plan.size)
         self._open_temporary = equipment.scratch
         self._policy = pull.options.dumps

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -12,14 +12,16 @@ from resourcesync.destination import planner, tasks
 from resourcesync.destination.changes.times import DAY
 from resourcesync.destination.lists.proof import SECOND
 from resourcesync.destination.reports import Failing
-from resourcesync.destination.sync_state import encode_notes
+from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.mirror_state import rows
-from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.ports.cancellation import CancelToken
+
+if TYPE_CHECKING:
+    from resourcesync.destination.session import SyncSession
 
 Spent = Literal["", "time", "bytes"]
 """Limit that a run reached; empty if it completed."""
@@ -90,43 +92,6 @@ _SIGNATURE: Final = rows.Copy._fields.index("signature")
 _RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
 
 
-class TransferPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Strictness and limits of a transfer.
-
-    ``lenient`` keeps bytes that differ from the list. ``deletes``: a copy goes when the Source
-    itself reports the resource gone. ``at`` is the Source's time of the reading that the plan comes
-    from, ``listed_at`` the same by the clock of the lists: what they name existed then. What a run
-    fetches is no older than ``began``. ``is_old_reading``: the lists report less than was
-    processed, and what is not served may be missing on an older replica only. ``due_notes``, that a
-    baseline is due, are stored with a resource that lists contradict.
-    """
-
-    lenient: bool = False
-    own_algorithm: str = "sha-256"
-    accepts_missing: bool = False
-    deletes: bool = True
-    fail_fast: bool = False
-    generation: int = 0
-    at: int = 0
-    listed_at: int = 0
-    began: int = 0
-    is_old_reading: bool = False
-    due_notes: Mapping[str, str] = msgspec.field(default_factory=dict)
-    budget: Budget = msgspec.field(default_factory=Budget)
-
-    @property
-    def decisions(self) -> planner.DecisionPolicy:
-        """The policy of decisions about resources that are gone."""
-        delete = "auto" if self.deletes else "never"
-        return planner.DecisionPolicy(absence=planner.Absence.UNCHANGED, delete=delete)
-
-    def status_of(self, code: str) -> str:
-        """Return the item status of a resource that could not be fetched, by its error code."""
-        if self.accepts_missing and code in tasks.ABSENT_CODES:
-            return "absent"
-        return "skipped" if self.accepts_missing and code in tasks.SKIPPED_CODES else "error"
-
-
 class TransferTally(msgspec.Struct, kw_only=True):
     """Counts of a transfer so far; a fetched resource with equal bytes is ``same``, too."""
 
@@ -189,29 +154,23 @@ class StagedResource(msgspec.Struct):
 
 
 class CommitBatch:
-    """Batch of finished fetches, installed and recorded group by group."""
+    """Batch of finished fetches, installed and recorded group by group.
 
-    def __init__(
-        self,
-        *,
-        copies: ports.Copies,
-        state: SqliteMirrorState,
-        clock: ports.Clock,
-        policy: TransferPolicy,
-        report: ports.Reporter,
-    ) -> None:
-        self._copies = copies
-        self._state = state
-        self._clock = clock
-        self._policy = policy
-        self._report = report
+    Its plan comes from a reading of the lists up to ``at``, microseconds.
+    """
+
+    def __init__(self, pull: "SyncSession", at: int) -> None:
+        equipment = pull.dependencies
+        self._pull, self._at = pull, at
+        self._copies, self._state = equipment.copies, equipment.state
+        self._clock, self._report = equipment.clock, equipment.report
         self._group: list[StagedResource] = []
         self._waiting = 0
         self._failed: list[rows.Pending] = []
         self._finished: list[str] = []
         self._patched: list[rows.PatchRow] = []
         self._unconfirmed: list[str] = []
-        self._opened_at = self._progress_at = clock.monotonic()
+        self._opened_at = self._progress_at = self._clock.monotonic()
         self._total = self._size = 0
         self._quarantine_count = 0
         self.tally = TransferTally()
@@ -240,7 +199,7 @@ class CommitBatch:
         if not hash_:
             lastmod = self.lastmod_to_record(listed, headers)
         known, kind = ports.validators_of(headers), str(fixity)  # SQLite stores plain text sooner
-        began, evidence = self._policy.began, self.evidence_of(listed, headers)
+        began, evidence = self._pull.now, self.evidence_of(listed, headers)
         digests = format_digests(found)
         row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, began, evidence)
         return rows.make_copy(row)
@@ -252,10 +211,10 @@ class CommitBatch:
         the end of its second. Its server's clock may be behind that of the lists; one that is far
         ahead of ours proves nothing for its own future.
         """
-        policy, served = self._policy, known_microseconds(ports.served_at(headers)) or 0
+        served = known_microseconds(ports.served_at(headers)) or 0
         changed = (listed.lastmod or 0) if listed.change else 0
         changed += 0 if changed % SECOND else SECOND - 1
-        return max(policy.listed_at, min(max(served, changed), policy.began + DAY))
+        return max(self._pull.list_clock, min(max(served, changed), self._pull.now + DAY))
 
     def lastmod_to_record(
         self, listed: planner.ListedEntry, headers: Mapping[str, str]
@@ -266,7 +225,7 @@ class CommitBatch:
         start of the run.
         """
         served = ports.served_at(headers)
-        as_of = self._policy.began if served is None else to_microseconds(served)
+        as_of = self._pull.now if served is None else to_microseconds(served)
         return planner.recordable_lastmod(listed, as_of)
 
     def add(self, ready: StagedResource) -> None:
@@ -298,13 +257,13 @@ class CommitBatch:
         self._waiting += 1
         if listed.change in {planner.DISPUTED, planner.UNLISTED} and code in tasks.ABSENT_CODES:
             if planner.is_gone_by_answer(
-                listed, fetch.before, is_old_reading=self._policy.is_old_reading
+                listed, fetch.before, is_old_reading=self._pull.is_old_reading
             ):
                 self._record_as_gone(fetch)
                 return False
             code, reason = tasks.OLD_ANSWER, tasks.OLD_ANSWER_REASON
         self.tally.undecided += listed.undated
-        status = self._policy.status_of(code)
+        status = self._status_of(code)
         self.tally.absent += status == "absent"
         self.tally.skipped += status == "skipped"
         self.tally.failed += status == "error"
@@ -320,16 +279,26 @@ class CommitBatch:
         if fetch.before is None:
             self._finished.append(fetch.listed.uri)
             return
-        policy = self._policy
-        decision = planner.decide_gone(fetch.before, planner.ABSENT, policy.decisions)
-        row = tasks.task_of(decision, now=self.now(), at=policy.at, generation=policy.generation)
+        delete = "never" if self._pull.options.delete == "never" else "auto"
+        policy = planner.DecisionPolicy(absence=planner.Absence.UNCHANGED, delete=delete)
+        decision = planner.decide_gone(fetch.before, planner.ABSENT, policy)
+        generation = self._pull.generation
+        row = tasks.task_of(decision, now=self.now(), at=self._at, generation=generation)
         self._failed.append(row)
+
+    def _status_of(self, code: str) -> str:
+        """Return the item status of a resource that could not be fetched, by its error code."""
+        if not self._pull.accepts_missing:
+            return "error"
+        if code in tasks.ABSENT_CODES:
+            return "absent"
+        return "skipped" if code in tasks.SKIPPED_CODES else "error"
 
     def _fetch_task(
         self, listed: planner.ListedEntry, code: str, reason: str, tries: int
     ) -> rows.Pending:
         """Return the fetch task of a failed resource; the report names the first of them."""
-        is_failure = self._policy.status_of(code) == "error"
+        is_failure = self._status_of(code) == "error"
         if is_failure and len(self.tally.failures) < _MAX_FAILURES:
             self.tally.failures.append(
                 Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
@@ -338,8 +307,8 @@ class CommitBatch:
             listed,
             known=self._state.pending_of(listed.uri),
             now=self.now(),
-            at=self._policy.at,
-            generation=self._policy.generation,
+            at=self._at,
+            generation=self._pull.generation,
             code=code,
             reason=reason,
         )
@@ -357,7 +326,7 @@ class CommitBatch:
         if self._waiting < _GROUP and (not self._waiting or now - self._opened_at < _GROUP_SECONDS):
             return
         self.flush()
-        self._policy.budget.raise_if_cancelled()
+        self._pull.budget.raise_if_cancelled()
         if now - self._progress_at >= _PROGRESS_SECONDS:
             self._progress_at = now
             self.report_progress()
@@ -454,9 +423,13 @@ class CommitBatch:
                     unconfirmed=unconfirmed,
                     now=self.now() if unconfirmed else 0,
                     notes=encode_notes(unsure=True if self.tally.open_dates else None)
-                    | (dict(self._policy.due_notes) if self.tally.undecided else {}),
+                    | (self._due_note() if self.tally.undecided else {}),
                 )
             )
+
+    def _due_note(self) -> dict[str, str]:
+        """Return the note that a baseline is due: it is stored with what lists contradict."""
+        return cursor_note(self._pull.cursor.with_question())
 
     def _count(self, ready: StagedResource) -> None:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally

@@ -6,7 +6,7 @@ to the version before; on any fault the whole resource is fetched.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -16,12 +16,8 @@ from msgspec.structs import replace
 from resourcesync import errors
 from resourcesync.destination import planner, tasks
 from resourcesync.destination.lists import fetch_locations
-from resourcesync.destination.transfers.commit import (
-    CommitBatch,
-    StagedResource,
-    TransferPolicy,
-    TransferTally,
-)
+from resourcesync.destination.session import SyncSession
+from resourcesync.destination.transfers.commit import CommitBatch, StagedResource, TransferTally
 from resourcesync.destination.transfers.verification import (
     AnswerProof,
     ReceivedBytes,
@@ -32,30 +28,13 @@ from resourcesync.destination.transfers.verification import (
     wanted_fields,
 )
 from resourcesync.discovery.uris import origin
-from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import LARGE, Copy, Fixity
 from resourcesync.model.content_codings import content_codings
-from resourcesync.model.digests import (
-    STRONG,
-    agree,
-    parse_digests,
-    usable,
-)
-from resourcesync.ports import (
-    Clock,
-    Copies,
-    Fetcher,
-    FetchFailure,
-    FetchRequest,
-    FetchResponse,
-    Proof,
-    Reporter,
-    StagedCopy,
-)
+from resourcesync.model.digests import STRONG, agree, parse_digests, usable
+from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Proof, StagedCopy
 
 if TYPE_CHECKING:
     from resourcesync.destination.transfers.derived_bytes import PatchApplication
-    from resourcesync.ports.patches import PatchFormat
 
 _MAX_DEFERRED: Final = 1_000
 _MAX_EXPECTED: Final = 4_096
@@ -67,37 +46,24 @@ _ANSWER_LABELS: Final = frozenset({"got", "tried"})
 
 
 class ResourceTransfer:
-    """Executor of fetches."""
+    """Executor of fetches, for a plan that is complete up to ``at``, microseconds."""
 
-    def __init__(  # noqa: PLR0913 - all dependencies are parameters
-        self,
-        *,
-        fetcher: Fetcher,
-        copies: Copies,
-        state: SqliteMirrorState,
-        clock: Clock,
-        policy: TransferPolicy,
-        report: Reporter,
-        patches: "Callable[[], Mapping[str, PatchFormat]]" = dict,
-    ) -> None:
-        self._fetcher = fetcher
-        self._copies = copies
-        self._state = state
-        self._policy = policy
-        self._budget = policy.budget
-        self._report = report
+    def __init__(self, pull: SyncSession, at: int) -> None:
+        equipment = pull.dependencies
+        self._fetcher = equipment.workers or equipment.resource_fetcher or equipment.fetcher
+        self._copies, self._state = equipment.copies, equipment.state
+        self._options, self._own_algorithm = pull.options, pull.options.own_algorithm
+        self._is_lenient = pull.options.verify == "lenient"
+        self._budget, self._patch_formats = pull.budget, equipment.patches
         self._under_way: dict[FetchRequest, fetch_locations.FetchAttempt] = {}
-        self._digest_fields = wanted_fields(policy.own_algorithm)
-        self._commit_batch = CommitBatch(
-            copies=copies, state=state, clock=clock, policy=policy, report=report
-        )
-        self._patch_formats = patches
+        self._digest_fields = wanted_fields(self._own_algorithm)
+        self._commit_batch = CommitBatch(pull, at)
         self._retries: deque[fetch_locations.FetchAttempt] = deque()
         self._deferred: list[fetch_locations.FetchAttempt] = []
         self._expected: dict[str, None] = {}
         self._stop = False
         # In an empty folder there is no file to adopt: no check for each resource.
-        self._may_adopt = next(iter(copies.paths()), None) is not None
+        self._may_adopt = next(iter(self._copies.paths()), None) is not None
 
     @property
     def stopped(self) -> bool:
@@ -108,13 +74,13 @@ class ResourceTransfer:
     def _patching(self) -> "PatchApplication":
         from resourcesync.destination.transfers.derived_bytes import PatchApplication  # noqa: PLC0415 - rarely
 
-        return PatchApplication(self._copies, self._patch_formats(), self._policy.own_algorithm)
+        return PatchApplication(self._copies, self._patch_formats(), self._own_algorithm)
 
     def execute(self, fetches: Iterable[planner.Fetch], *, total: int, size: int) -> TransferTally:
         """Execute the fetches; return their counts."""
         self._commit_batch.expect(total, size)
         try:
-            self._policy.budget.raise_if_cancelled()
+            self._budget.raise_if_cancelled()
             self._run(map(fetch_locations.first_attempt, fetches))
             while (self._retries or self._deferred) and not self.stopped:
                 self._commit_batch.flush()  # some wait for the bytes of others
@@ -174,13 +140,13 @@ class ResourceTransfer:
         if place.is_patch:
             return self._begin_patch(attempt)
         of = "" if place.uncached else fetch_locations.part_name(place.uri, listed)
-        staged = self._copies.stage(planner.algorithms_for(listed, self._policy.own_algorithm), of)
+        staged = self._copies.stage(planner.algorithms_for(listed, self._own_algorithm), of)
         if staged.part is not None and staged.part.length == listed.length:
             self._handle_bytes(attempt, staged, {})  # the download was complete, but not committed
             return None
         asks = fetch.is_conditional and place.is_own and not place.uncached
         before = fetch.before if asks else None
-        keeps_all = self._policy.lenient and place.is_own  # then nothing is checked
+        keeps_all = self._is_lenient and place.is_own  # then nothing is checked
         return FetchRequest(
             uri=place.uri,
             sink=staged,
@@ -227,7 +193,7 @@ class ResourceTransfer:
         if not claims:
             return False
         found = self._copies.digest(
-            listed.path, planner.algorithms_for(listed, self._policy.own_algorithm)
+            listed.path, planner.algorithms_for(listed, self._own_algorithm)
         )
         if found is None or not agree(found[1], claims):
             return False
@@ -238,7 +204,7 @@ class ResourceTransfer:
 
     def _use_local_copy(self, attempt: fetch_locations.FetchAttempt) -> bool:
         """Use the bytes of another copy, present or expected; return whether there is one."""
-        listed, own = attempt.fetch.listed, self._policy.own_algorithm
+        listed, own = attempt.fetch.listed, self._own_algorithm
         if listed.length is None or listed.length < LARGE:
             return False
         digest = fetch_locations.digest_by(listed, own)
@@ -261,7 +227,7 @@ class ResourceTransfer:
 
     def _copy_local(self, fetch: planner.Fetch, known: Copy) -> bool:
         listed = fetch.listed
-        algorithms = planner.algorithms_for(listed, self._policy.own_algorithm)
+        algorithms = planner.algorithms_for(listed, self._own_algorithm)
         staged = self._copies.stage_copy(known.path, algorithms)
         if staged is None:
             return False
@@ -336,7 +302,7 @@ class ResourceTransfer:
             )
             return
         staged, length, found, fixity, wrong, has_bad_digest = received
-        if wrong is not None and not (self._policy.lenient and own):
+        if wrong is not None and not (self._is_lenient and own):
             staged.discard()
             self._try_next_location(
                 attempt.after_failure(wrong[0], describe_mismatch(wrong), mismatch=True, tries=1)
@@ -386,7 +352,7 @@ class ResourceTransfer:
         is_open = is_to_be_decoded(listed, attempt.location.uri, codings)
         if sent.wrong is None and not is_open:
             return sent
-        algorithms = planner.algorithms_for(listed, self._policy.own_algorithm)
+        algorithms = planner.algorithms_for(listed, self._own_algorithm)
         try:
             content = decode_staged(self._copies, sent.staged, codings, algorithms, listed.length)
         except errors.BadResponseError:
@@ -420,7 +386,7 @@ class ResourceTransfer:
 
     def _fail(self, fetch: planner.Fetch, code: str, reason: str, tries: int) -> None:
         failed = self._commit_batch.add_failure(fetch, code, reason, tries)
-        self._stop = self._stop or (failed and self._policy.fail_fast)
+        self._stop = self._stop or (failed and self._options.fail_fast)
 
     def _abandon(self, *, keep: bool) -> None:
         for request in self._under_way:
