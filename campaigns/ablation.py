@@ -100,7 +100,7 @@ def _time_of_fetching() -> Iterator[Patch]:
     def advance(_through: int, *, now: int, **_: object) -> int:
         return now
 
-    yield scan, "advance_checkpoint", advance
+    yield times, "advance_checkpoint", advance
 
 
 def _old_lists_accepted() -> Iterator[Patch]:
@@ -124,8 +124,8 @@ def _old_lastmod_believed() -> Iterator[Patch]:
     def undated(change: Change, _through: int) -> bool:
         return change.time is None
 
-    yield scan, "is_undated", undated
-    yield scan, "has_own_time", lambda _change: True
+    yield times, "is_undated", undated
+    yield times, "has_own_time", lambda _change: True
 
 
 def _late_changes_ignored() -> Iterator[Patch]:
@@ -183,7 +183,7 @@ def _one_clock() -> Iterator[Patch]:
 
 
 def _order_unread() -> Iterator[Patch]:
-    yield scan, "count_old_entries", lambda *_: 0
+    yield times, "count_old_entries", lambda *_: 0
 
 
 def _outdated_index_believed() -> Iterator[Patch]:
@@ -230,14 +230,14 @@ def _without_changes(span: times.ChangeListSpan) -> FetchedDocument:
 
 
 def _evidence_ignored() -> Iterator[Patch]:
-    yield baseline, "proven_absence", lambda *_: (Absence.DELETED, 1 << 62)
+    yield proof, "proven_absence", lambda *_: (Absence.DELETED, 1 << 62)
 
 
 def _windows_believed() -> Iterator[Patch]:
     def believed(changes: Any, *_: object) -> Continuation:
         return Continuation(is_proven=True, news=range(len(changes)))
 
-    yield scan, "continuation", believed
+    yield times, "continuation", believed
 
 
 def _tasks_forgotten() -> Iterator[Patch]:
