@@ -167,8 +167,8 @@ def _caches_believed() -> Iterator[Patch]:
         self: reader.ChangeListReader, uri: str, at: int, positions: times.ListPositions
     ) -> ChangeHistory:
         begin = times.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
-        near = reader.ChangeListReader(replace(self._dependencies, positions=positions))
-        return near._read_consistent(uri, begin, None)  # noqa: SLF001 - a part is replaced
+        near = replace(self, positions=positions)
+        return near.read_consistent(uri, begin, None)
 
     yield reader.ChangeListReader, "read_since", cached
 

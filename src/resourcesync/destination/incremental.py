@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination import listed_rows
-from resourcesync.destination.changes.times import ChangeHistory, ReadingStart, is_plausible
+from resourcesync.destination.changes.times import ChangeHistory, ReadingStart
 from resourcesync.destination.cursor import (
     Following,
     Gap,
@@ -199,14 +199,7 @@ class Incremental:
         if known is None or known.uri != uri:
             known = ListVersion(uri=uri)
         requested = known.without_old_dates(pull.sync_state.list_read_at, pull.now)
-        newer = NewerListCheck(
-            pull.documents,
-            requested,
-            read_at=pull.cursor.resource_list_at,
-            now=pull.now,
-            believes=partial(is_plausible, through=pull.cursor.checkpoint or 0, now=pull.now),
-            is_only_proof=not any(done.entries for done in pull.cursor.processed),
-        )
+        newer = NewerListCheck(pull, requested)
         try:
             if newer.check():
                 return True

@@ -6,17 +6,15 @@ conditionally, except parts that the index proves to be unchanged.
 """
 
 import logging
-from collections.abc import Callable
 from contextlib import closing
 from typing import Final
 
 from msgspec import structs
 
-from resourcesync.destination.changes.times import DAY, ListPrefix, is_later
+from resourcesync.destination.changes.times import DAY, ListPrefix, is_later, is_plausible
 from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.lists.resource_reader import list_version
 from resourcesync.destination.session import SyncSession
-from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError
 from resourcesync.model.resources import Change
 from resourcesync.model.vocabulary import Capability
@@ -45,10 +43,9 @@ def find_changed_closed_list(pull: SyncSession) -> str:
 
 
 def _find_changed(pull: SyncSession) -> str:
-    documents = DocumentFetcher(pull.dependencies.fetcher, pull.dependencies.scratch)
     for seen in pull.state.closed_documents(_MAX_CLOSED_LISTS):
         try:
-            fetched = documents.get(seen.uri, seen)
+            fetched = pull.documents.get(seen.uri, seen)
             if fetched is None:
                 continue
             with fetched:
@@ -69,22 +66,15 @@ class NewerListCheck:
     ``known``: versions that need not be requested again, once `check` found nothing newer.
     """
 
-    def __init__(
-        self,
-        documents: DocumentFetcher,
-        known: ListVersion,
-        *,
-        read_at: int | None,
-        now: int,
-        believes: Callable[[int], bool],
-        is_only_proof: bool = False,
-    ) -> None:
+    def __init__(self, pull: SyncSession, known: ListVersion) -> None:
         self.known = known
-        self._documents = documents
-        self._read_at = read_at
-        self._now = now
-        self._is_plausible = believes
-        self._is_only_proof = is_only_proof
+        self._pull, self._documents = pull, pull.documents
+        # Without a change to continue from, only the list proves the state.
+        self._is_only_proof = not any(done.entries for done in pull.cursor.processed)
+
+    def _is_plausible(self, at: int | None) -> bool:
+        through, now = self._pull.cursor.checkpoint or 0, self._pull.now
+        return at is None or is_plausible(at, through=through, now=now)
 
     def check(self) -> bool:
         """Return whether the list, or a part of it, changed and is of no earlier moment.
@@ -104,7 +94,7 @@ class NewerListCheck:
         at = self._known_moment(known)
         is_other = head.digest != known.digest
         if is_other and ((self._is_only_proof and known.digest) or self._is_later(head, at)):
-            return head.at is None or self._is_plausible(head.at)
+            return self._is_plausible(head.at)
         if head.parts is None and not is_known:  # an index with unknown parts
             return head.at is None or at is None or head.at >= at
         parts = known.parts if head.parts is None else ()
@@ -135,7 +125,7 @@ class NewerListCheck:
                 at = self._known_moment(known)
                 if part.digest == known.digest or not self._is_later(part, at):
                     parts[part.uri] = structs.replace(part, at=known.at, over=known.over)
-                elif part.at is None or self._is_plausible(part.at):
+                elif self._is_plausible(part.at):
                     return True
                 else:
                     unknown.add(part.uri)
@@ -149,10 +139,10 @@ class NewerListCheck:
 
     def _depends_on_index(self, part: ListVersion) -> bool:
         """True if a part that was just requested can change only together with its index."""
-        return part.over is not None and part.over <= self._now
+        return part.over is not None and part.over <= self._pull.now
 
     def _known_moment(self, known: ListVersion) -> int | None:
-        return self._read_at if known.at is None else known.at
+        return self._pull.cursor.resource_list_at if known.at is None else known.at
 
     @staticmethod
     def _is_later(other: ListVersion, at: int | None) -> bool:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.destination import planner
-from resourcesync.destination.changes.reader import ChangeListReader, ReaderDependencies
+from resourcesync.destination.changes.reader import ChangeListReader
 from resourcesync.destination.changes.times import ChangeHistory, is_plausible
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.dependencies import Dependencies
@@ -147,14 +147,12 @@ class SyncSession:
         manifests = None if options.dumps == "never" else self.packages
         self.resource_lists = ResourceListReader(documents, selection, manifests)
         self.change_lists = ChangeListReader(
-            ReaderDependencies(
-                documents=documents,
-                selection=selection,
-                cancel=equipment.cancel,
-                new_sorter=self.new_sorter,
-                packages=manifests,
-                archive=found.change_list_archive or found.change_dump_archive or "",
-            )
+            documents=documents,
+            selection=selection,
+            cancel=equipment.cancel,
+            new_sorter=self.new_sorter,
+            packages=manifests,
+            archive=found.change_list_archive or found.change_dump_archive or "",
         )
 
     def _accepts_missing(self) -> bool:

@@ -5,8 +5,9 @@ that was rewritten or reset. Only then does the mirror act on them.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from resourcesync.destination.changes import times
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.changes.times import shares
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.lists.packages import DumpPackage, DumpPackages
+from resourcesync.destination.lists.packages import DumpPackage, DumpPackages, too_many_listed
 from resourcesync.destination.lists.resource_reader import (
     check_capability,
     check_list,
@@ -29,6 +30,7 @@ from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ProcessedDocument
+from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports.cancellation import CancelToken
@@ -42,13 +44,13 @@ _RETRY_DELAYS: Final = (0.5, 1.0, 2.0)
 _MIXED: Final = "mixed-copies"
 
 
-class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies of a reader of Change Lists.
+class ChangeListReader(msgspec.Struct, kw_only=True):
+    """Reader of Change Lists.
 
     Without ``packages`` a Change Dump, which takes the place of lists of a Source that has no
-    others, is refused. ``archive`` is read only where the other lists do not reach back to T.
-    ``positions`` are for reading the changes since a Resource List: changes behind these count,
-    whatever their time.
+    others, is refused. ``archive`` is read only where the other lists do not reach back to T;
+    ``archived`` are the packages of one. ``positions`` are for reading the changes since a Resource
+    List: changes behind these count, whatever their time.
     """
 
     documents: DocumentFetcher
@@ -58,22 +60,12 @@ class ReaderDependencies(msgspec.Struct, frozen=True, kw_only=True):
     packages: DumpPackages | None = None
     archive: str = ""
     positions: times.ListPositions = times.ListPositions()
+    archived: dict[str, DumpPackage] = {}
 
-    def bypassing_caches(self) -> "ReaderDependencies":
-        """Return the same dependencies, with requests that bypass all caches."""
+    def bypassing_caches(self) -> "ChangeListReader":
+        """Return the same reader, with requests that bypass all caches."""
         packages = None if self.packages is None else self.packages.bypassing_caches()
         return replace(self, documents=self.documents.uncached(), packages=packages)
-
-
-class ChangeListReader:
-    """Reader of Change Lists."""
-
-    def __init__(self, equipment: ReaderDependencies) -> None:
-        self._dependencies = equipment
-        self._documents = equipment.documents
-        self._selection = equipment.selection
-        self._clock = equipment.cancel.clock
-        self._archived: dict[str, DumpPackage] = {}
 
     def read(
         self,
@@ -87,24 +79,24 @@ class ChangeListReader:
         Lists that do not continue what was processed may be old copies: they are read again past
         all caches, and with the archive of older lists if there is one.
         """
-        mark = self._selection.refusals.mark()
-        history = self._read_consistent(uri, start, state)
+        mark = self.selection.refusals.mark()
+        history = self.read_consistent(uri, start, state)
         if is_proven(history):
             return history
-        archive = history.archive or self._dependencies.archive
+        archive = history.archive or self.archive
         archive = "" if archive == uri else archive
         if state is None and not archive:
             return history
         with ExitStack() as stack:
             stack.enter_context(history.sorter)
-            after = self._selection.refusals.mark()
-            self._selection.refusals.restore(mark)
+            after = self.selection.refusals.mark()
+            self.selection.refusals.restore(mark)
             whole = self._read_again(uri, start, state, archive)
             if whole is not None and (is_proven(whole) or not archive or _reaches_back(whole)):
                 return whole  # lists that reach back are judged, even if they prove nothing
             if whole is not None:
                 whole.sorter.close()
-            self._selection.refusals.restore(after)
+            self.selection.refusals.restore(after)
             stack.pop_all()
         return history
 
@@ -115,38 +107,37 @@ class ChangeListReader:
         read before.
         """
         start = times.ReadingStart(checkpoint=at, list_clock=at, is_resource_list=True)
-        fresh = replace(self._dependencies.bypassing_caches(), positions=positions)
-        return ChangeListReader(fresh).read(uri, start, None, _reaches_back)
+        fresh = replace(self.bypassing_caches(), positions=positions)
+        return fresh.read(uri, start, None, _reaches_back)
 
     def _read_again(
         self, uri: str, start: times.ReadingStart, state: SqliteMirrorState | None, archive: str
     ) -> times.ChangeHistory | None:
         """Read the lists past caches, with archived ones; ``None`` if these cannot be used."""
-        reader = ChangeListReader(self._dependencies.bypassing_caches())
+        reader = self.bypassing_caches()
         if not archive:
-            return reader._read_consistent(uri, start, state)
+            return reader.read_consistent(uri, start, state)
         try:
-            spans = reader._archived_spans(archive)
-            return reader._read_consistent(uri, start, state, spans)
+            spans = reader.archived_spans(archive)
+            return reader.read_consistent(uri, start, state, spans)
         except (errors.SourceError, errors.DocumentError) as error:
             _log.warning("cannot use the archive of Change Lists at %s: %s", archive, error)
             return None
 
-    def _archived_spans(self, archive: str) -> list[times.ChangeListSpan]:
+    def archived_spans(self, archive: str) -> list[times.ChangeListSpan]:
         """Return the lists of an archive, or the packages of an archive of Change Dumps."""
-        from resourcesync.destination.changes.archives import archived_lists, in_time_order  # noqa: PLC0415 - rarely
-
-        with fetch(self._documents, archive) as fetched:
+        with fetch(self.documents, archive) as fetched:
             document = fetched.open()
-            packages = self._dependencies.packages
+            packages = self.packages
             if document.header.capability is not Capability.CHANGE_DUMP_ARCHIVE or not packages:
-                return in_time_order(self._documents, archived_lists(self._documents, archive))
+                return _in_time_order(self.documents, _archived_lists(self.documents, document))
             dumps = [*parts_of(document)]
         for uri in dumps:
-            self._archived |= {package.uri: package for package in packages.packages_at(uri)}
-        return _package_spans(self._archived.values())
+            offered = packages.packages_at(uri)
+            self.archived = self.archived | {package.uri: package for package in offered}
+        return _package_spans(self.archived.values())
 
-    def _read_consistent(
+    def read_consistent(
         self,
         uri: str,
         start: times.ReadingStart,
@@ -156,8 +147,8 @@ class ChangeListReader:
         """Read the lists; again, past caches, where index and lists do not agree."""
         waits, reader = iter(_RETRY_DELAYS), self
         while True:
-            mark = self._selection.refusals.mark()
-            reading = Reading(uri, start, self._dependencies.new_sorter(), archived, state)
+            mark = self.selection.refusals.mark()
+            reading = Reading(uri, start, self.new_sorter(), archived, state)
             try:
                 reader._read_head(uri, reading)
             except BaseException as error:
@@ -167,9 +158,9 @@ class ChangeListReader:
                 if not is_mixed or wait is None:
                     raise
                 _log.info("reading the Change Lists again: %s", error)
-                self._selection.refusals.restore(mark)
-                self._dependencies.cancel.wait(wait)
-                reader = ChangeListReader(self._dependencies.bypassing_caches())
+                self.selection.refusals.restore(mark)
+                self.cancel.wait(wait)
+                reader = self.bypassing_caches()
             else:
                 return reading.history()
 
@@ -183,7 +174,7 @@ class ChangeListReader:
                     reading.documents.append(_index_record(known, reading))
                 return
             document = head.open()
-            packages = self._dependencies.packages
+            packages = self.packages
             if document.header.capability is Capability.CHANGE_DUMP and packages:
                 self._read_dump(document, packages, reading)
                 if not document.header.is_index:  # its parts may change without it
@@ -216,7 +207,7 @@ class ChangeListReader:
         elif reading.archived and span.from_ is None:
             self._read_windows([*reading.archived, span], reading)
         elif reading.archived and not reading.starts_in_time:
-            spans = _merge_spans(reading.archived, [span], self._selection)
+            spans = _merge_spans(reading.archived, [span], self.selection)
             self._read_chain(spans, self._get_list, reading)
         else:
             self._read_list(head, span, reading)
@@ -239,7 +230,7 @@ class ChangeListReader:
         # That another head is the same proves nothing: its open lists are not those of the cursor.
         is_followed = uri == reading.start.head or uri in reading.start.open_lists
         known = reading.known(uri) if is_followed and not reading.archived else None
-        fetched = self._documents.get(uri, known)
+        fetched = self.documents.get(uri, known)
         return None if fetched is None else opened.enter_context(fetched)
 
     def _read_open_lists(self, reading: Reading) -> None:
@@ -259,12 +250,10 @@ class ChangeListReader:
 
     def _read_index(self, index: "Document", reading: Reading) -> None:
         if times.is_archive(index.header):
-            from resourcesync.destination.changes.archives import in_time_order, read_archive  # noqa: PLC0415 - rarely
-
-            spans = in_time_order(self._documents, list(read_archive(self._documents, index)))
+            spans = _in_time_order(self.documents, _archived_lists(self.documents, index))
         else:
             spans = [times.announced_span(*item) for item in parts_of(index).items()]
-        spans = _merge_spans(reading.archived, spans, self._selection)
+        spans = _merge_spans(reading.archived, spans, self.selection)
         if len(spans) > 1 and (
             not times.is_archive(index.header)
             or self._with_own_interval(spans[0]).from_ is not None
@@ -294,11 +283,10 @@ class ChangeListReader:
         self._read_chain(spans, lambda uri: packages.manifest(offered[uri]), reading)
 
     def _get_list(self, uri: str) -> FetchedDocument:
-        packages, archived = self._dependencies.packages, self._archived.get(uri)
+        packages, archived = self.packages, self.archived.get(uri)
         if packages is not None and archived is not None:
             return packages.manifest(archived)
-        fetched = self._documents.get(uri)
-        assert fetched is not None, "an unconditional request is never answered with 304"
+        fetched = fetch(self.documents, uri)
         with ExitStack() as opened:
             check_list(opened.enter_context(fetched).open(), Capability.CHANGE_LIST)
             opened.pop_all()
@@ -345,7 +333,7 @@ class ChangeListReader:
         if not announced.announced or own.from_ is not None or own.until is not None:
             times.check_announced(announced, listed.header)
             return own
-        a_day_ago = to_microseconds(self._clock.now()) - times.DAY
+        a_day_ago = to_microseconds(self.cancel.clock.now()) - times.DAY
         if announced.until is None or announced.until <= a_day_ago:
             return announced
         reading.is_outdated = True  # the index must be read again next time
@@ -359,8 +347,8 @@ class ChangeListReader:
         ended: int | None = None,
     ) -> None:
         """Collect what is new in one list."""
-        self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
-        seen = reading.start.find(span, self._selection.mirror_uri)
+        self.selection.add_source_addresses(fetched.uri, fetched.final_uri)
+        seen = reading.start.find(span, self.selection.mirror_uri)
         if seen is None:  # an older list, which is listed again
             seen = reading.known(span.uri, span.from_ or 0)
         scan = self._scan(fetched, span, reading, ended)
@@ -376,7 +364,7 @@ class ChangeListReader:
         reading: Reading,
         ended: int | None = None,
     ) -> ChangeListScan:
-        now, selection = to_microseconds(self._clock.now()), self._selection
+        now, selection = to_microseconds(self.cancel.clock.now()), self.selection
         return ChangeListScan(
             fetched,
             span,
@@ -384,7 +372,7 @@ class ChangeListReader:
             selection=selection,
             now=now,
             ended=ended,
-            positions=self._dependencies.positions,
+            positions=self.positions,
         )
 
 
@@ -454,3 +442,69 @@ def _package_spans(
         begun = span.until or span.from_ or begun
         spans.append(span)
     return spans
+
+
+_MAX_ARCHIVED: Final = 50_000
+
+
+def _archived_lists(documents: DocumentFetcher, archive: "Document") -> list[times.ChangeListSpan]:
+    """Return the Change Lists of an archive, in its order, each once (Archives §5).
+
+    Drafts before 0.9 have nothing else: there the Capability List offers the archive, which takes
+    the place of the index.
+    """
+    spans: dict[str, times.ChangeListSpan] = {}
+    for span in _read_archive(documents, archive):
+        spans.setdefault(span.uri, span)
+        if len(spans) > _MAX_ARCHIVED:
+            raise too_many_listed(archive.uri, "an archive lists too many documents", _MAX_ARCHIVED)
+    return list(spans.values())
+
+
+def _read_archive(
+    documents: DocumentFetcher, archive: "Document"
+) -> Iterator[times.ChangeListSpan]:
+    """Yield the Change Lists of an open archive, or of the parts of its index.
+
+    Drafts write ``sitemapindex`` for an archive: then its parts are Change Lists, as the first one
+    shows.
+    """
+    check_capability(archive, Capability.CHANGE_LIST_ARCHIVE)
+    parts = parts_of(archive)
+    spans = (times.announced_span(*item) for item in parts.items())
+    if not archive.header.is_index:
+        yield from spans
+        return
+    for uri in parts:
+        with fetch(documents, uri) as fetched:
+            inner = fetched.open()
+            if inner.header.capability is Capability.CHANGE_LIST:
+                yield from spans
+                return
+            check_list(inner, Capability.CHANGE_LIST_ARCHIVE)
+            yield from _read_archive(documents, inner)
+
+
+def _in_time_order(
+    documents: DocumentFetcher, spans: list[times.ChangeListSpan]
+) -> list[times.ChangeListSpan]:
+    """Return the lists of an archive in time order, where no intervals are given.
+
+    Their changes may have times all the same: if those of the first list are later than those of
+    the last one, the newest list comes first.
+    """
+    if len(spans) < 2 or any(span.from_ is not None for span in spans):  # noqa: PLR2004 - an order
+        return spans
+    first, last = _first_time(documents, spans[0]), _first_time(documents, spans[-1])
+    is_turned = first is not None and last is not None and first > last
+    return spans[::-1] if is_turned else spans
+
+
+def _first_time(documents: DocumentFetcher, span: times.ChangeListSpan) -> datetime | None:
+    """Return the earliest time in a list without an interval; ``None`` if it has one."""
+    with fetch(documents, span.uri) as fetched:
+        document = fetched.open()
+        if document.header.from_ is not None:
+            return None
+        entries = (entry for entry in document.entries() if isinstance(entry, Change))
+        return min((entry.time for entry in entries if entry.time is not None), default=None)

@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _MAX_PACKAGES: Final = 50_000
-_MAX_PARTS: Final = 50_000
+_TOO_MANY: Final = "a dump lists too many packages"
+REPORT_IT: Final = "report it to the Source; check its lists: resourcesync validate URL"
+"""Hint for lists that no Destination can use."""
 _PACKAGE_FILE: Final = "a package on the mirror's disk"
 _MAX_RETAINED: Final = 32
 """Packages that stay on the disk between the reading of their manifests and of their contents."""
@@ -131,8 +133,8 @@ class DumpPackages:
         for part in dump.entries():
             assert isinstance(part, Part), "an index has parts"
             parts.setdefault(part.uri, part)
-            if len(parts) > _MAX_PARTS:
-                raise _too_many(dump.uri)
+            if len(parts) > _MAX_PACKAGES:
+                raise too_many_listed(dump.uri, _TOO_MANY, _MAX_PACKAGES)
         found: list[DumpPackage] = []
         for uri, part in parts.items():  # sequential: their order counts
             with fetch(self._documents, uri) as fetched:
@@ -142,7 +144,7 @@ class DumpPackages:
                 found += _packages(document)
                 met(part, fetched)
             if len(found) > _MAX_PACKAGES:
-                raise _too_many(dump.uri)
+                raise too_many_listed(dump.uri, _TOO_MANY, _MAX_PACKAGES)
         return found
 
     def manifest_copy(self, offered: DumpPackage) -> FetchedDocument | None:
@@ -319,7 +321,7 @@ def _packages(dump: "Document") -> list[DumpPackage]:
             DumpPackage(uri=entry.uri, entry=entry, dump=header, contents=contents, is_near=near)
         )
         if len(found) > _MAX_PACKAGES:
-            raise _too_many(dump.uri)
+            raise too_many_listed(dump.uri, _TOO_MANY, _MAX_PACKAGES)
     return found
 
 
@@ -327,17 +329,14 @@ def _not_a_dump(document: "Document") -> errors.UnexpectedDocumentError:
     return errors.UnexpectedDocumentError(
         f"expected a dump, got a {document.header.phrase}",
         uri=document.uri,
-        hint="report it to the Source; check its lists: resourcesync validate URL",
+        hint=REPORT_IT,
     )
 
 
-def _too_many(uri: str) -> errors.DocumentLimitError:
-    return errors.DocumentLimitError(
-        "a dump lists too many packages",
-        uri=uri,
-        evidence=(("limit", f"{_MAX_PACKAGES}"),),
-        hint="report it to the Source; check its lists: resourcesync validate URL",
-    )
+def too_many_listed(uri: str, message: str, most: int) -> errors.DocumentLimitError:
+    """Return the error for a document that lists too much."""
+    evidence = (("limit", f"{most}"),)
+    return errors.DocumentLimitError(message, uri=uri, evidence=evidence, hint=REPORT_IT)
 
 
 def _manifest_document(

@@ -14,7 +14,7 @@ from msgspec import structs
 from resourcesync import errors
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import proof
-from resourcesync.destination.lists.packages import DumpPackages
+from resourcesync.destination.lists.packages import REPORT_IT, DumpPackages, too_many_listed
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
@@ -390,9 +390,7 @@ def check_list(document: "Document", capability: Capability) -> None:
     check_capability(document, capability)
     if document.header.is_index:
         raise errors.UnexpectedDocumentError(
-            "an index lists another index",
-            uri=document.uri,
-            hint="report it to the Source; check its lists: resourcesync validate URL",
+            "an index lists another index", uri=document.uri, hint=REPORT_IT
         )
 
 
@@ -406,12 +404,7 @@ def parts_of(document: "Document") -> dict[str, Part]:
         assert isinstance(entry, Part), "an index has parts"
         parts.setdefault(entry.uri, entry)  # absolute: resolved by the reader
         if len(parts) > MAX_PARTS:
-            raise errors.DocumentLimitError(
-                "an index lists too many documents",
-                uri=document.uri,
-                evidence=(("limit", f"{MAX_PARTS}"),),
-                hint="report it to the Source; check its lists: resourcesync validate URL",
-            )
+            raise too_many_listed(document.uri, "an index lists too many documents", MAX_PARTS)
     itself = own_entries(document.uri, parts)
     if itself and document.header.capability is None and len(itself) < len(parts):
         for uri in itself:
@@ -419,9 +412,7 @@ def parts_of(document: "Document") -> dict[str, Part]:
         document.tolerate(Leniency.INDEX_LISTS_ITSELF)
     elif itself:
         raise errors.UnexpectedDocumentError(
-            "an index lists itself",
-            uri=document.uri,
-            hint="report it to the Source; check its lists: resourcesync validate URL",
+            "an index lists itself", uri=document.uri, hint=REPORT_IT
         )
     return parts
 
