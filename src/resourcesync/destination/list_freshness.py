@@ -11,12 +11,13 @@ from typing import Final
 
 from msgspec import structs
 
-from resourcesync.destination.changes.times import DAY, ListPrefix, is_later, is_plausible
+from resourcesync.destination.changes.times import ListPrefix, is_later, is_plausible
 from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.lists.resource_reader import list_version
 from resourcesync.destination.session import SyncSession
 from resourcesync.errors import DocumentError, ResourceSyncError, SourceError, StorageError
 from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import DAY
 from resourcesync.model.vocabulary import Capability
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.changes.times import DAY
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.scope import Filters
@@ -21,7 +20,7 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SetChoice, SourceLists
 from resourcesync.discovery.uris import is_same
 from resourcesync.errors import ConfigurationError, DocumentError, SourceError, quoted
-from resourcesync.model.timestamps import format_w3c, to_microseconds
+from resourcesync.model.timestamps import DAY, format_w3c, to_microseconds
 
 _log = logging.getLogger(__name__)
 
@@ -76,10 +75,7 @@ class ListLocator:
             is_bound=identity is not None and identity.set_uri != "",
             folder=equipment.folder,
         )
-        documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        from resourcesync.discovery.discover import discover  # noqa: PLC0415 - no pull with nothing new discovers
-
-        found = discover(documents, address, choice=choice, allowed=filters.allow_origins)
+        found = self._discover(address, choice, filters)
         if set_name and pinned and pinned not in found.documents:
             raise ConfigurationError(
                 f"{equipment.folder} is a mirror of another set",
@@ -87,6 +83,12 @@ class ListLocator:
                 hint="pull into another folder, or pull all sets: --all-sets",
             )
         return found
+
+    def _discover(self, address: str, choice: SetChoice, filters: Filters) -> SourceLists:
+        from resourcesync.discovery.discover import discover  # noqa: PLC0415 - no pull with nothing new discovers
+
+        documents = DocumentFetcher(self._dependencies.fetcher, self._dependencies.scratch)
+        return discover(documents, address, choice=choice, allowed=filters.allow_origins)
 
     def locate_moved(
         self, address: str, filters: Filters, set_name: str
@@ -101,11 +103,8 @@ class ListLocator:
                 f" {quoted(equipment.folder, 'DIR')}",
                 code="not-a-mirror",
             )
-        documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         choice = SetChoice(requested=set_name, folder=equipment.folder)
-        from resourcesync.discovery.discover import discover  # noqa: PLC0415 - no pull with nothing new discovers
-
-        found = discover(documents, address, choice=choice, allowed=filters.allow_origins)
+        found = self._discover(address, choice, filters)
         return found, identity.after_move(address, found.entry, found.set_uri)
 
     def previous_address(self, address: str) -> str:
@@ -245,9 +244,8 @@ class CapabilityListProbe:
 
     def _read_capability_list(self, uri: str, known: SourceLists) -> SourceLists | None:
         """Read the Capability List; ``None`` if it did not change."""
-        equipment, before = self._pull.dependencies, self._last_probe(uri)
-        documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        fetched = documents.get(uri, before)
+        before = self._last_probe(uri)
+        fetched = self._pull.documents.get(uri, before)
         if fetched is None:
             assert before is not None, "only a conditional request is answered with 304"
             self._record_probe(before.etag, before.last_modified, uri)

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from msgspec import structs
 
-from resourcesync.destination import planner
+from resourcesync.destination import planner, tasks
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.removal.deletion import DeletionResult, plan_deletions
 from resourcesync.destination.reports import Mode, PlanSummary
@@ -124,23 +124,15 @@ def uri_of(decision: planner.ReviewedDecision) -> str:
 
 
 def _encode_decision(decision: planner.ReviewedDecision) -> bytes:
-    """Return a decision as bytes; named tuples and enums are encoded as plain values."""
     if isinstance(decision, planner.Fetch):
-        listed, before, *how = decision
-        listed = listed._replace(change=str(listed.change))
-        encoded = None if before is None else tuple(before)
-        return marshal.dumps((-1, tuple(listed), encoded, *how))
-    return marshal.dumps(
-        (_COPY_DECISIONS.index(type(decision)), tuple(decision.copy), *decision[1:])
-    )
+        return marshal.dumps((-1, tasks.encode_fetch(decision)))
+    kind = _COPY_DECISIONS.index(type(decision))
+    return marshal.dumps((kind, tuple(decision.copy), *decision[1:]))
 
 
 def _decode_decision(data: bytes) -> planner.ReviewedDecision:
     kind, first, *rest = marshal.loads(data)  # noqa: S302 - a temporary file of our own
     if kind < 0:
-        before, *how = rest
-        return planner.Fetch(
-            planner.ListedEntry._make(first), None if before is None else Copy._make(before), *how
-        )
+        return tasks.decode_fetch(first)
     made: planner.ReviewedDecision = _COPY_DECISIONS[kind](Copy._make(first), *rest)
     return made

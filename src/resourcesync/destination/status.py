@@ -14,10 +14,9 @@ from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Pending, PendingCounts, PendingTask, RunRow
-from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.timestamps import SECOND, from_microseconds
 
 _MAX_SHOWN_FAILURES = 100
-_SECOND = 1_000_000
 _FEW = 4
 """Listed resources below which a share says little."""
 
@@ -131,10 +130,10 @@ def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:
     }
     if rechecks is None:
         return known
-    reached = rechecks.reached / _SECOND if rechecks.period else 0.0
+    reached = rechecks.reached / SECOND if rechecks.period else 0.0
     return {
         **known,
-        "recheck_seconds": rechecks.period / _SECOND,
+        "recheck_seconds": rechecks.period / SECOND,
         "recheck_reached_seconds": reached,
     }
 

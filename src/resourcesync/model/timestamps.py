@@ -20,10 +20,11 @@ _W3C: Final = re.compile(
     r"(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,30}))?)?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})?)?)?)?"
 )
-_SECOND: Final = 1_000_000
-_MINUTE: Final = 60 * _SECOND
-_DAY: Final = 24 * 60 * _MINUTE
-_LAST_ZONE: Final = _DAY // 2
+SECOND: Final = 1_000_000
+MINUTE: Final = 60 * SECOND
+DAY: Final = 24 * 60 * MINUTE
+"""A day, as the two before in microseconds."""
+_LAST_ZONE: Final = DAY // 2
 """In the last time zone a day ends so much later than in UTC."""
 _LAST_SECOND: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 _LOOSE: Final = re.compile(
@@ -193,11 +194,11 @@ def end_of_lastmod(value: int) -> int:
     time at midnight is taken as a day, since most sitemaps write no more, and it lasts until it is
     over in every time zone; one on a minute as a minute.
     """
-    if value % _DAY == 0:
-        return value + _DAY + _LAST_ZONE
-    if value % _MINUTE == 0:
-        return value + _MINUTE
-    return value - value % _SECOND + _SECOND
+    if value % DAY == 0:
+        return value + DAY + _LAST_ZONE
+    if value % MINUTE == 0:
+        return value + MINUTE
+    return value - value % SECOND + SECOND
 
 
 def floor_to_second(moment: datetime) -> datetime:

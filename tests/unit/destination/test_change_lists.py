@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import pytest
 
 from resourcesync.destination.changes.times import (
-    DAY,
     OVERLAP,
     ChangeListSpan,
     ListPrefix,
@@ -17,7 +16,7 @@ from resourcesync.destination.changes.times import (
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.capabilities import Header
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import DAY, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 
 NOON = to_microseconds(datetime(2026, 1, 1, 12, tzinfo=UTC))

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.destination.lists.recheck_plan import (
-    DAY,
     LIST_PERIOD,
     SITEMAP_PERIOD,
     base_period,
@@ -14,6 +13,7 @@ from resourcesync.destination.lists.recheck_plan import (
     with_visit,
 )
 from resourcesync.mirror_state.rows import Copy, Fixity
+from resourcesync.model.timestamps import DAY
 
 HOUR = DAY // 24
 

@@ -31,7 +31,7 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocu
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.resources import Change
-from resourcesync.model.timestamps import known_microseconds, to_microseconds
+from resourcesync.model.timestamps import DAY, known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports.cancellation import CancelToken
 
@@ -333,7 +333,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         if not announced.announced or own.from_ is not None or own.until is not None:
             times.check_announced(announced, listed.header)
             return own
-        a_day_ago = to_microseconds(self.cancel.clock.now()) - times.DAY
+        a_day_ago = to_microseconds(self.cancel.clock.now()) - DAY
         if announced.until is None or announced.until <= a_day_ago:
             return announced
         reading.is_outdated = True  # the index must be read again next time

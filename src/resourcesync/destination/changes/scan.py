@@ -18,6 +18,7 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.resources import Change
+from resourcesync.model.timestamps import DAY
 from resourcesync.model.vocabulary import ChangeKind
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class ChangeListScan:
 
     def listed_changes(self) -> Iterator[times.ChangeMark]:
         """Yield the changes of the list, in its order, as far as continuity depends on them."""
-        latest = max(self._now, self._reading.start.list_clock) + times.DAY
+        latest = max(self._now, self._reading.start.list_clock) + DAY
         for change in changes_of(self._fetched.open()):
             yield times.mark_of(times.without_borrowed_time(change, self._span), latest)
 

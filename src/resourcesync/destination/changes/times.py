@@ -21,6 +21,7 @@ from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.digests import format_digests
 from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import (
+    DAY,
     Microseconds,
     from_microseconds,
     known_microseconds,
@@ -225,8 +226,6 @@ def _after_shared(changes: Sequence[ChangeMark], known: Window) -> Sequence[int]
             return before[::-1]
     return None
 
-
-DAY: Final = 24 * 3_600_000_000
 
 
 class ChangeListSpan(msgspec.Struct, frozen=True, kw_only=True):

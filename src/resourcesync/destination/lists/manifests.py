@@ -10,14 +10,14 @@ from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.planner import Fetch, ListedEntry
+from resourcesync.destination.tasks import decode_fetch, encode_fetch
 from resourcesync.discovery.uris import read_address
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reader import Document
 from resourcesync.errors import OutOfScopeError
-from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import known_microseconds
+from resourcesync.model.timestamps import SECOND, known_microseconds
 
 OpenTemporary = Callable[[], BinaryIO]
 Order = tuple[int, Fetch]
@@ -25,7 +25,6 @@ Order = tuple[int, Fetch]
 
 _MAX_VERSIONS: Final = 4_096
 """Versions of one resource that are checked: the last ones."""
-_SECOND: Final = 1_000_000
 _ONE_STRONG: Final = re.compile(r"sha-256:[0-9a-f]{64}")
 
 
@@ -72,7 +71,7 @@ def provides(held: ManifestRow, listed: ListedEntry, terms: PackageTrust) -> boo
         return False
     if listed.lastmod is None or held.lastmod != listed.lastmod:
         return bool(claims) and None in (listed.lastmod, held.lastmod)
-    is_complete = terms.is_list or terms.complete_until >= listed.lastmod + _SECOND
+    is_complete = terms.is_list or terms.complete_until >= listed.lastmod + SECOND
     return bool(claims) or (is_complete and terms.is_near)
 
 
@@ -128,7 +127,7 @@ def join_wanted(
 def new_fetch_sorter(spill: OpenTemporary) -> ExternalSorter[Fetch]:
     """Return a sorter of fetches, in URI order."""
     return ExternalSorter(
-        key=attrgetter("listed.uri"), dump=_encode_fetch, load=_decode_fetch, spill=spill
+        key=attrgetter("listed.uri"), dump=encode_fetch, load=decode_fetch, spill=spill
     )
 
 
@@ -141,27 +140,12 @@ def new_order_sorter(spill: OpenTemporary) -> ExternalSorter[Order]:
     """Return a sorter of orders, in the order of the manifest."""
     return ExternalSorter(
         key=lambda order: f"{order[0]:012d}",
-        dump=lambda order: marshal.dumps((order[0], _encode_fetch(order[1]))),
+        dump=lambda order: marshal.dumps((order[0], encode_fetch(order[1]))),
         load=_decode_order,
         spill=spill,
     )
 
 
-def _encode_fetch(fetch: Fetch) -> bytes:
-    # marshal accepts plain strings only, no enumeration members.
-    listed, before = fetch.listed, fetch.before
-    if type(listed.change) is not str:
-        listed = listed._replace(change=str(listed.change))
-    if before is not None and type(before.fixity) is not str:
-        before = before._replace(fixity=str(before.fixity))
-    return marshal.dumps((tuple(listed), before and tuple(before), *fetch[2:]))
-
-
-def _decode_fetch(data: bytes) -> Fetch:
-    listed, before, *how = marshal.loads(data)  # noqa: S302 - a temporary file of our own
-    return Fetch(ListedEntry._make(listed), None if before is None else Copy._make(before), *how)
-
-
 def _decode_order(data: bytes) -> tuple[int, Fetch]:
     index, fetch = marshal.loads(data)  # noqa: S302 - a temporary file of our own
-    return index, _decode_fetch(fetch)
+    return index, decode_fetch(fetch)

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from resourcesync.errors import RollbackError
 from resourcesync.model.timestamps import (
+    DAY,
+    SECOND,
     Microseconds,
     end_of_lastmod,
     format_w3c,
@@ -25,7 +27,6 @@ from resourcesync.model.timestamps import (
 if TYPE_CHECKING:
     from resourcesync.destination.planner import Absence
 
-SECOND: Final = 1_000_000
 _ALWAYS: Final = (1 << 63) - 1
 _NEVER: Final = -1
 
@@ -208,9 +209,6 @@ def proven_absence(
     return proof, absent_at
 
 
-_DAY: Final = 24 * 3_600_000_000
-
-
 class ListVersion(msgspec.Struct, frozen=True, kw_only=True):
     """Version of a Resource List, of its index, or of a part of it.
 
@@ -245,4 +243,4 @@ def is_believed(etag: str, read_at: int | None, now: int) -> bool:
     A ``Last-Modified`` may be that of a part of what the list is made of, so without an ``ETag`` a
     list is read without a condition once a day.
     """
-    return etag != "" or (read_at is not None and 0 <= now - read_at < _DAY)
+    return etag != "" or (read_at is not None and 0 <= now - read_at < DAY)

@@ -13,8 +13,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from resourcesync.mirror_state.rows import Copy, RecheckState
+from resourcesync.model.timestamps import DAY
 
-DAY: Final = 24 * 3_600_000_000
 SITEMAP_PERIOD: Final = 7 * DAY
 LIST_PERIOD: Final = 30 * DAY
 LONGEST_PERIOD: Final = 90 * DAY

@@ -24,7 +24,7 @@ from resourcesync.model.capabilities import Entry, Header, Package, Part, Refuse
 from resourcesync.model.digests import Digest, agree, usable
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.resources import Resource, ResourceRun
-from resourcesync.model.timestamps import known_microseconds
+from resourcesync.model.timestamps import SECOND, known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 MAX_PARTS: Final = 50_000
 """The most parts of an index (sitemaps.org)."""
-_SECOND: Final = 1_000_000
 PART_UNREAD: Final = "part-unread"
 """Code of a refused part of a list that cannot be read."""
 
@@ -118,7 +117,7 @@ def _is_outdated(part: proof.ListVersion, announced: Part) -> bool:
     at = known_microseconds(announced.at)
     if at is None or part.at is None:
         return False
-    return part.at + (0 if part.at % _SECOND else _SECOND - 1) < at
+    return part.at + (0 if part.at % SECOND else SECOND - 1) < at
 
 
 class ResourceListReader:

@@ -20,11 +20,10 @@ from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction, TrashRow
 from resourcesync.model.settings import Limit
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import SECOND, to_microseconds
 from resourcesync.ports import Clock, Copies, CopyRemoval
 
 _GROUP: Final = 256
-_SECOND: Final = 1_000_000
 _ALL: Final = (1 << 63) - 1
 _TRASHING: Final = "trashing"
 """Name of the note that files are being moved to the trash."""
@@ -217,7 +216,7 @@ def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) 
 def purge_old_trash(equipment: Dependencies, age: float) -> int:
     """Purge files older than ``age`` seconds in the trash; return their number."""
     now = to_microseconds(equipment.clock.now())
-    old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(age * _SECOND) + 1)
+    old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(age * SECOND) + 1)
     count = 0
     while group := list(islice(old, _GROUP)):
         for row in group:

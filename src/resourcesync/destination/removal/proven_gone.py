@@ -14,9 +14,9 @@ from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError, ResourceMissingError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Pending, PendingTask, StateTransaction
+from resourcesync.model.timestamps import DAY
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 
-_DAY: Final = 24 * 3_600_000_000
 _MAX_PROBES: Final = 300
 """Resources that one run probes."""
 _MAX_ALIVE: Final = 10
@@ -33,7 +33,7 @@ def find_proven_gone(
     state = equipment.state
     if state.read_note("refused", int):
         return []  # a resource may come back under an address that cannot be parsed
-    chosen = list(islice(_due_deletions(state, now - _DAY), _MAX_PROBES))
+    chosen = list(islice(_due_deletions(state, now - DAY), _MAX_PROBES))
     witnesses = _ControlProbes(equipment, address)
     found: list[Pending] = []
     alive, last = 0, ""

@@ -9,15 +9,13 @@ import msgspec
 
 from resourcesync import ports
 from resourcesync.destination import planner, tasks
-from resourcesync.destination.changes.times import DAY
-from resourcesync.destination.lists.proof import SECOND
 from resourcesync.destination.reports import Failing
 from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.mirror_state import rows
 from resourcesync.model.digests import Digest, format_digests
-from resourcesync.model.timestamps import known_microseconds, to_microseconds
+from resourcesync.model.timestamps import DAY, SECOND, known_microseconds, to_microseconds
 from resourcesync.ports.cancellation import CancelToken
 
 if TYPE_CHECKING:
