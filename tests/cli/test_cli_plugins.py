@@ -18,17 +18,6 @@ from tests.support.sources.scripted_source import ScriptedSource, serve, sha256
 from tests.support.worlds.loose_source import PATCH, Links, LooseLists, Style, link
 
 CODE = """
-class Flat:
-    def __init__(self, base, tells_case):
-        self.base = base
-
-    def to_path(self, uri):
-        return uri.removeprefix(self.base).replace("/", "+")
-
-    def to_uri(self, path):
-        return self.base + path.replace("+", "/")
-
-
 def apply(previous, patch, result, limit):
     old, new = patch.read().split(b">")
     result.write(previous.read().replace(old, new))
@@ -41,13 +30,12 @@ Plugged = Callable[..., Ran]
 
 @pytest.fixture
 def site(here: Path) -> Path:
-    """Install a distribution with a mapper and a format of patches, and a broken one."""
+    """Install a distribution with a format of patches, and a broken one."""
     points = {
-        "resourcesync.mappers": {"flat": "acme_sync:Flat"},
         "resourcesync.patches": {"application/x-acme": "acme_sync:apply"},
     }
     site = install(here / "site", "acme_sync", points, CODE)
-    broken = {"resourcesync.mappers": {"broken": "acme_broken:go"}}
+    broken = {"resourcesync.engines": {"broken": "acme_broken:go"}}
     return install(site, "acme_broken", broken, BROKEN, version="0.0.1")
 
 
@@ -94,30 +82,6 @@ class Changing:
         self._lists.publish(self._now, {uri: body})
         for document, text in self._lists.documents().items():
             self._server.on(f"/resourcesync/{document}", serve(text.encode()))
-
-
-def test_a_plug_in_gives_the_places_of_a_mirror(plugged: Plugged, listed: ScriptedSource) -> None:
-    listed.put("/a/b.txt", b"one")
-    assert plugged("pull", listed.uri, "mirror", "-o", "map=flat").code == 0
-    assert Path("mirror/a+b.txt").read_bytes() == b"one"
-    assert plugged("audit", "mirror").code == 0
-    explained = plugged("why", "mirror", "a+b.txt", "--json").end
-    assert explained["uri"].endswith("/a/b.txt")
-
-
-def test_a_mirror_whose_plug_in_is_gone_says_which_and_changes_nothing(
-    site: Path, listed: ScriptedSource, said: Said
-) -> None:
-    listed.put("/a/b.txt", b"one")
-    with pytest.MonkeyPatch.context() as installed:
-        installed.syspath_prepend(str(site))
-        assert run(["pull", listed.uri, "mirror", "-o", "map=flat"]) == 0
-    del sys.modules["acme_sync"]
-    assert run(["pull", "mirror"]) == 2
-    error = said.readouterr().err
-    assert "no plug-in 'flat'" in error
-    assert "resourcesync doctor --plugins" in error
-    assert Path("mirror/a+b.txt").read_bytes() == b"one"
 
 
 def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:

@@ -112,11 +112,11 @@ def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
     [
         ["http://127.0.0.1:9/other", "copy"],
         ["copy", "--include", "[a-z]"],
-        ["copy", "-o", "map=no-such-plug-in"],
+        ["copy", "-o", "map=no-such-rule"],
         ["copy", "--set", "no-such-set"],
         ["copy", "-o", "proxy=gopher://h/"],
     ],
-    ids=["another Source", "a bad glob", "another mapper", "another set", "a bad proxy"],
+    ids=["another Source", "a bad glob", "another mapping", "another set", "a bad proxy"],
 )
 def test_a_mistake_on_the_command_line_says_nothing_of_the_mirror(
     mistake: list[str], source: TinySource, said: Said

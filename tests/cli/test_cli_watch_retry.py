@@ -83,9 +83,9 @@ def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_
     ("change", "why"),
     [
         ("/other", "is a mirror of another Source"),
-        ('"\nmap = "no-such-plug-in', "no-such-plug-in"),
+        ('"\nmap = "no-such-rule', "no-such-rule"),
     ],
-    ids=["another Source", "another mapper"],
+    ids=["another Source", "another mapping"],
 )
 def test_a_pull_of_the_service_that_its_configuration_ended_is_failing_everywhere(
     change: str, why: str, source: TinySource, *, sets: bool

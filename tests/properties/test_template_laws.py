@@ -133,7 +133,7 @@ def test_a_mirror_keeps_its_rule_and_refuses_clashes_before_anything_is_written(
     assert world.in_sync()
     assert world.audit().in_sync
     assert world.pull(mapper=normalise_rule(RULES[0])).state is MirrorState.IN_SYNC
-    with pytest.raises(ConfigurationError, match="paths come from the mapper"):
+    with pytest.raises(ConfigurationError, match="paths come from the mapping"):
         world.pull(mapper="{rest*} => {rest*}")
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from resourcesync.adapters.files.names import UNKNOWN_TYPE, media_type
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app import machine, plugins
+from resourcesync.app import machine
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
@@ -122,7 +122,7 @@ def find_uri(folder: Path, path: Path) -> str | None:
     if not inside.is_relative_to(folder.absolute()):
         return None
     with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
-        mapping = SyncState(state).mapping(plugins.mapper)
+        mapping = SyncState(state).mapping()
         name = inside.relative_to(folder.absolute()).as_posix()
         owner = None if mapping is None else owner_of(state, mapping, name)
         return owner and present_uri(owner, SyncState(state).moved)

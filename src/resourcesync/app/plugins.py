@@ -18,10 +18,8 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from resourcesync.destination.mapping.escapes import MapperFactory
     from resourcesync.ports.patches import PatchFormat, PatchMaker
 
-MAPPERS: Final = "resourcesync.mappers"
 PATCHES: Final = "resourcesync.patches"
 PATCH_MAKERS: Final = "resourcesync.patch_makers"
 ACCOUNTS: Final = "resourcesync.accounts"
@@ -56,7 +54,6 @@ ANNEX_HINT: Final = "an annex may have it (docs/how-to/install.md)"
 """The advice where something is not installed."""
 
 GROUPS: Final = (
-    MAPPERS,
     PATCHES,
     PATCH_MAKERS,
     ACCOUNTS,
@@ -190,11 +187,6 @@ def _is_json(media_type: str) -> bool:
 
 def _is_plugin_format(media_type: str) -> bool:
     return not _is_json(media_type)
-
-
-def mapper(name: str) -> "MapperFactory":
-    """Return a mapper's factory."""
-    return load(MAPPERS, name)
 
 
 def plugins_in(group: str) -> list[Plugin]:

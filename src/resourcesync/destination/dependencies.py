@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 import msgspec
 
-from resourcesync.destination.mapping.escapes import MapperFactory, load_no_mapper
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.ports import Clock, Copies, Fetcher, Reporter
 from resourcesync.ports.cancellation import CancelToken
@@ -55,7 +54,6 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     certificate_until: Callable[[], datetime | None] = lambda: None
     room: Callable[[], int | None] = lambda: None
     patches: "Callable[[], Mapping[str, PatchFormat]]" = dict
-    mappers: Callable[[str], MapperFactory] = load_no_mapper
     is_expected: bool = False
     workers: Fetcher | None = None
     findings: Callable[[], AbstractContextManager[FindingWriter | None]] = nullcontext

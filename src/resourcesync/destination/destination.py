@@ -20,7 +20,7 @@ from resourcesync.destination.locate import (
     report_source,
 )
 from resourcesync.destination.mapping.escapes import TREE, FileSystemProfile
-from resourcesync.destination.mapping.names import check_mapper, is_rule, normalise_rule
+from resourcesync.destination.mapping.names import check_mapper, normalise_rule
 from resourcesync.destination.options import AuditMethod, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
@@ -331,7 +331,7 @@ class Destination:
                 self._sync_state.write(found_at=to_microseconds(equipment.clock.now()))
         identity = self._moved_identity or self._sync_state.identity
         identity = identity or self._new_identity(place.address, found, options)
-        check_mapper(_requested_mapper(options), identity.mapper)
+        check_mapper(normalise_rule(options.mapper), identity.mapper)
         selection = self._new_selection(identity, filters)
         if not options.dry_run and self._sync_state.identity is None:
             now = to_microseconds(equipment.clock.now())
@@ -349,7 +349,7 @@ class Destination:
         refusals = Refusals(lambda row: equipment.report("item", refused_item(row)), known)
         links = link_filter(scope, filters)
         yielding = self._sync_state.relocated_uris
-        mapping = identity.mapping(equipment.mappers, yielding)
+        mapping = identity.mapping(yielding)
         return ResourceSelection(scope, mapping, refusals, equipment.patches, links, identity.moved)
 
     def _new_identity(
@@ -363,7 +363,7 @@ class Destination:
             origins=tuple(dict.fromkeys((home, origin(address)))),
             profile=FileSystemProfile.POSIX if is_posix else FileSystemProfile.PORTABLE,
             set_uri=found.set_uri if options.set_name else "",
-            mapper=_requested_mapper(options) or TREE,
+            mapper=normalise_rule(options.mapper) or TREE,
         )
 
     def repair(
@@ -460,8 +460,3 @@ class Destination:
 
         session = self.read_only_session(asking=not offline)
         return explain(session, names, findings, offline=offline)
-
-
-def _requested_mapper(options: PullOptions) -> str:
-    """Return the mapper that the operator names, as it is recorded; empty for none."""
-    return normalise_rule(options.mapper) if is_rule(options.mapper) else options.mapper

@@ -252,10 +252,10 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     mapper: Annotated[
         str,
         Setting(
-            "The mapping from URIs to paths: tree (the names of the Source), a plug-in, or a rule "
-            "such as 'bitstream/{item}/{name} => {item}/{name}'. It cannot be changed later.",
+            "The mapping from URIs to paths: tree (the names of the Source), or a rule such as "
+            "'bitstream/{item}/{name} => {item}/{name}'. It cannot be changed later.",
             _STO,
-            metavar="NAME|RULE",
+            metavar="RULE",
             key="map",
         ),
     ] = ""

@@ -1,6 +1,6 @@
 """Synchronization state of a mirror: the notes in its database, by name and type."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from heapq import merge
 from operator import attrgetter
@@ -14,9 +14,7 @@ from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.mapping.escapes import (
     TREE,
     FileSystemProfile,
-    MapperFactory,
     PathMapping,
-    load_no_mapper,
 )
 from resourcesync.destination.planner import is_gone
 from resourcesync.destination.reports import FailedRun
@@ -46,7 +44,7 @@ MOVING: Final = "moving"
 class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Identity of a mirror, fixed by its first pull.
 
-    ``base`` is the URI of the mirror's root. ``mapper`` is ``tree``, a plug-in's name, or a rule.
+    ``base`` is the URI of the mirror's root. ``mapper`` is ``tree`` or a rule.
     ``moved`` has pairs of the Source's new base and the one that the mirror knows, each ending in a
     slash: what is listed at the first was listed at the second.
     """
@@ -84,20 +82,16 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
             since=filters.since,
         )
 
-    def mapping(
-        self, load: Callable[[str], MapperFactory] = load_no_mapper, yielding: Iterable[str] = ()
-    ) -> PathMapping:
+    def mapping(self, yielding: Iterable[str] = ()) -> PathMapping:
         """Return the mapping from URI to path."""
         if self.mapper == TREE:
             from resourcesync.destination.mapping.names import NameMapping  # noqa: PLC0415 - one of these
 
             yields = frozenset(yielding)
             return NameMapping(base=self.base, profile=self.profile, relocated=yields)
-        from resourcesync.destination.mapping import names, rules  # noqa: PLC0415 - one of these
+        from resourcesync.destination.mapping.rules import TemplateMapping  # noqa: PLC0415 - one of these
 
-        if names.is_rule(self.mapper):
-            return rules.TemplateMapping(self.mapper, self.base, self.profile)
-        return rules.PluggedMapping(self.mapper, load(self.mapper), self.base, self.profile)
+        return TemplateMapping(self.mapper, self.base, self.profile)
 
 
 class _Note(Generic[T]):
@@ -193,10 +187,10 @@ class SyncState:
         """URIs that cannot have their names."""
         return self.decode("yielding", tuple[str, ...]) or ()
 
-    def mapping(self, load: Callable[[str], MapperFactory] = load_no_mapper) -> PathMapping | None:
+    def mapping(self) -> PathMapping | None:
         """Return the mirror's mapping from URI to path; ``None`` before its first pull."""
         identity = self.identity
-        return None if identity is None else identity.mapping(load, self.relocated_uris)
+        return None if identity is None else identity.mapping(self.relocated_uris)
 
     @property
     def cursor(self) -> Cursor:

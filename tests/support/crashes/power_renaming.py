@@ -92,7 +92,7 @@ class Renaming(Pulling):
 
     def _wrong_rows(self, state: Any, files: Mapping[str, bytes]) -> Iterator[str]:
         memory = SyncState(state)
-        mapping = memory.mapping(self._world.home.mappers)
+        mapping = memory.mapping()
         assert mapping is not None
         if memory.is_note_set(MOVING):  # so a copy is where it was, or where the mapping says
             there = {

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.app import plugins
 from resourcesync.destination.dependencies import Dependencies
-from resourcesync.destination.mapping.escapes import MapperFactory
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
@@ -45,7 +44,6 @@ class FolderHome:
         self.workers = workers
         self.room: int | None = None
         self.patches: Callable[[], Mapping[str, PatchFormat]] = plugins.patch_formats
-        self.mappers: Callable[[str], MapperFactory] = plugins.mapper
         self.before: Callable[[Any], Any] = lambda port: port
 
     @contextmanager
@@ -72,7 +70,6 @@ class FolderHome:
                 traffic=lambda: (fetcher.requests, fetcher.received),
                 room=lambda: self.room,
                 patches=self.patches,
-                mappers=self.mappers,
             )
             yield alone if self.workers is None else self.workers.employed(alone)
 
@@ -88,7 +85,7 @@ class FolderHome:
         with MirrorFolder(self.folder, clock) as mirror:
             assert mirror.copies is not None
             assert mirror.state is not None
-            mapping = SyncState(mirror.state).mapping(self.mappers)
+            mapping = SyncState(mirror.state).mapping()
             assert mapping is not None
             owners = {copy.path: copy.uri for copy in mirror.state.copies()}
             return {

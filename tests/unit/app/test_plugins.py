@@ -23,18 +23,18 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_name_that_nobody_brings_is_refused_with_those_that_are_there(site: Path) -> None:
-    install(site, "acme_one", {plugins.MAPPERS: {"there": "acme_one:go"}}, "def go(): ...\n")
+    install(site, "acme_one", {plugins.ENGINES: {"there": "acme_one:go"}}, "def go(): ...\n")
     with pytest.raises(ConfigurationError, match="no plug-in 'gone'") as caught:
-        plugins.load(plugins.MAPPERS, "gone")
+        plugins.load(plugins.ENGINES, "gone")
     assert caught.value.code == "no-plugin"
     assert ("installed", "there") in caught.value.evidence
 
 
 def test_two_distributions_with_one_name_are_refused_and_both_are_named(site: Path) -> None:
     for name in ("acme_left", "acme_right"):
-        install(site, name, {plugins.MAPPERS: {"same": f"{name}:go"}}, "def go(): ...\n")
+        install(site, name, {plugins.ENGINES: {"same": f"{name}:go"}}, "def go(): ...\n")
     with pytest.raises(ConfigurationError, match="several") as caught:
-        plugins.load(plugins.MAPPERS, "same")
+        plugins.load(plugins.ENGINES, "same")
     assert caught.value.code == "ambiguous-plugin"
     assert len(caught.value.evidence) == 2
 

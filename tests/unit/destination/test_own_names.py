@@ -6,8 +6,6 @@ import pytest
 
 from resourcesync.destination.mapping.escapes import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.mapping.rules import PluggedMapping
-from resourcesync.errors import OutOfScopeError
 from resourcesync.model.own_names import has_own_name
 from resourcesync.ports.copies import is_copy_path
 
@@ -47,18 +45,3 @@ def test_no_path_has_a_name_of_the_own_folder_and_each_leads_back(
     assert has_own_name(name)
     assert not is_copy_path(f"{folder}{name}")
     assert not is_copy_path(f"{folder}{name}/state.db")
-
-
-@pytest.mark.parametrize("name", ["RESOUR~1", "\uff0eresourcesync", "\u200c.resourcesync"])
-def test_a_plug_in_cannot_name_the_own_folder(name: str) -> None:
-    class Mapper:
-        def to_path(self, _uri: str) -> str:
-            return f"a/{name}/state.db"
-
-        def to_uri(self, _path: str) -> str:
-            return f"{BASE}x"
-
-    mapping = PluggedMapping("mine", lambda *_: Mapper(), BASE, FileSystemProfile.POSIX)
-
-    with pytest.raises(OutOfScopeError, match="unsafe"):
-        mapping.path(f"{BASE}x")

@@ -302,7 +302,6 @@ def _local_dependencies(
         "room": partial(_free_bytes, folder if in_folder else None),
         "findings": partial(_open_findings, folder),
         "patches": plugins.patch_formats,
-        "mappers": plugins.mapper,
     }
 
 

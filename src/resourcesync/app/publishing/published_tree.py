@@ -7,7 +7,6 @@ from typing import Final
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
-from resourcesync.app import plugins
 from resourcesync.app.publishing import document_stores
 from resourcesync.catalogue.reader import CatalogueReader, read_note
 from resourcesync.destination.mapping.escapes import TREE
@@ -83,7 +82,7 @@ def _published_copies(folder: Path) -> Callable[[str], bool]:
     """Return the test for paths in a mirror's folder at which there is a copy."""
     file = folder / OWN_FOLDER / STATE_FILE
     with SqliteMirrorState(file, read_only=True) as state:
-        mapping = SyncState(state).mapping(plugins.mapper)
+        mapping = SyncState(state).mapping()
     if mapping is None:
         raise ConfigurationError(
             f"{folder} was not pulled yet",
@@ -169,7 +168,7 @@ def _copies_by_path(folder: Path) -> Callable[[str], Copy | None]:
 
     def find_copy(path: str) -> Copy | None:
         with SqliteMirrorState(file, read_only=True) as state:  # one for each thread
-            mapping = SyncState(state).mapping(plugins.mapper)
+            mapping = SyncState(state).mapping()
             uri = None if mapping is None else owner_of(state, mapping, path)
             return None if uri is None else state.copy(uri)
 

@@ -39,8 +39,7 @@ def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
     of the Source. Exit 0 without problems, 1 otherwise.
 
     --plugins lists the built-in plug-ins and those of other installed packages; none is imported.
-    Kinds: accounts are input adapters of publish, originals are object stores of publish, mappers
-    give files their paths.
+    Kinds: accounts are input adapters of publish, originals are object stores of publish.
     """
     if plugins:
         if target is not None:

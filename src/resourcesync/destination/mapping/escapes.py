@@ -14,7 +14,7 @@ file system takes for, a mirror's own ``.resourcesync``.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -24,7 +24,7 @@ from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
 TREE: Final = "tree"
-"""The built-in mapper, of every mirror unless another is chosen."""
+"""The mapping of every mirror unless a rule is chosen."""
 
 
 class FileSystemProfile(StrEnum):
@@ -45,27 +45,6 @@ class PathMapping(Protocol):
     def uri(self, path: str) -> str | None:
         """Return the URI of a path; ``None`` if there is none."""
         ...
-
-
-class Mapper(Protocol):
-    """Mapper made by a plug-in's factory."""
-
-    def to_path(self, uri: str) -> str:
-        """Return the path of a normalised URI: relative, with ``/``."""
-
-    def to_uri(self, path: str) -> str | None:
-        """Return the URI of a path; ``None`` if there is none."""
-
-
-MapperFactory = Callable[[str, bool], Mapper]
-"""Factory, called with the mirror's base, a URI that ends in ``/``, and whether its file system is
-case-sensitive.
-"""
-
-
-def load_no_mapper(name: str) -> MapperFactory:
-    """Raise an error: there is no such mapper."""
-    raise ConfigurationError(f"there is no mapper {name!r}", code="no-plugin")
 
 
 MAX_PART: Final = 200

@@ -1,4 +1,4 @@
-"""Mapping ``tree``: from a URI to its path in a mirror; and the names of mappers. Pure.
+"""Mapping ``tree``: from a URI to its path in a mirror; and the text of a rule. Pure.
 
 Files have the names in their URIs: below the base a URI loses scheme and host, ``%XX`` is decoded,
 and a URI that ends in ``/`` becomes ``index.html`` in its folder. So a mirror can be served,
@@ -315,24 +315,21 @@ def uris_at(mapping: escapes.PathMapping, path: str) -> list[str]:
 
 
 def check_mapper(asked: str, known: str) -> None:
-    """Refuse a mapper other than the mirror's: its copies would lose their paths."""
+    """Refuse a mapping other than the mirror's: its copies would lose their paths."""
     if asked not in ("", known):
         raise ConfigurationError(
-            f"the mirror's paths come from the mapper {known!r}, not from {asked!r}",
+            f"the mirror's paths come from the mapping {known!r}, not from {asked!r}",
             evidence=(("kept", "nothing was changed"),),
-            hint=f"pull into another folder, or with the mapper {known!r}: "
-            f"-o map={quoted(known, 'MAPPER')}",
+            hint=f"pull into another folder, or with the mapping {known!r}: "
+            f"-o map={quoted(known, 'MAPPING')}",
             code="other-mapper",
         )
 
 
-def is_rule(mapper: str) -> bool:
-    """True if a mapper is a rule, not a name."""
-    return ARROW in mapper
-
-
 def normalise_rule(text: str) -> str:
-    """Return a rule as stored, independent of its blanks."""
+    """Return a mapping as stored; a rule is independent of its blanks."""
+    if text in ("", escapes.TREE):
+        return text
     pattern, _, template = text.partition(ARROW)
     return f"{pattern.strip().removeprefix('/')} {ARROW} {template.strip().removeprefix('/')}"
 

@@ -1,112 +1,24 @@
-"""Mappers: from URI to path and back, by a plug-in or by a rule.
-
-A mapper is pure: it depends on the URI alone, and always gives the same path. Each answer of a
-plug-in is checked: a path must be safe, and must lead back to its URI. A function that can be
-inverted gives no two URIs one path, so no list of paths is needed to know that no copy takes the
-path of another.
+"""Mapping by a rule, from URI to path and back.
 
 A rule, ``PATTERN => TEMPLATE``, rewrites what follows the base in a URI; the result is escaped to a
 path, so it is safe on every file system, and no folder is where a file belongs. URIs that do not
-fit the pattern keep their own path. Of two URIs with one path the inverse leads to one only; the
+fit the pattern keep their own path. A rule can be inverted, so no list of paths is needed to know
+that no copy takes the path of another: of two URIs with one path the inverse leads to one only; the
 other is refused before anything is fetched.
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from resourcesync.destination.mapping.escapes import (
-    MAX_PATH,
     EscapedMapping,
     FileSystemProfile,
-    MapperFactory,
 )
 from resourcesync.destination.mapping.names import ARROW, normalise_rule
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.model.own_names import MAX_URI, has_own_name
-
-_MAX_SEGMENT: Final = 255
-_UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\:*?\"<>|]")
-_DEVICE: Final = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9]|conin\$|conout\$)(?:\.|\Z)")
-_MAX_SHOWN: Final = 100
-
-
-class PluggedMapping:
-    """Mapping by the mapper of a plug-in."""
-
-    def __init__(
-        self, name: str, factory: MapperFactory, base: str, profile: FileSystemProfile
-    ) -> None:
-        self._name = name
-        self._folds = profile is FileSystemProfile.PORTABLE
-        try:
-            self._mapper = factory(base, not self._folds)
-        except Exception as error:  # a plug-in is foreign code, which may raise anything
-            raise ConfigurationError(
-                f"the mapper {name!r} cannot be made: {type(error).__name__}: {error}",
-                code="bad-plugin",
-            ) from error
-
-    def path(self, uri: str) -> str:
-        """Return the path of a URI."""
-        normal = normalise(uri)
-        path: Any  # a plug-in may return anything
-        try:
-            path = self._mapper.to_path(normal)
-            problem = self._problem(path)
-            back = None if problem else self._mapper.to_uri(path)
-            problem = problem or (
-                "" if _is_same_uri(back, normal) else "does not lead back to its URI"
-            )
-        except Exception as error:  # noqa: BLE001 - as above
-            problem = f"cannot be computed: {type(error).__name__}: {error}"
-            path = ""
-        if problem:
-            shown = f" {path[:_MAX_SHOWN]!r}" if isinstance(path, str) and path else ""
-            raise OutOfScopeError(
-                f"the path{shown} that the mapper {self._name!r} gives it {problem}",
-                uri=uri,
-                evidence=(("uri", uri),),
-                code="mapper",
-            )
-        assert isinstance(path, str), "anything else was a problem"
-        return path
-
-    def uri(self, path: str) -> str | None:
-        """Return the normalised URI of a path; ``None`` if there is none."""
-        try:
-            uri = self._mapper.to_uri(path)
-            return normalise(uri) if uri is not None and self.path(uri) == path else None
-        except Exception:  # noqa: BLE001 - as above: then its URI is unknown
-            return None
-
-    def _problem(self, path: object) -> str:
-        """Return the fault of a path; empty if there is none."""
-        if not isinstance(path, str) or not path:
-            return "is not text"
-        if len(path.encode("utf-8", "surrogatepass")) > MAX_PATH:
-            return f"has more than {MAX_PATH} bytes"
-        if _UNSAFE.search(path) or not unicodedata.is_normalized("NFC", path):
-            return "has characters that are not safe in a file name"
-        if self._folds and path != path.lower():
-            return "has upper case, but this file system is not case-sensitive"
-        if not all(map(_is_safe, path.split("/"))):
-            return "has an unsafe file name"
-        return ""
-
-
-def _is_safe(name: str) -> bool:
-    length = len(name.encode("utf-8"))  # lone surrogates raise, and are refused so
-    if not 0 < length <= _MAX_SEGMENT or name.startswith(".") or name.endswith((".", " ")):
-        return False
-    return not (name.startswith(" ") or _DEVICE.match(name) or has_own_name(name))
-
-
-def _is_same_uri(uri: str | None, normal: str) -> bool:
-    return uri is not None and normalise(uri) == normal
-
+from resourcesync.model.own_names import MAX_URI
 
 _FIELD: Final = re.compile(r"\{([a-z][a-z0-9_]*)(\*?)\}")
 _LITERAL: Final = re.compile(r"[^{}\s?#]*")
