@@ -13,23 +13,23 @@ from functools import lru_cache
 from typing import Final, Literal
 
 import msgspec
-from msgspec.structs import astuple
 
 from resourcesync import errors
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.discovery.uris import join
-from resourcesync.documents.reader import Document, TextRow
+from resourcesync.documents.reader import Document
 from resourcesync.model import capabilities
-from resourcesync.model.digests import usable_algorithms
 from resourcesync.model.links import find_link
 from resourcesync.model.resources import Change, Resource
-from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 REMAINING_TYPES: Final = "other"
 """Name for all media types beyond the first ones."""
 _MOST_NAMES: Final = 200
+
+
+_SUMS: Final = ("entries", "refused", "size", "sized", "uri_bytes", "hashed", "unprovable")
 
 
 class DocumentSurvey(msgspec.Struct, kw_only=True):
@@ -50,42 +50,16 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
     algorithms: Counter[str] = msgspec.field(default_factory=Counter)
     changes: Counter[str] = msgspec.field(default_factory=Counter)
     newest: datetime | None = None
-    _newest_text: str = ""
-
-    def __eq__(self, other: object) -> bool:
-        """Surveys are equal whatever the form of the newest time was."""
-        return isinstance(other, DocumentSurvey) and astuple(self)[:-1] == astuple(other)[:-1]
-
-    __hash__ = None  # type: ignore[assignment]  # as of all values that change
 
     def add(self, other: "DocumentSurvey") -> None:
         """Count what another survey has counted."""
-        self.entries += other.entries
-        self.refused += other.refused
-        self.size += other.size
-        self.sized += other.sized
-        self.uri_bytes += other.uri_bytes
-        self.hashed += other.hashed
-        self.unprovable += other.unprovable
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.changes.update(other.changes)
         self.algorithms.update(other.algorithms)
         for name, number in other.media_types.items():
             self.media_types[_bounded(name, self.media_types)] += number
         self._update_newest(other.newest)
-
-    def add_row(self, row: TextRow) -> None:
-        """Count one entry of a list."""
-        self.entries += 1
-        self.uri_bytes += len(row.uri)
-        if row.length_text is not None and row.length_text.isdecimal():
-            self._add_length(int(row.length_text[:20]))
-        if row.media_type:
-            self._add_media_type(row.media_type)
-        if row.hash_text:
-            self._add_hash(usable_algorithms(row.hash_text))
-        if row.change is not None:
-            self.changes[row.change] += 1
-        self._update_newest_text(row.datetime_text or row.lastmod_text)
 
     def add_entry(self, entry: capabilities.Entry) -> None:
         """Count one entry of any document."""
@@ -132,22 +106,9 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
         for name in algorithms:
             self.algorithms[name] += 1
 
-    def _update_newest_text(self, text: str | None) -> None:
-        # Times of one form are compared as texts: parsing millions of them is slow.
-        if text is None or (len(text) == len(self._newest_text) and text <= self._newest_text):
-            return
-        try:
-            moment = parse_w3c(text)
-        except ValueError:
-            return
-        if self.newest is None or moment > self.newest:
-            self.newest = moment
-            is_plain = text.endswith("Z")
-            self._newest_text = text if is_plain else ""
-
     def _update_newest(self, moment: datetime | None) -> None:
         if moment is not None and (self.newest is None or moment > self.newest):
-            self.newest, self._newest_text = moment, ""
+            self.newest = moment
 
 
 def _bounded(name: str, counted: Counter[str]) -> str:
@@ -165,7 +126,6 @@ MAX_DEPTH: Final = 8
 _MAX_DOCUMENTS: Final = 100_000
 _LISTS_DOCUMENTS: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _NOT_FETCHED: Final = frozenset({Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION})
-_ROWS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 
 Branches = tuple[bool, ...]
 """True, for each level below the first document, if the node's ancestor is the last there."""
@@ -332,15 +292,11 @@ class SourceTree:
 def read_document(document: Document, fetched: FetchedDocument) -> DocumentReading:
     """Read a document to its end: count its entries, collect the documents that it lists."""
     header, found, children = document.header, DocumentSurvey(), list[ListedChild]()
-    if header.capability in _ROWS and not header.is_index:
-        for row in document.rows():
-            found.add_row(row)
-    else:
-        for entry in document.entries():
-            found.add_entry(entry)
-            child = _child(document.uri, entry)
-            if child is not None:
-                children.append(child)
+    for entry in document.entries():
+        found.add_entry(entry)
+        child = _child(document.uri, entry)
+        if child is not None:
+            children.append(child)
     found.refused = document.refused
     return DocumentReading(
         uri=fetched.uri,

@@ -32,7 +32,6 @@ _MAX_TOKENS: Final = 16
 _PREFIX: Final = "sha-256:"
 _SHA256_LENGTH: Final = len(_PREFIX) + ALGORITHMS["sha-256"]
 _HEX: Final = re.compile(r"[0-9a-f]+")
-_ALONE: Final = {name: frozenset({name}) for name in ALGORITHMS}
 
 
 class Digest(NamedTuple):
@@ -109,17 +108,6 @@ def _parse_one(token: str) -> Digest:
     if algorithm in ALGORITHMS and len(value) == ALGORITHMS[algorithm]:
         value = value.lower()
     return Digest(algorithm, value)
-
-
-def usable_algorithms(text: str) -> frozenset[str]:
-    """Return the algorithms of a ``hash`` attribute whose digests can be checked.
-
-    Equal to parsing it and testing each digest; faster where it has one, for lists of millions.
-    """
-    name, _, value = text.partition(":")
-    if ALGORITHMS.get(name) == len(value) and _HEX.fullmatch(value) is not None:
-        return _ALONE[name]
-    return frozenset(digest.algorithm for digest in parse_digests(text) if digest.is_usable)
 
 
 def format_digests(digests: Sequence[Digest]) -> str:

@@ -1,13 +1,12 @@
-"""A survey counts rows and values alike, in bounded memory."""
+"""A survey counts what documents list."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.discovery.tree import DocumentSurvey
-from resourcesync.documents.reader import TextRow
-from resourcesync.model.digests import format_digests, parse_digests, usable
+from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.resources import Resource
-from resourcesync.model.timestamps import format_w3c, from_microseconds
+from resourcesync.model.timestamps import from_microseconds
 
 TIMES = st.integers(10**15, 2 * 10**15).map(from_microseconds)
 HASHES = st.sampled_from(
@@ -33,33 +32,6 @@ RESOURCES = st.builds(
 )
 
 
-def row(**values: str | None) -> TextRow:
-    texts = dict.fromkeys(TextRow._fields, None) | {"uri": "http://h.example/a"} | values
-    return TextRow(**{**texts, "line": 1, "column": 1})  # type: ignore[arg-type]  # texts, mostly None
-
-
-def row_of(resource: Resource) -> TextRow:
-    return row(
-        lastmod_text=None if resource.lastmod is None else format_w3c(resource.lastmod),
-        hash_text=format_digests(resource.digests) or None,
-        length_text=None if resource.length is None else str(resource.length),
-        media_type=resource.media_type or None,
-    )
-
-
-@given(st.lists(RESOURCES, max_size=20))
-def test_rows_are_counted_as_values_are(resources: list[Resource]) -> None:
-    by_row, by_value = DocumentSurvey(), DocumentSurvey()
-
-    for resource in resources:
-        by_row.add_row(row_of(resource))
-        by_value.add_entry(resource)
-
-    assert by_row == by_value
-    times = [resource.lastmod for resource in resources if resource.lastmod is not None]
-    assert by_row.newest == max(times, default=None)
-
-
 @given(st.lists(RESOURCES, max_size=10), st.lists(RESOURCES, max_size=10))
 def test_surveys_add_up(left: list[Resource], right: list[Resource]) -> None:
     whole, survey, other = DocumentSurvey(), DocumentSurvey(), DocumentSurvey()
@@ -80,7 +52,7 @@ def test_a_hash_counts_where_verification_could_use_it(text: str) -> None:
     found = DocumentSurvey()
     digests = usable(parse_digests(text))
 
-    found.add_row(row(hash_text=text))
+    found.add_entry(Resource(uri="http://h.example/a", digests=parse_digests(text)))
 
     assert dict(found.algorithms) == dict.fromkeys((digest.algorithm for digest in digests), 1)
-    assert (found.hashed, found.unprovable) == (bool(digests), bool(text) and not digests)
+    assert (found.hashed, found.unprovable) == (bool(digests), bool(text.strip()) and not digests)

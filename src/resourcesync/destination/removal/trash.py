@@ -23,7 +23,7 @@ from resourcesync.mirror_state.rows import (
     StateTransaction,
     TrashRow,
 )
-from resourcesync.model.digests import disagree, format_digests, parse_digests, usable_algorithms
+from resourcesync.model.digests import disagree, format_digests, parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock, Copies, CopyInstallation, Reporter, StagedCopy
 
@@ -115,7 +115,8 @@ class Trash:
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
             return
-        algorithms = sorted({_ALGORITHM} | usable_algorithms(row.digests))
+        claims = usable(parse_digests(row.digests))
+        algorithms = sorted({_ALGORITHM, *(digest.algorithm for digest in claims)})
         staged = copies.stage_trashed(row.place, algorithms)
         if staged is None:  # a row without a file is dropped
             if state.copy(row.uri) is None:
