@@ -11,7 +11,7 @@ import pytest
 from campaigns.ablation import without
 from resourcesync.destination.dumps.dump_transfer import DumpTransfer
 from resourcesync.destination.lists.selection import ResourceSelection
-from resourcesync.destination.transfers.commit import TransferTally
+from resourcesync.destination.reports import TransferTally
 from tests.support.simulated.foreign_lives import live_foreign
 from tests.support.simulated.software_lives import live_software
 

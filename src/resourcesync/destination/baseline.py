@@ -31,6 +31,7 @@ from resourcesync.destination.listed_rows import (
 from resourcesync.destination.lists import proof
 from resourcesync.destination.lists.resource_reader import ListSnapshot
 from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
+from resourcesync.destination.removal.deletion import delete_pending
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.destination.transfers.verification import inspected_copies
@@ -243,7 +244,7 @@ class Baseline:
             is_open = self._has_missed or self._is_old_copy
             pulled.is_complete = not (lists.snapshot.outdated_parts or is_open)
         if pulled.are_deletions_done:
-            self._pull.delete_pending(pulled)
+            delete_pending(self._pull, pulled)
         return pulled
 
     def _plan(self, lists: _ListsRead) -> tuple[planner.DecisionCounts, session.SyncOutcome]:

@@ -43,6 +43,7 @@ from resourcesync.destination.planner import (
     without_patch,
 )
 from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
+from resourcesync.destination.removal.deletion import delete_pending
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
@@ -411,7 +412,7 @@ class Incremental:
             if pulled.tally.undecided:
                 self._pull.move(self._pull.cursor.with_question())
             self._suspect_changes(pulled)
-        self._pull.delete_pending(pulled)
+        delete_pending(self._pull, pulled)
         return pulled
 
     def _suspect_changes(self, pulled: SyncOutcome) -> None:

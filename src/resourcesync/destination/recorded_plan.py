@@ -9,10 +9,9 @@ from msgspec import structs
 
 from resourcesync.destination import planner, tasks
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.removal.deletion import DeletionResult, plan_deletions
-from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.removal.deletion import plan_deletions
+from resourcesync.destination.reports import DeletionResult, Mode, PlanSummary, TransferTally
 from resourcesync.destination.session import SyncOutcome, SyncSession
-from resourcesync.destination.transfers.commit import TransferTally
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.rows import Copy
 

@@ -13,6 +13,7 @@ from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.listed_rows import ListedRows, ListingStatus, listing_status
 from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
+from resourcesync.destination.removal.deletion import delete_pending
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.status import failing_tasks
@@ -111,7 +112,7 @@ class Repair:
         tasks = [pull.task_of(decision, at) for decision in self._deletions(extra)]
         pull.state.commit(StateTransaction(pending=tasks))
         # Tasks of earlier pulls are not of this reading: the Source may have withdrawn them.
-        pull.delete_pending(pulled, generation=pull.generation)
+        delete_pending(pull, pulled, generation=pull.generation)
 
     def _is_in_sync(self, listed: ListedRows) -> bool:
         """True if the mirror's state has all that is listed now, and nothing else."""

@@ -1,5 +1,6 @@
 """Reports: results of runs, and the status of a mirror, as values."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
@@ -89,6 +90,60 @@ class Failing(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     tries: int = 1
     due: datetime | None = None
+
+
+class TransferTally(msgspec.Struct, kw_only=True):
+    """Counts of a transfer so far; a fetched resource with equal bytes is ``same``, too."""
+
+    created: int = 0
+    updated: int = 0
+    same: int = 0
+    refetched: int = 0
+    failed: int = 0
+    absent: int = 0
+    skipped: int = 0
+    gone: int = 0
+    undecided: int = 0
+    useful: int = 0
+    patched: int = 0
+    unpatched: int = 0
+    contradicting: int = 0
+    by_request: int = 0
+    """Copies that no hash proves, and that the Source sent or called unchanged."""
+    open_dates: int = 0
+    """Copies whose ``lastmod`` does not show yet whether the Source changed them again."""
+    fixity: dict[str, int] = msgspec.field(default_factory=dict)
+    failures: list[Failing] = msgspec.field(default_factory=list)
+
+    @property
+    def done(self) -> int:
+        """Number of ended fetches, with any result."""
+        had = self.created + self.updated + self.same
+        return had + self.failed + self.absent + self.skipped + self.gone
+
+    def plus(self, other: "TransferTally", *, without: str = "") -> "TransferTally":
+        """Return the sum of two transfers, without one count of the other."""
+        fixity = Counter(self.fixity)
+        fixity.update(other.fixity)
+        pairs = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        added = {
+            name: mine if name == without else mine + getattr(other, name)
+            for name, mine in pairs
+            if name != "fixity"
+        }
+        return TransferTally(**added, fixity=dict(fixity))
+
+
+class DeletionResult(msgspec.Struct, kw_only=True):
+    """Result of the deletions of a run.
+
+    ``held`` are above the limit of a run; there were ``held_of`` copies when they were first held.
+    """
+
+    deleted: int = 0
+    held: int = 0
+    held_of: int = 0
+    failures: list[Failing] = msgspec.field(default_factory=list)
 
 
 class ListedCounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,11 +1,11 @@
 """Session of one pull: the state that baseline and incremental synchronization share."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import structs
@@ -22,23 +22,19 @@ from resourcesync.destination.lists.resource_reader import ListSnapshot, Resourc
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
-from resourcesync.destination.removal.deletion import (
-    DeletionResult,
-    delete_pending,
-)
-from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.reports import DeletionResult, Mode, PlanSummary, TransferTally
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState
 from resourcesync.destination.tasks import task_of
-from resourcesync.destination.transfers.commit import Budget, Spent, TransferTally
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import Pending, PendingTask, ProcessedDocument
+from resourcesync.mirror_state.rows import Pending, ProcessedDocument
 from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
+from resourcesync.ports.cancellation import CancelToken
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"
@@ -65,6 +61,65 @@ NO_CHANGES: Final = (
     "the Source no longer has Change Lists, and its Resource List is older than the mirror: later"
     " changes are fetched with the next Resource List"
 )
+
+
+Spent = Literal["", "time", "bytes"]
+"""Limit that a run reached; empty if it completed."""
+
+
+class Budget:
+    """Limit of the bytes that a run may fetch, and the reason why a run ended early.
+
+    At least one resource is always fetched, however large: the next run would get no further.
+    ``spent`` is the limit that was reached.
+    """
+
+    def __init__(
+        self,
+        limit: int | None = None,
+        received: Callable[[], int] = lambda: 0,
+        cancel: CancelToken | None = None,
+    ) -> None:
+        self._limit = limit
+        self.is_limited = limit is not None
+        self._received = received
+        self._start = received()
+        self._cancel = cancel
+        self._reserved = 0
+        self._has_reserved = False
+        self.spent: Spent = ""
+
+    def expire(self) -> None:
+        """Record that the time is over: no request is begun, and finished work may be written."""
+        self.spent = "time"
+        if self._cancel is not None:
+            self._cancel.lift_limit()
+
+    def raise_if_cancelled(self) -> None:
+        """Raise if the run is to end."""
+        if self._cancel is not None:
+            self._cancel.raise_if_cancelled()
+
+    def fits(self, length: int | None) -> bool:
+        """True if so many more bytes (``None``: unknown) may be fetched."""
+        if self.spent or self._limit is None:
+            return not self.spent
+        # A resource of unknown length has at least one byte.
+        wanted = self._received() - self._start + self._reserved + (length or 1)
+        return wanted <= self._limit
+
+    def reserve(self, length: int | None) -> bool:
+        """Reserve the bytes of a request; return whether it may be sent."""
+        if not self.fits(length) and (self._has_reserved or self.spent):
+            self.spent = self.spent or "bytes"
+            return False
+        self._has_reserved = True
+        self._reserved += length or 0
+        return True
+
+    def release(self, length: int | None) -> None:
+        """Release a reservation at the end of its request: received bytes count from now on."""
+        self._reserved -= length or 0
 
 
 class SyncOutcome(msgspec.Struct, kw_only=True):
@@ -317,19 +372,6 @@ class SyncSession:
         kept = [rows[uri] for uri in sorted(before)] + refusals.stored
         self.state.replace_refused(kept[:MAX_REFUSED], self.now)
         self.sync_state.write(refused=count)
-
-    def delete_pending(self, pulled: SyncOutcome, *, generation: int | None = None) -> None:
-        """Delete what is pending, within the limit; see `deletion.delete_pending`."""
-        here = self.state.count() - pulled.tally.created
-        limit, proven = self.options.max_delete, list[Pending]()
-        held = next(self.state.pending(PendingTask.DELETE), None)
-        if held and limit.number is None and generation is None:  # a number is never exceeded
-            from resourcesync.destination.removal.proven_gone import find_proven_gone  # noqa: PLC0415 - lazy
-
-            proven = find_proven_gone(self.dependencies, self.now, self.selection.source_uri)
-        pulled.deletions = delete_pending(
-            self.dependencies, limit, here, generation=generation, proven=proven
-        )
 
     def warn_no_time(self) -> None:
         """Warn once that each pull reads the whole list, though there is a Change List."""

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from resourcesync.destination.lists import recheck_plan
 from resourcesync.destination.planner import Fetch, ListedEntry, is_suspect
+from resourcesync.destination.reports import TransferTally
 from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
-from resourcesync.destination.transfers.commit import TransferTally
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.rows import Copy, RecheckState
 from resourcesync.model.vocabulary import Capability

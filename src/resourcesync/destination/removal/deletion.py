@@ -4,16 +4,16 @@ More deletions than the limit are held until the operator confirms them, or unti
 them. A list may be wrong, and the next one wrong in the same way.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-import msgspec
 from msgspec import structs
 
 from resourcesync.destination import planner, tasks
 from resourcesync.destination.dependencies import Dependencies
-from resourcesync.destination.reports import Failing
+from resourcesync.destination.reports import DeletionResult, Failing
+from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import gone_rows
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
@@ -31,18 +31,6 @@ _HELD_OF: Final = "held-of"
 """Name of the note of the number of copies when deletions were held; 0 if none is."""
 _HELD_GONE: Final = "held-gone"
 """Name of the note of the number of held deletions done since, proven by the Source."""
-
-
-class DeletionResult(msgspec.Struct, kw_only=True):
-    """Result of the deletions of a run.
-
-    ``held`` are above the limit of a run; there were ``held_of`` copies when they were first held.
-    """
-
-    deleted: int = 0
-    held: int = 0
-    held_of: int = 0
-    failures: list[Failing] = msgspec.field(default_factory=list)
 
 
 def plan_deletions(
@@ -66,21 +54,23 @@ def plan_deletions(
 
 
 def delete_pending(
-    equipment: Dependencies,
-    limit: Limit,
-    here: int,
-    *,
-    generation: int | None = None,
-    proven: Sequence[Pending] = (),
-) -> DeletionResult:
+    pull: SyncSession, pulled: SyncOutcome, *, generation: int | None = None
+) -> None:
     """Execute the pending deletions if the limit allows them all, else hold them."""
-    state = equipment.state
+    equipment, state, limit = pull.dependencies, pull.state, pull.options.max_delete
+    tally = pulled.deletions = DeletionResult()
+    here = state.count() - pulled.tally.created
 
     def pending_rows() -> Iterator[Pending]:
         rows = state.pending(PendingTask.DELETE)
         return (row for row in rows if generation in (None, row.generation))
 
-    tally = DeletionResult()
+    is_held = next(state.pending(PendingTask.DELETE), None) is not None
+    proven = list[Pending]()
+    if is_held and limit.number is None and generation is None:  # a number is never exceeded
+        from resourcesync.destination.removal.proven_gone import find_proven_gone  # noqa: PLC0415 - lazy
+
+        proven = find_proven_gone(equipment, pull.now, pull.selection.source_uri)
     _complete_deletions_without_copy(state)
     if proven:  # first: after a kill here the rest must not count as fewer
         gone = (state.read_note(_HELD_GONE, int) or 0) + len(proven)
@@ -97,7 +87,6 @@ def delete_pending(
         state.commit(StateTransaction(notes={_HELD_OF: str(tally.held_of)}))
     elif generation is None and _is_hold_released(state):
         state.commit(StateTransaction(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
-    return tally
 
 
 def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:

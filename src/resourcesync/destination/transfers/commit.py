@@ -1,84 +1,21 @@
 """Commit of fetched resources in groups: files durable first, then one state transaction."""
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final
 
 import msgspec
 
 from resourcesync import ports
 from resourcesync.destination import planner, tasks
-from resourcesync.destination.reports import Failing
+from resourcesync.destination.reports import Failing, TransferTally
+from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import cursor_note, encode_notes
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.mirror_state import rows
 from resourcesync.model.digests import Digest, format_digests
 from resourcesync.model.timestamps import DAY, SECOND, known_microseconds, to_microseconds
-from resourcesync.ports.cancellation import CancelToken
-
-if TYPE_CHECKING:
-    from resourcesync.destination.session import SyncSession
-
-Spent = Literal["", "time", "bytes"]
-"""Limit that a run reached; empty if it completed."""
-
-
-class Budget:
-    """Limit of the bytes that a run may fetch, and the reason why a run ended early.
-
-    At least one resource is always fetched, however large: the next run would get no further.
-    ``spent`` is the limit that was reached.
-    """
-
-    def __init__(
-        self,
-        limit: int | None = None,
-        received: Callable[[], int] = lambda: 0,
-        cancel: CancelToken | None = None,
-    ) -> None:
-        self._limit = limit
-        self.is_limited = limit is not None
-        self._received = received
-        self._start = received()
-        self._cancel = cancel
-        self._reserved = 0
-        self._has_reserved = False
-        self.spent: Spent = ""
-
-    def expire(self) -> None:
-        """Record that the time is over: no request is begun, and finished work may be written."""
-        self.spent = "time"
-        if self._cancel is not None:
-            self._cancel.lift_limit()
-
-    def raise_if_cancelled(self) -> None:
-        """Raise if the run is to end."""
-        if self._cancel is not None:
-            self._cancel.raise_if_cancelled()
-
-    def fits(self, length: int | None) -> bool:
-        """True if so many more bytes (``None``: unknown) may be fetched."""
-        if self.spent or self._limit is None:
-            return not self.spent
-        # A resource of unknown length has at least one byte.
-        wanted = self._received() - self._start + self._reserved + (length or 1)
-        return wanted <= self._limit
-
-    def reserve(self, length: int | None) -> bool:
-        """Reserve the bytes of a request; return whether it may be sent."""
-        if not self.fits(length) and (self._has_reserved or self.spent):
-            self.spent = self.spent or "bytes"
-            return False
-        self._has_reserved = True
-        self._reserved += length or 0
-        return True
-
-    def release(self, length: int | None) -> None:
-        """Release a reservation at the end of its request: received bytes count from now on."""
-        self._reserved -= length or 0
-
 
 _GROUP: Final = 256
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -88,48 +25,6 @@ _MAX_FAILURES: Final = 1_000
 _MAX_QUARANTINE_WARNINGS: Final = 100
 _SIGNATURE: Final = rows.Copy._fields.index("signature")
 _RESOURCE_ERROR_CODES: Final = frozenset({"path-in-the-way", "local-change"})
-
-
-class TransferTally(msgspec.Struct, kw_only=True):
-    """Counts of a transfer so far; a fetched resource with equal bytes is ``same``, too."""
-
-    created: int = 0
-    updated: int = 0
-    same: int = 0
-    refetched: int = 0
-    failed: int = 0
-    absent: int = 0
-    skipped: int = 0
-    gone: int = 0
-    undecided: int = 0
-    useful: int = 0
-    patched: int = 0
-    unpatched: int = 0
-    contradicting: int = 0
-    by_request: int = 0
-    """Copies that no hash proves, and that the Source sent or called unchanged."""
-    open_dates: int = 0
-    """Copies whose ``lastmod`` does not show yet whether the Source changed them again."""
-    fixity: dict[str, int] = msgspec.field(default_factory=dict)
-    failures: list[Failing] = msgspec.field(default_factory=list)
-
-    @property
-    def done(self) -> int:
-        """Number of ended fetches, with any result."""
-        had = self.created + self.updated + self.same
-        return had + self.failed + self.absent + self.skipped + self.gone
-
-    def plus(self, other: "TransferTally", *, without: str = "") -> "TransferTally":
-        """Return the sum of two transfers, without one count of the other."""
-        fixity = Counter(self.fixity)
-        fixity.update(other.fixity)
-        pairs = ((name, getattr(self, name)) for name in self.__struct_fields__)
-        added = {
-            name: mine if name == without else mine + getattr(other, name)
-            for name, mine in pairs
-            if name != "fixity"
-        }
-        return TransferTally(**added, fixity=dict(fixity))
 
 
 class StagedResource(msgspec.Struct):
@@ -157,7 +52,7 @@ class CommitBatch:
     Its plan comes from a reading of the lists up to ``at``, microseconds.
     """
 
-    def __init__(self, pull: "SyncSession", at: int) -> None:
+    def __init__(self, pull: SyncSession, at: int) -> None:
         equipment = pull.dependencies
         self._pull, self._at = pull, at
         self._copies, self._state = equipment.copies, equipment.state

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 from resourcesync import errors
 from resourcesync.destination import planner, tasks
 from resourcesync.destination.lists import fetch_locations
+from resourcesync.destination.reports import TransferTally
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.transfers.commit import CommitBatch, StagedResource, TransferTally
+from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
 from resourcesync.destination.transfers.verification import (
     AnswerProof,
     ReceivedBytes,
