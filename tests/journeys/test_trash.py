@@ -11,7 +11,7 @@ import pytest
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
+from resourcesync.destination.removal.trash import Trash, TrashResult
 from resourcesync.destination.reports import MirrorState
 from resourcesync.mirror_state.rows import TrashRow
 from tests.support.crashes.killing import Dying, Fuse, Killed
@@ -26,7 +26,7 @@ def trash_of(world: World[PublishedSource]) -> Iterator[tuple[Trash, list[TrashR
     with MirrorFolder(world.folder, world.clock) as mirror:
         assert mirror.copies is not None
         assert mirror.state is not None
-        tools = TrashDependencies(
+        trash = Trash(
             copies=world.home.before(mirror.copies),
             state=world.home.before(mirror.state),
             clock=world.clock,
@@ -34,7 +34,7 @@ def trash_of(world: World[PublishedSource]) -> Iterator[tuple[Trash, list[TrashR
             size=lambda place: len((world.folder / ".resourcesync/trash" / place).read_bytes()),
             report=lambda event, fields: world.events.append((event, fields)),
         )
-        yield Trash(tools), list(mirror.state.trash_by_path())
+        yield trash, list(mirror.state.trash_by_path())
 
 
 def restore(world: World[PublishedSource]) -> TrashResult:

@@ -30,6 +30,6 @@ def test_a_part_that_contradicts_its_index_is_neither_pinned_nor_left_out_the_ne
     announced: Part, states: datetime | None, is_open: bool
 ) -> None:
     at = None if states is None else to_microseconds(states)
-    head = with_parts(ListVersion(), [(ListVersion(uri=URI, at=at), announced, SENT)])
-    assert bool(head.parts) is is_open
-    assert is_pinned(ReadPart(URI, announced, at), SENT) is not is_open
+    part = ReadPart(ListVersion(uri=URI, at=at), announced, SENT)
+    assert bool(with_parts(ListVersion(), [part]).parts) is is_open
+    assert is_pinned(part, SENT) is not is_open

@@ -12,7 +12,7 @@ from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.removal.deletion import register_lost_trash
-from resourcesync.destination.removal.trash import Trash, TrashDependencies, TrashResult
+from resourcesync.destination.removal.trash import Trash, TrashResult
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.database import StateSnapshot
 from resourcesync.mirror_state.rows import TrashRow
@@ -123,12 +123,10 @@ def _open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) ->
             if not dry_run:
                 register_lost_trash(state, copies, clock)
             yield Trash(
-                TrashDependencies(
-                    copies=copies,
-                    state=state,
-                    clock=clock,
-                    purge=copies.purge,
-                    size=_sizes(home.folder),
-                    report=report,
-                )
+                copies=copies,
+                state=state,
+                clock=clock,
+                purge=copies.purge,
+                size=_sizes(home.folder),
+                report=report,
             )

@@ -46,19 +46,40 @@ class Announcement(Protocol):
 class ReadPart(NamedTuple):
     """A part of an index, or a package of a dump, as it was read.
 
-    ``at`` is the moment that it states itself. ``has_listed_hash``: the bytes have the hash that
-    the index gives.
+    ``served`` is the time when the server sent it, by its own clock. ``has_listed_hash``: the bytes
+    have the hash that the index gives.
     """
 
-    uri: str
+    version: "ListVersion"
     announced: Announcement
-    at: int | None
+    served: int | None = None
     has_listed_hash: bool = False
+
+    @property
+    def over(self) -> int | None:
+        """End of the interval in which the index dates it; ``None`` if the part contradicts it."""
+        dates = map(lastmod_microseconds, (self.announced.at, self.announced.lastmod))
+        end = max((end_of_lastmod(date) for date in dates if date is not None), default=None)
+        at, stated = self.version.at, known_microseconds(self.announced.at)
+        if end is None or at is None:
+            return end
+        return end if (at < end if stated is None else at == stated) else None
+
+    @property
+    def is_outdated(self) -> bool:
+        """True if it is older than the index says: a stale copy, or not written yet.
+
+        A moment in whole seconds may be any within its second.
+        """
+        at, stated = self.version.at, known_microseconds(self.announced.at)
+        if at is None or stated is None:
+            return False
+        return at + (0 if at % SECOND else SECOND - 1) < stated
 
 
 def is_of_one_moment(parts: Iterable[ReadPart]) -> bool:
     """True if all parts state the same moment, or there is but one."""
-    kept = [part.at for part in parts]
+    kept = [part.version.at for part in parts]
     return len(kept) <= 1 or (None not in kept and len(set(kept)) == 1)
 
 
@@ -68,24 +89,7 @@ def is_pinned(part: ReadPart, began: int) -> bool:
     It does by a hash, or by a time that was over when the reading began and that the part does not
     contradict.
     """
-    if part.has_listed_hash:
-        return True
-    end = interval_end(part.announced)
-    return end is not None and end <= began and is_as_announced(part.announced, part.at, end)
-
-
-def interval_end(announced: Announcement) -> int | None:
-    """Return the end of the interval in which an index dates a part, microseconds."""
-    dates = map(lastmod_microseconds, (announced.at, announced.lastmod))
-    return max((end_of_lastmod(date) for date in dates if date is not None), default=None)
-
-
-def is_as_announced(announced: Announcement, at: int | None, end: int) -> bool:
-    """True if the moment that a part states does not contradict what its index says of it."""
-    stated = known_microseconds(announced.at)
-    if at is None:
-        return True
-    return at < end if stated is None else at == stated
+    return part.has_listed_hash or (part.over is not None and part.over <= began)
 
 
 class ListMoments(msgspec.Struct, frozen=True, kw_only=True):

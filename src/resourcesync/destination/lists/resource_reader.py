@@ -24,7 +24,7 @@ from resourcesync.model.capabilities import Entry, Header, Package, Part, Refuse
 from resourcesync.model.digests import Digest, agree, usable
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.resources import Resource, ResourceRun
-from resourcesync.model.timestamps import SECOND, known_microseconds
+from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 
 if TYPE_CHECKING:
@@ -83,41 +83,19 @@ def list_version(fetched: FetchedDocument) -> proof.ListVersion:
     )
 
 
-SentPart = tuple[proof.ListVersion, Part, int | None]
-"""Part of an index: its version, its entry in the index, and the time when the server sent it by
-its own clock, microseconds; ``None`` if unknown.
-"""
-
-
-def with_parts(head: proof.ListVersion, parts: Iterable[SentPart]) -> proof.ListVersion:
+def with_parts(head: proof.ListVersion, parts: Iterable[proof.ReadPart]) -> proof.ListVersion:
     """Return the version of an index with the parts that must be requested again.
 
     An index proves as much about a part as a list about a resource: the part is unchanged as long
     as the index is, if the interval in which the index dates it was over when the part was sent. If
     the part itself states another moment, the index proves nothing.
     """
-    kept: list[proof.ListVersion] = []
-    for part, announced, served in parts:
-        end = proof.interval_end(announced)
-        over = end if end is not None and proof.is_as_announced(announced, part.at, end) else None
-        if over is None or served is None or served < over:
-            kept.append(structs.replace(part, over=over))
-    return structs.replace(head, parts=tuple(kept))
-
-
-def count_outdated(parts: Iterable[SentPart]) -> int:
-    """Return how many parts are older than the index says: stale copies, or not written yet.
-
-    A moment in whole seconds may be any within its second.
-    """
-    return sum(_is_outdated(part, announced) for part, announced, _ in parts)
-
-
-def _is_outdated(part: proof.ListVersion, announced: Part) -> bool:
-    at = known_microseconds(announced.at)
-    if at is None or part.at is None:
-        return False
-    return part.at + (0 if part.at % SECOND else SECOND - 1) < at
+    kept = tuple(
+        structs.replace(part.version, over=part.over)
+        for part in parts
+        if part.over is None or part.served is None or part.served < part.over
+    )
+    return structs.replace(head, parts=kept)
 
 
 class ResourceListReader:
@@ -158,14 +136,13 @@ class ResourceListReader:
                 return self._read_one(document, fetched, spool)
             parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
             self._selection.refusals.count_tolerated(document)
-        snapshot, versions = self._read_parts(document, parts, spool, documents)
-        parts_read = [_read_part_of(part, announced) for part, announced, _ in versions]
+        snapshot, read = self._read_parts(document, parts, spool, documents)
         return structs.replace(
             snapshot,
             proves_absence=snapshot.proves_absence and at_home,
-            is_one_moment=self._is_one_moment(fetched, parts_read, snapshot.moments.head),
+            is_one_moment=self._is_one_moment(fetched, read, snapshot.moments.head),
             served=_earliest(fetched.served, snapshot.served),
-            version=with_parts(head, versions),
+            version=with_parts(head, read),
         )
 
     def _read_one(
@@ -177,7 +154,9 @@ class ResourceListReader:
             moments=proof.ListMoments(head=known_microseconds(document.header.at)),
             entries=entries,
             served=fetched.served,
-            proves_absence=is_same_host(fetched) and self._lists_all(document),
+            proves_absence=is_same_host(fetched)
+            and document.lists_all
+            and not self._selection.has_twins,
             dialect=document.dialect,
             documents=(document_record(fetched),),
             version=list_version(fetched),
@@ -195,7 +174,7 @@ class ResourceListReader:
         began = stated if index.served is None else index.served
         if not all(proof.is_pinned(part, -1 if began is None else began) for part in parts):
             return False
-        announced = {part.uri: part.announced for part in parts}
+        announced = {part.version.uri: part.announced for part in parts}
         try:
             with fetch(self._documents.uncached(), index.uri) as again:
                 return _announcements(again.open()) == announced
@@ -208,8 +187,8 @@ class ResourceListReader:
         parts: dict[str, Part],
         spool: ExternalSorter[ListedEntry],
         documents: DocumentFetcher,
-    ) -> tuple[ListSnapshot, list[SentPart]]:
-        versions: list[SentPart] = []
+    ) -> tuple[ListSnapshot, list[proof.ReadPart]]:
+        read: list[proof.ReadPart] = []
         entries, complete = 0, True
         unread: list[errors.ResourceSyncError] = []
 
@@ -224,24 +203,26 @@ class ResourceListReader:
             except errors.DocumentError as error:
                 self._refuse_part(fetched.uri, error, unread)
                 continue
-            versions.append((version, parts[fetched.uri], fetched.served))
-            fits = fits_index(parts[fetched.uri], document.header, index.header)
+            found, announced = Digest("sha-256", version.digest), parts[fetched.uri]
+            has_hash = agree([found], announced.digests)
+            read.append(proof.ReadPart(version, announced, fetched.served, has_hash))
+            fits = fits_index(announced, document.header, index.header)
             complete = complete and fits and is_same_host(fetched) and document.lists_all
             entries += count
         if unread and len(unread) == len(parts):
             raise unread[0]
-        stated = {part.uri: part.at for part, _, _ in versions if part.at is not None}
+        stated = {part.version.uri: part.version.at for part in read if part.version.at is not None}
         snapshot = ListSnapshot(
             moments=_moments(index, stated),
-            served=_earliest(*(served for _, _, served in versions)),
+            served=_earliest(*(part.served for part in read)),
             entries=entries,
             proves_absence=complete and not unread and not self._selection.has_twins,
             dialect=index.dialect,
             documents=(),
             unread_parts=len(unread),
-            outdated_parts=count_outdated(versions),
+            outdated_parts=sum(part.is_outdated for part in read),
         )
-        return snapshot, versions
+        return snapshot, read
 
     def _refuse_part(
         self, uri: str, error: errors.ResourceSyncError, unread: list[errors.ResourceSyncError]
@@ -261,10 +242,6 @@ class ResourceListReader:
             count = self._add_resources(document, spool)
             return document, count, list_version(fetched)
 
-    def _lists_all(self, document: "Document") -> bool:
-        """True if a list that was read proves that what it lacks is gone."""
-        return document.lists_all and not self._selection.has_twins
-
     def _read_dump(
         self,
         dump: "Document",
@@ -277,10 +254,10 @@ class ResourceListReader:
         read: list[proof.ReadPart] = []
         entries = 0
         head = list_version(fetched)
-        versions: list[SentPart] = []
+        dumps: list[proof.ReadPart] = []
 
         def note(part: Part, of: FetchedDocument) -> None:
-            versions.append((list_version(of), part, of.served))
+            dumps.append(proof.ReadPart(list_version(of), part, of.served))
 
         for offered in packages.of_dump(dump, note):
             with packages.manifest(offered) as copied:
@@ -289,7 +266,8 @@ class ResourceListReader:
                 if at is not None:
                     stated[offered.uri] = at
                 has_hash = bool(usable(offered.entry.digests)) and not offered.contents
-                read.append(proof.ReadPart(offered.uri, offered.entry, at, has_hash))
+                version = proof.ListVersion(uri=offered.uri, at=at)
+                read.append(proof.ReadPart(version, offered.entry, None, has_hash))
                 entries += self._add_resources(document, spool, version=at)
         moments = _moments(dump, stated)
         return ListSnapshot(
@@ -300,8 +278,8 @@ class ResourceListReader:
             served=fetched.served,
             dialect=dump.dialect,
             documents=() if dump.header.is_index else (document_record(fetched),),
-            outdated_parts=count_outdated(versions),
-            version=with_parts(head, versions) if dump.header.is_index else head,
+            outdated_parts=sum(part.is_outdated for part in dumps),
+            version=with_parts(head, dumps) if dump.header.is_index else head,
         )
 
     def _refuser(self, spool: ExternalSorter[ListedEntry]) -> Callable[[RefusedEntry], None]:
@@ -359,11 +337,6 @@ def _moments(head: "Document", parts: Mapping[str, int]) -> proof.ListMoments:
 
 def _earliest(*times: int | None) -> int | None:
     return None if None in times else min(filter(None, times), default=None)
-
-
-def _read_part_of(version: proof.ListVersion, announced: Part) -> proof.ReadPart:
-    found = Digest("sha-256", version.digest)
-    return proof.ReadPart(version.uri, announced, version.at, agree([found], announced.digests))
 
 
 def _versioned(row: ListedEntry, version: int) -> ListedEntry:

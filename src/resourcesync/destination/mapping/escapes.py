@@ -136,11 +136,7 @@ class EscapedMapping(msgspec.Struct, frozen=True, kw_only=True):
     """Mapping from URIs to paths, and back, in which each URI has a path of its own.
 
     No two URIs share a path, no path is inside another copy's file, and every path can be turned
-    back into its URI.
-
-    Attributes:
-        base: URI of the mirror's root: normalised, ending in ``/``.
-        profile: Profile of the mirror's file system, fixed for the mirror's life.
+    back into its URI. ``base``, the URI of the mirror's root, is normalised and ends in ``/``.
     """
 
     base: str

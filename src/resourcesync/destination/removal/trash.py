@@ -32,20 +32,6 @@ _GROUP_BYTES: Final = 64 << 20
 _ALGORITHM: Final = "sha-256"
 
 
-class TrashDependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies of a trash; the mirror must be locked.
-
-    ``size`` returns the bytes of one file of the trash; ``None`` if there is none.
-    """
-
-    copies: Copies
-    state: SqliteMirrorState
-    clock: Clock
-    purge: Callable[[str], None]
-    size: Callable[[str], int | None]
-    report: Reporter
-
-
 class TrashResult(msgspec.Struct, kw_only=True):
     """Result of a restoration or purge, done or planned."""
 
@@ -62,12 +48,19 @@ class _StagedRestore(msgspec.Struct, frozen=True, kw_only=True):
     staged: StagedCopy
 
 
-class Trash:
-    """Trash of one mirror."""
+class Trash(msgspec.Struct, kw_only=True):
+    """Trash of one mirror, which must be locked.
 
-    def __init__(self, tools: TrashDependencies) -> None:
-        self._dependencies = tools
-        self._result = TrashResult()
+    ``size`` returns the bytes of one file of the trash; ``None`` if there is none.
+    """
+
+    copies: Copies
+    state: SqliteMirrorState
+    clock: Clock
+    purge: Callable[[str], None]
+    size: Callable[[str], int | None]
+    report: Reporter
+    _result: TrashResult = msgspec.field(default_factory=TrashResult)
 
     def restore(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
         """Restore files to their paths; the newest of each path, and never over a file.
@@ -97,21 +90,21 @@ class Trash:
         return self._result
 
     def _count_restorable(self, row: TrashRow) -> None:
-        size, copies = self._dependencies.size(row.place), self._dependencies.copies
+        size, copies = self.size(row.place), self.copies
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
         elif size is None:
             self._fail(row, *_GONE)
         elif copies.signature(row.path) is not None:
             self._fail(row, *_OCCUPIED)
-        elif self._dependencies.state.copy(row.uri) is not None:
+        elif self.state.copy(row.uri) is not None:
             self._fail(row, *_NEWER)
         else:
             self._count(row, size)
 
     def _prepare(self, row: TrashRow, group: list[_StagedRestore]) -> None:
         """Stage a file into the group to be installed, or report why it cannot be."""
-        copies, state = self._dependencies.copies, self._dependencies.state
+        copies, state = self.copies, self.state
         if not (row.path and row.uri):
             self._fail(row, *_NO_PLACE)
             return
@@ -147,10 +140,10 @@ class Trash:
 
     def _is_of_another(self, row: TrashRow) -> bool:
         """True if the copy of another resource is at its path, such as another spelling."""
-        identity = SyncState(self._dependencies.state).identity
+        identity = SyncState(self.state).identity
         base = "" if identity is None else identity.base
-        near = self._dependencies.state.path_conflicts(base, [row.path], None)
-        return any(path == row.path and self._dependencies.state.copy(uri) for uri, path in near)
+        near = self.state.path_conflicts(base, [row.path], None)
+        return any(path == row.path and self.state.copy(uri) for uri, path in near)
 
     def _copy(self, row: TrashRow, length: int, digests: str) -> Copy:
         return Copy(
@@ -164,16 +157,15 @@ class Trash:
             last_modified="",
             signature="",
             fixity=Fixity.RESTORED,
-            installed=to_microseconds(self._dependencies.clock.now()),
+            installed=to_microseconds(self.clock.now()),
         )
 
     def _install(self, group: list[_StagedRestore]) -> None:
-        tools = self._dependencies
-        results = tools.copies.install(
+        results = self.copies.install(
             [CopyInstallation(staged=restore.staged, path=restore.copy.path) for restore in group]
         )
-        for path, place in tools.copies.newly_quarantined():
-            tools.report("warning", quarantine_warning(path, place))
+        for path, place in self.copies.newly_quarantined():
+            self.report("warning", quarantine_warning(path, place))
         installed: list[tuple[TrashRow, Copy]] = []
         failure: StorageError | None = None
         for ready, result in zip(group, results, strict=True):
@@ -183,8 +175,8 @@ class Trash:
             else:
                 installed.append((ready.row, ready.copy._replace(signature=result)))
         copies = [copy for _, copy in installed]
-        now = to_microseconds(tools.clock.now())
-        tools.state.commit(
+        now = to_microseconds(self.clock.now())
+        self.state.commit(
             StateTransaction(installed=copies, pending=list(map(self._task, copies)), now=now)
         )
         for row, copy in installed:
@@ -195,10 +187,10 @@ class Trash:
 
     def _task(self, copy: Copy) -> Pending:
         """Return the task of a restored copy: the pending fetch, else retention."""
-        known = self._dependencies.state.pending_of(copy.uri)
+        known = self.state.pending_of(copy.uri)
         if known is not None and known.task == PendingTask.FETCH:
             return known
-        now, generation = copy.installed, SyncState(self._dependencies.state).cursor.generation
+        now, generation = copy.installed, SyncState(self.state).cursor.generation
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
         return row._replace(task=PendingTask.RETAIN, code=RESTORED)
 
@@ -207,25 +199,25 @@ class Trash:
         rest = iter(rows)
         while group := list(islice(rest, _GROUP)):
             for row in group:
-                self._count(row, self._dependencies.size(row.place) or 0, action="empty")
+                self._count(row, self.size(row.place) or 0, action="empty")
             if not dry_run:
                 self._drop(group)
         return self._result
 
     def _drop(self, rows: list[TrashRow]) -> None:
         for row in rows:
-            self._dependencies.purge(row.place)
-        self._dependencies.state.commit(StateTransaction(purged=[row.place for row in rows]))
+            self.purge(row.place)
+        self.state.commit(StateTransaction(purged=[row.place for row in rows]))
 
     def _count(self, row: TrashRow, size: int, action: str = "restore") -> None:
         self._result.files += 1
         self._result.size += size
-        self._dependencies.report("item", {"status": "ok", **_fields(row, action), "bytes": size})
+        self.report("item", {"status": "ok", **_fields(row, action), "bytes": size})
 
     def _fail(self, row: TrashRow, code: str, reason: str) -> None:
         self._result.failed += 1
         fields = {**_fields(row, "restore"), "code": code, "reason": reason, "place": row.place}
-        self._dependencies.report("item", {"status": "error", **fields})
+        self.report("item", {"status": "error", **fields})
 
 
 _ALTERED: Final = "hash-mismatch"
