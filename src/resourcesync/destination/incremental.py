@@ -26,8 +26,8 @@ from resourcesync.destination.cursor import (
 )
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.links import is_version_before
-from resourcesync.destination.list_freshness import NewerListCheck, find_changed_closed_list
 from resourcesync.destination.lists.proof import ListVersion
+from resourcesync.destination.locate import NewerListCheck, find_changed_closed_list
 from resourcesync.destination.planner import (
     Absence,
     Decision,

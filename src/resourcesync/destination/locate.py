@@ -1,17 +1,27 @@
-"""Locator of the lists that a mirror follows, and of its set (§6.3).
+"""Locator of the lists that a mirror follows, and of its set (§6.3); and whether they changed.
 
 A list that a Source abandoned never has anything new. So where nothing is new, the Capability List
 is requested too, one small request, to see whether the lists moved.
+
+A pull reads a closed Change List once. If a Source changes it later, the digest of its processed
+changes shows it: closed lists are checked once a day. A Resource List is its documents: a list, or
+an index and its parts. Each is requested conditionally, except parts that the index proves to be
+unchanged.
 """
 
 import logging
+from contextlib import closing
 from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync import errors
+from resourcesync.destination.changes.times import ListPrefix, is_later, is_plausible
 from resourcesync.destination.dependencies import Dependencies
+from resourcesync.destination.lists.proof import ListVersion
+from resourcesync.destination.lists.resource_reader import list_version
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.session import SyncSession
@@ -19,8 +29,9 @@ from resourcesync.destination.sync_state import MirrorIdentity, SyncState, disco
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SetChoice, SourceLists
 from resourcesync.discovery.uris import is_same
-from resourcesync.errors import ConfigurationError, DocumentError, SourceError, quoted
+from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import DAY, format_w3c, to_microseconds
+from resourcesync.model.vocabulary import Capability
 
 _log = logging.getLogger(__name__)
 
@@ -49,19 +60,19 @@ class ListLocator:
         """Return the Source's address: the given one, or that of the last pull."""
         identity = self._sync_state.identity
         if identity is None and source is None:
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 f"{self._dependencies.folder} is not a mirror yet, and no Source was given",
-                hint="give the address of its Source: "
-                f"resourcesync pull https://HOST/ {quoted(self._dependencies.folder, 'DIR')}",
+                hint="give the address of its Source: resourcesync pull https://HOST/ "
+                + errors.quoted(self._dependencies.folder, "DIR"),
                 code="not-a-mirror",
             )
         if identity is not None and source is not None and not is_same(source, identity.source):
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 f"{self._dependencies.folder} is a mirror of another Source",
                 evidence=(("here", identity.source), ("asked", source)),
                 hint="pull into another folder; or, if the Source moved, follow it: "
-                f"resourcesync pull {quoted(self._dependencies.folder, 'MIRROR')}"
-                f" --moved {quoted(source, 'https://HOST/')}",
+                f"resourcesync pull {errors.quoted(self._dependencies.folder, 'MIRROR')}"
+                f" --moved {errors.quoted(source, 'https://HOST/')}",
             )
         return identity.source if identity is not None else source or ""
 
@@ -77,7 +88,7 @@ class ListLocator:
         )
         found = self._discover(address, choice, filters)
         if set_name and pinned and pinned not in found.documents:
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 f"{equipment.folder} is a mirror of another set",
                 evidence=(("here", pinned), ("asked", found.set_uri)),
                 hint="pull into another folder, or pull all sets: --all-sets",
@@ -96,11 +107,11 @@ class ListLocator:
         """Discover the lists at the Source's new address, as given by the operator."""
         equipment, identity = self._dependencies, self._sync_state.identity
         if identity is None:
-            raise ConfigurationError(
+            raise errors.ConfigurationError(
                 f"{equipment.folder} is not a mirror yet, so its Source cannot have moved",
                 hint="pull it from there: "
-                f"resourcesync pull {quoted(address, 'https://HOST/')}"
-                f" {quoted(equipment.folder, 'DIR')}",
+                f"resourcesync pull {errors.quoted(address, 'https://HOST/')}"
+                f" {errors.quoted(equipment.folder, 'DIR')}",
                 code="not-a-mirror",
             )
         choice = SetChoice(requested=set_name, folder=equipment.folder)
@@ -172,7 +183,7 @@ class ListLocator:
         """
         try:
             found = self.locate(address, options.all_filters)
-        except (SourceError, DocumentError, ConfigurationError) as error:
+        except (errors.SourceError, errors.DocumentError, errors.ConfigurationError) as error:
             _log.info("cannot discover the lists again: %s", error)
             return None
         is_its_own = found.capability_list is not None and found.set_uri == known.set_uri
@@ -228,7 +239,7 @@ class CapabilityListProbe:
             return None
         try:
             found = self._read_capability_list(uri, known)
-        except (SourceError, DocumentError) as error:
+        except (errors.SourceError, errors.DocumentError) as error:
             _log.info("cannot check whether the lists moved: %s", error)
             return None
         if found is None or found == known or found.resource_list is None:
@@ -301,6 +312,135 @@ def report_source(pull: SyncSession, *, first: bool = False) -> None:
     if as_of is None and found.is_of_site and pull.identity is not None:
         message = f"no list was found at the address: these are of the whole site ({found.road})"
         folder = urlsplit(pull.identity.source).path.rpartition("/")[0]
-        below = quoted(f"{folder}/**", "GLOB")
+        below = errors.quoted(f"{folder}/**", "GLOB")
         hint = f"select what is below the address: --include {below}" if folder else ""
         pull.warn("whole-site", message, hint=hint)
+
+
+_MAX_CLOSED_LISTS: Final = 50
+"""Closed lists checked in a day, the newest ones; each is a small request."""
+
+
+def find_changed_closed_list(pull: SyncSession) -> str:
+    """Return a closed Change List that changed since it was processed; empty if there is none.
+
+    Checks at most once a day, and writes only the time of the check, and that only if nothing
+    changed: the caller stores it together with what follows. A list that cannot be fetched or used
+    proves nothing.
+    """
+    checked_at = pull.cursor.closed_lists_checked_at
+    if Capability.CHANGE_DUMP in pull.listing_dumps:
+        return ""  # packages in place of lists are too large to be requested again
+    if checked_at is not None and 0 <= pull.now - checked_at < DAY:
+        return ""
+    changed = "" if checked_at is None else _find_changed(pull)  # the lists were read just now
+    if not changed:
+        pull.move(replace(pull.cursor, closed_lists_checked_at=pull.now))
+    return changed
+
+
+def _find_changed(pull: SyncSession) -> str:
+    for seen in pull.state.closed_documents(_MAX_CLOSED_LISTS):
+        try:
+            fetched = pull.documents.get(seen.uri, seen)
+            if fetched is None:
+                continue
+            with fetched:
+                prefix = ListPrefix(pull.selection.mirror_uri)
+                for entry in fetched.open().entries():
+                    if isinstance(entry, Change):
+                        prefix.add(entry)
+                if prefix.entries != seen.entries or prefix.hexdigest() != seen.prefix:
+                    return seen.uri
+        except (errors.SourceError, errors.DocumentError) as error:
+            _log.info("cannot check a closed list: %s", error)
+    return ""
+
+
+class NewerListCheck:
+    """Check for a newer Resource List.
+
+    ``known``: versions that need not be requested again, once `check` found nothing newer.
+    """
+
+    def __init__(self, pull: SyncSession, known: ListVersion) -> None:
+        self.known = known
+        self._pull, self._documents = pull, pull.documents
+        # Without a change to continue from, only the list proves the state.
+        self._is_only_proof = not any(done.entries for done in pull.cursor.processed)
+
+    def _is_plausible(self, at: int | None) -> bool:
+        through, now = self._pull.cursor.checkpoint or 0, self._pull.now
+        return at is None or is_plausible(at, through=through, now=now)
+
+    def check(self) -> bool:
+        """Return whether the list, or a part of it, changed and is of no earlier moment.
+
+        A part that cannot be fetched or used now proves nothing.
+        """
+        return self._check_head() or self._check_parts()
+
+    def _check_head(self) -> bool:
+        known = self.known
+        is_known = known.parts is not None
+        fetched = self._documents.get(known.uri, known if is_known else None)
+        if fetched is None:
+            return False
+        with fetched:
+            head = list_version(fetched)
+        at = self._known_moment(known)
+        is_other = head.digest != known.digest
+        if is_other and ((self._is_only_proof and known.digest) or self._is_later(head, at)):
+            return self._is_plausible(head.at)
+        if head.parts is None and not is_known:  # an index with unknown parts
+            return head.at is None or at is None or head.at >= at
+        parts = known.parts if head.parts is None else ()
+        self.known = replace(head, at=at, parts=parts)  # need not be sent again
+        return False
+
+    def _check_parts(self) -> bool:
+        if not self.known.parts:
+            return False
+        parts = {part.uri: part for part in self.known.parts}
+        unknown: set[str] = set()
+
+        def record_unknown(uri: str, error: errors.ResourceSyncError) -> None:
+            if isinstance(error, errors.StorageError):
+                raise error
+            _log.info("cannot check whether a part of a list is newer: %s", error)
+            unknown.add(uri)
+
+        with closing(self._documents.get_all({**parts}, record_unknown)) as changed_parts:
+            for fetched in changed_parts:
+                known = parts[fetched.uri]
+                try:
+                    with fetched:
+                        part = list_version(fetched)
+                except errors.DocumentError as error:
+                    record_unknown(fetched.uri, error)
+                    continue
+                at = self._known_moment(known)
+                if part.digest == known.digest or not self._is_later(part, at):
+                    parts[part.uri] = replace(part, at=known.at, over=known.over)
+                elif self._is_plausible(part.at):
+                    return True
+                else:
+                    unknown.add(part.uri)
+        left = (
+            part
+            for part in parts.values()
+            if part.uri in unknown or not self._depends_on_index(part)
+        )
+        self.known = replace(self.known, parts=tuple(left))
+        return False
+
+    def _depends_on_index(self, part: ListVersion) -> bool:
+        """True if a part that was just requested can change only together with its index."""
+        return part.over is not None and part.over <= self._pull.now
+
+    def _known_moment(self, known: ListVersion) -> int | None:
+        return self._pull.cursor.resource_list_at if known.at is None else known.at
+
+    @staticmethod
+    def _is_later(other: ListVersion, at: int | None) -> bool:
+        return other.at is None or at is None or is_later(other.at, at)
