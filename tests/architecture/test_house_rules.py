@@ -16,7 +16,6 @@ SMALL: Final = 100
 """A module with fewer lines of code that serves one neighbour is a part of this neighbour."""
 
 SATELLITES: Final = {
-    "resourcesync.destination.changes.archives": "the past, apart from the lists of the present",
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
     "resourcesync.server.connection_shares": "pure decisions, apart from what serves",
     "resourcesync.server.dashboard.source_page": "a page of HTML, apart from what serves it",

@@ -227,7 +227,6 @@ def _after_shared(changes: Sequence[ChangeMark], known: Window) -> Sequence[int]
     return None
 
 
-
 class ChangeListSpan(msgspec.Struct, frozen=True, kw_only=True):
     """URI of a Change List and the interval that it covers, in microseconds.
 
