@@ -117,6 +117,14 @@ def test_the_address_of_what_is_not_ours_leads_nowhere(app: ASGIApp, address: st
         assert get(app, prefix + address).status == 404
 
 
+def test_a_resource_names_its_timegate_once_and_its_version_with_its_moment(app: ASGIApp) -> None:
+    link = get(app, BASE + "a%20b.json").fields["link"]
+    (uri, moment) = re.findall(r'<([^>]*)>; rel="memento"; datetime="([^"]*)"', link)[0]
+
+    assert link.count('rel="timegate"') == 1
+    assert get(app, uri).fields["memento-datetime"] == moment
+
+
 def test_a_memento_says_what_it_is_of_and_when_and_never_changes(app: ASGIApp) -> None:
     (_, uri, moment), _ = listed(app, "a%20b.json")
 

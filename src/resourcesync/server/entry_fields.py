@@ -22,9 +22,11 @@ from resourcesync.model.digests import (
     parse_digests,
 )
 from resourcesync.model.links import Link
+from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import ChunkedResponse, Headers, HttpRequest
 from resourcesync.server.files import FileState
+from resourcesync.server.representations import format_http_date
 
 MAX_LINKS_BYTES: Final = 4_096
 """Size of the links of an entry in one answer; many clients accept 8 KiB of fields in all."""
@@ -138,12 +140,18 @@ def format_links(links: Sequence[Link]) -> bytes:
         if _URI.fullmatch(link.href) is None or _QUOTABLE.fullmatch(link.rel) is None:
             continue
         kind = f'; type="{link.media_type}"' if _QUOTABLE.fullmatch(link.media_type) else ""
-        part = f'<{link.href}>; rel="{link.rel}"{kind}'
+        part = f'<{link.href}>; rel="{link.rel}"{kind}{_memento_datetime(link)}'
         size += len(part) + 2
         if size > MAX_LINKS_BYTES:
             break
         parts.append(part)
     return ", ".join(parts).encode("ascii")
+
+
+def _memento_datetime(link: Link) -> str:
+    if link.rel != Relation.MEMENTO or link.modified is None:
+        return ""
+    return f'; datetime="{format_http_date(int(link.modified.timestamp()))}"'
 
 
 def add_link(response: ChunkedResponse, value: bytes) -> None:

@@ -1,8 +1,10 @@
 """The published files of a tree: what is served, and what is not."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
+
+from msgspec import structs
 
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.files.names import to_segment
@@ -17,7 +19,10 @@ from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, ResourceSyncError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy
+from resourcesync.model.links import Link
 from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.vocabulary import Relation
 from resourcesync.server.entry_fields import FindEntry, ServedEntry
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.publication_settings import (
@@ -147,6 +152,8 @@ def published_entries(root: Path, base: str, catalogue: Path) -> FindEntry:
         uri = naming.base_uri + (tail or "/".join(map(to_segment, path.split("/"))))
         try:
             known = reader.entry(uri)
+            if known is not None:
+                known = (*known[:2], tuple(_links_to_serve(known[2], uri, reader)))
             copy = None if known is None or find_copy is None else find_copy(path)
         except ResourceSyncError:
             return None
@@ -160,6 +167,20 @@ def published_entries(root: Path, base: str, catalogue: Path) -> FindEntry:
         return ServedEntry(signature=copy.signature, hash=copy.digests, links=links)
 
     return find
+
+
+def _links_to_serve(links: tuple[Link, ...], uri: str, reader: CatalogueReader) -> Iterator[Link]:
+    """Yield the links of an entry, a memento with its Memento-Datetime (RFC 7089 §2.2.4).
+
+    The server itself sends the link to the TimeGate, also with what is not listed.
+    """
+    for link in links:
+        if link.rel == Relation.MEMENTO:
+            version = reader.version_at(uri, None)
+            if version is not None:
+                yield structs.replace(link, modified=from_microseconds(version.since))
+        elif link.rel != Relation.TIMEGATE:
+            yield link
 
 
 def _copies_by_path(folder: Path) -> Callable[[str], Copy | None]:
