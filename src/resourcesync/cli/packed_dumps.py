@@ -7,13 +7,12 @@ from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.model import formatting
 
 if TYPE_CHECKING:
-    from resourcesync.source.dumps.dump_publication import DumpRequest
-    from resourcesync.source.dumps.dump_publisher import DumpOutcome
+    from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpRequest
 
 
 def dump_request(kinds: str) -> "DumpRequest":
     """Return the request for the dumps of ``--dumps``: of resources, changes, or all."""
-    from resourcesync.source.dumps.dump_publication import DumpRequest  # noqa: PLC0415 - help stays quick
+    from resourcesync.source.dumps.dump_publisher import DumpRequest  # noqa: PLC0415 - help stays quick
 
     return DumpRequest(resources=kinds != "changes", changes=kinds != "resources", may_fork=True)
 

@@ -5,7 +5,7 @@ The entries follow §11.1 and §13.1.
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -75,27 +75,12 @@ class DumpRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_dumps(catalogue: SourceCatalogue) -> DumpRecord:
     """Return the record of the dumps; an empty one before the first."""
-    return read_note(catalogue, _NOTE, _record) or DumpRecord()
+    return read_note(catalogue, _NOTE, DumpRecord) or DumpRecord()
 
 
 def write_dumps(catalogue: SourceCatalogue, record: DumpRecord) -> None:
     """Store the record durably."""
     catalogue.write_notes({_NOTE: encode(record)})
-
-
-def _record(fields: dict[str, Any]) -> DumpRecord:
-    resources, changes = (
-        tuple(PublishedPackage(**item) for item in fields.pop(name))
-        for name in ("resources", "changes")
-    )
-    documents = {name: DocumentRecord(**known) for name, known in fields.pop("documents").items()}
-    former = tuple(
-        ArchivedDump(documents=tuple(item.pop("documents")), **item)
-        for item in fields.pop("former")
-    )
-    return DumpRecord(
-        resources=resources, changes=changes, documents=documents, former=former, **fields
-    )
 
 
 def spanning_header(header: Header, packages: Sequence[PublishedPackage]) -> Header:

@@ -4,14 +4,12 @@ Nothing is queued. For each hub the catalogue stores the last change and the doc
 was notified; what is published after that is still pending, after any failure or crash.
 """
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec.structs import asdict
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
@@ -23,13 +21,13 @@ from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import PublicationRecord, read_note, read_record
+from resourcesync.source.plan import PublicationRecord, encode, read_note, read_record
 from resourcesync.websub import messages, payloads
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
-    from resourcesync.source.open_source import OpenSource
     from resourcesync.source.publication_settings import PublicationSettings
+    from resourcesync.source.publisher import OpenSource
 
 NoticeSender = Callable[[Sequence[Notice]], Sequence[NoticeOutcome]]
 """Sends notices to their hubs; what did not reach its hub is in its outcome."""
@@ -233,14 +231,8 @@ class _Outbox:
 
 
 def _read_positions(catalogue: SourceCatalogue) -> dict[str, _HubPosition]:
-    return read_note(catalogue, _NOTE, _to_positions) or {}
-
-
-def _to_positions(found: dict[str, dict[str, Any]]) -> dict[str, _HubPosition]:
-    return {hub: _HubPosition(**mark) for hub, mark in found.items()}
+    return read_note(catalogue, _NOTE, dict[str, _HubPosition]) or {}
 
 
 def _write_positions(catalogue: SourceCatalogue, marks: Mapping[str, _HubPosition]) -> None:
-    catalogue.write_notes(
-        {_NOTE: json.dumps({hub: asdict(position) for hub, position in marks.items()})}
-    )
+    catalogue.write_notes({_NOTE: encode(marks)})

@@ -5,9 +5,9 @@ documents after them. So a run that was killed at any point leaves a plan, which
 carries out: the same changes go into the same lists.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -149,17 +149,17 @@ class PublicationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_plan(catalogue: SourceCatalogue) -> PublicationPlan | None:
     """Return the last plan, or ``None`` before the first."""
-    return read_note(catalogue, _PLAN, _plan)
+    return read_note(catalogue, _PLAN, PublicationPlan)
 
 
 def read_record(catalogue: SourceCatalogue) -> PublicationRecord | None:
     """Return the record of the last publication, or ``None`` before the first."""
-    return read_note(catalogue, _RECORD, _record)
+    return read_note(catalogue, _RECORD, PublicationRecord)
 
 
 def read_offers(catalogue: SourceCatalogue) -> tuple[Offer, ...]:
     """Return the offers besides the lists, in the order they were stored."""
-    return read_note(catalogue, _OFFERS, _offers) or ()
+    return read_note(catalogue, _OFFERS, tuple[Offer, ...]) or ()
 
 
 def write_offers(catalogue: SourceCatalogue, offers: Iterable[Offer]) -> None:
@@ -187,49 +187,14 @@ def encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _plan(fields: dict[str, Any]) -> PublicationPlan:
-    superseded = tuple(
-        SupersededList(parts=tuple(item.pop("parts")), **item) for item in fields.pop("superseded")
-    )
-    return PublicationPlan(
-        closed=tuple(Span(**span) for span in fields.pop("closed")),
-        open=Span(**fields.pop("open")),
-        superseded=superseded,
-        retired=tuple(Span(**span) for span in fields.pop("retired")),
-        **fields,
-    )
-
-
-def _offers(found: list[dict[str, Any]]) -> tuple[Offer, ...]:
-    return tuple(
-        Offer(
-            capability=Capability(fields.pop("capability")),
-            documents=tuple(fields.pop("documents")),
-            **fields,
-        )
-        for fields in found
-    )
-
-
-def _record(fields: dict[str, Any]) -> PublicationRecord:
-    documents = {name: DocumentRecord(**known) for name, known in fields.pop("documents").items()}
-    return PublicationRecord(
-        parts=tuple(fields.pop("parts")),
-        sitemap=tuple(fields.pop("sitemap")),
-        documents=documents,
-        **fields,
-    )
-
-
-def read_note(catalogue: SourceCatalogue, key: str, make: Callable[[Any], T]) -> T | None:
-    """Return the result of ``make`` for a note; ``None`` without such a note."""
+def read_note(catalogue: SourceCatalogue, key: str, kind: type[T]) -> T | None:
+    """Return a note as a value of a type; ``None`` without such a note."""
     text = catalogue.note(key)
-    if text is None:
+    if text in (None, "null"):
         return None
     try:
-        found = msgspec.json.decode(text)
-        return None if found is None else make(found)
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError) as error:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeError) as error:
         raise damaged_note_error(key, error) from error
 
 

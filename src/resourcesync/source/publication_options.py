@@ -21,8 +21,7 @@ from resourcesync.source.versions.version_retention import (
 )
 
 if TYPE_CHECKING:
-    from resourcesync.source.dumps.dump_publication import DumpRequest
-    from resourcesync.source.dumps.dump_publisher import DumpOutcome
+    from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpRequest
     from resourcesync.source.notifications import Notified
 
 _log = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from resourcesync.source.plan import (
     write_plan,
     write_record,
 )
-from resourcesync.source.publication_settings import Policy
+from resourcesync.source.publication_settings import Policy, PublicationSettings
 
 _MOST_FORGETS: Final = 50
 """Batches of some thousand changes that one publication forgets at most, so that it ends."""
@@ -278,7 +278,7 @@ class _PublicationRun:
     def _with_resource_list(self, plan: PublicationPlan, at: int) -> PublicationPlan:
         """Return the plan with the Resource List that is due: the same, or one of this moment."""
         task, parts, public = self._task, self._parts, self._public
-        is_complete = resource_list.is_resource_list_complete(self._writer, plan.at, parts)
+        is_complete = resource_list.is_complete(self._writer, naming.RESOURCE_LIST, plan.at, parts)
         name, public_at = "", None if public is None or is_complete else public.public_at
         if self._policy.archive and is_complete:
             name = naming.archived_resource_list(from_microseconds(plan.at))
@@ -316,7 +316,7 @@ class _PublicationRun:
         archived = self._archive(plan)
         if not self._policy.resource_list:
             parts = ()
-        elif not resource_list.is_resource_list_complete(writer, plan.at, parts):
+        elif not resource_list.is_complete(writer, naming.RESOURCE_LIST, plan.at, parts):
             parts = resource_list.publish_resource_list(
                 writer, snapshot, self._limits, has_archive=bool(archived)
             )
@@ -345,7 +345,7 @@ class _PublicationRun:
         pages = () if self._public is None else self._public.sitemap
         if not self._policy.sitemap:
             return ()
-        if resource_list.is_sitemap_complete(self._writer, plan.at, pages):
+        if resource_list.is_complete(self._writer, naming.SITEMAP, plan.at, pages):
             return pages
         return resource_list.publish_sitemap(self._writer, plan.at, self._snapshot, self._limits)
 
@@ -384,7 +384,9 @@ class _PublicationRun:
             parts=lists.parts,
             sitemap=lists.pages,
             documents={name: written for name, written in known.items() if name in wanted},
-            orphans=garbage.find_orphans(self._documents, wanted, known, former, now),
+            orphans=garbage.find_orphans(
+                self._documents, wanted, known, former, now, naming.is_replaceable
+            ),
         )
 
     def _further_names(self, plan: PublicationPlan) -> Iterator[str]:
@@ -423,3 +425,24 @@ def _unplanned_changes(
             counts[change.kind] += 1
         if number > planned:
             yield number, change
+
+
+class OpenSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A Source that is open to be published: its catalogue, and the place of its documents."""
+
+    catalogue: SourceCatalogue
+    documents: DocumentStore
+    settings: PublicationSettings
+    clock: Clock
+
+    def publisher(self) -> ListPublisher:
+        """Return the publisher of its lists."""
+        return ListPublisher(
+            self.catalogue,
+            self.documents,
+            base_uri=self.settings.url,
+            clock=self.clock,
+            limits=self.settings,
+            policy=self.settings,
+            described_by=self.settings.described_by,
+        )

@@ -218,10 +218,9 @@ class _TooManyResourcesError(Exception):
     """The resources do not fit into one document."""
 
 
-def is_resource_list_complete(writer: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
-    """True if the Resource List of the moment ``at``, with these parts, is stored unharmed."""
-    key = str(at)
-    return all(writer.has(name, key) for name in (*parts, naming.RESOURCE_LIST))
+def is_complete(writer: DocumentWriter, head: str, at: int, parts: tuple[str, ...]) -> bool:
+    """True if the list of the moment ``at``, with these parts, is stored unharmed."""
+    return all(writer.has(name, str(at)) for name in (*parts, head))
 
 
 def publish_resource_list(
@@ -334,11 +333,6 @@ def _key(at: datetime) -> str:
 
 
 _SITEMAP_HEADER = Header(capability=None)
-
-
-def is_sitemap_complete(writer: DocumentWriter, at: int, parts: tuple[str, ...]) -> bool:
-    """True if the sitemap of the moment ``at``, with these parts, is stored unharmed."""
-    return all(writer.has(name, str(at)) for name in (*parts, naming.SITEMAP))
 
 
 def publish_sitemap(

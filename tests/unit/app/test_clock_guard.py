@@ -12,7 +12,7 @@ from resourcesync.documents import reader
 from resourcesync.errors import StateError
 from resourcesync.model.resources import Change
 from resourcesync.source.clock_guard import check_clock
-from resourcesync.source.dumps.dump_publication import DumpRequest
+from resourcesync.source.dumps.dump_publisher import DumpRequest
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.in_memory import ManualClock

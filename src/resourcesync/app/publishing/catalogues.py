@@ -22,7 +22,6 @@ from resourcesync.model.resources import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
 from resourcesync.source.clock_guard import check_clock
-from resourcesync.source.open_source import OpenSource
 from resourcesync.source.publication_options import (
     PublicationResult,
     PublishRequest,
@@ -34,7 +33,7 @@ from resourcesync.source.publication_settings import (
     NOTE,
     PublicationSettings,
 )
-from resourcesync.source.publisher import Publication
+from resourcesync.source.publisher import OpenSource, Publication
 from resourcesync.source.round_trip import check_own_resource, find_fault
 from resourcesync.source.scan import ScanReport
 

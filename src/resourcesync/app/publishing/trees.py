@@ -24,7 +24,6 @@ from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.open_source import OpenSource
 from resourcesync.source.plan import PublicationStep, read_plan, read_record
 from resourcesync.source.publication_options import (
     LeftAddress,
@@ -38,7 +37,7 @@ from resourcesync.source.publication_settings import (
     NOTE,
     PublicationSettings,
 )
-from resourcesync.source.publisher import Publication
+from resourcesync.source.publisher import OpenSource, Publication
 from resourcesync.source.scan import scan
 from resourcesync.source.versions.version_retention import (
     TreeVersions,
@@ -47,8 +46,7 @@ from resourcesync.source.versions.version_retention import (
 
 if TYPE_CHECKING:
     from resourcesync.ports.second_process import SecondProcess
-    from resourcesync.source.dumps.dump_publication import DumpRequest
-    from resourcesync.source.dumps.dump_publisher import DumpOutcome
+    from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpRequest
     from resourcesync.source.notifications import Notified
 
 _REREAD_NOTE: Final = "publish.reread"
@@ -175,7 +173,7 @@ class _Tree:
     def _dump(self, asked: "DumpRequest | None") -> "DumpOutcome | None":
         if asked is None:
             return None
-        from resourcesync.source.dumps import dump_publication  # noqa: PLC0415 - rarely needed
+        from resourcesync.source.dumps import dump_publisher  # noqa: PLC0415 - rarely needed
 
         source = self._source
         plan = read_plan(source.catalogue)
@@ -186,7 +184,7 @@ class _Tree:
             self._publisher.publish()  # lists that start over do not continue older dumps
         with self._found.reading() as opening:
             contents = self._versions.contents(self._originals, opening)
-            return dump_publication.dump(asked, source, contents, self._second_process(asked))
+            return dump_publisher.dump(asked, source, contents, self._second_process(asked))
 
     def _second_process(self, asked: "DumpRequest") -> "SecondProcess | None":
         """Return what packs beside this process; only files into files, which survive a fork."""

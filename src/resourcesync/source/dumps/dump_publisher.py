@@ -9,43 +9,55 @@ from msgspec.structs import replace
 
 from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.errors import ConfigurationError
 from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability
+from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.ports.second_process import SecondProcess
-from resourcesync.source import archives, description, naming
+from resourcesync.source import archives, description, dump_record, garbage, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
-from resourcesync.source.dump_record import (
-    ArchivedDump,
-    DumpRecord,
-    PublishedPackage,
-    dump_key,
-    package_entry,
-    read_dumps,
-    spanning_header,
-    write_dumps,
-)
-from resourcesync.source.dumps.dump_packages import (
-    PackedUntil,
-    find_lost_changes,
-    pack_changes,
-    pack_resources,
-)
+from resourcesync.source.dump_record import ArchivedDump, DumpRecord, PublishedPackage
+from resourcesync.source.dumps import dump_packages
+from resourcesync.source.dumps.dump_packages import PackedUntil
 from resourcesync.source.dumps.package_writer import Packager
+from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import Offer, PublicationPlan, read_offers, read_plan, write_offers
+from resourcesync.source.plan import (
+    GRACE,
+    Offer,
+    PublicationPlan,
+    read_offers,
+    read_plan,
+    write_offers,
+)
+from resourcesync.source.publisher import OpenSource
 
+_MOST_ENTRIES: Final = 10_000
+"""Most files of one package: a change of one file must not repack all small files."""
+_SECOND: Final = 1_000_000
+_DIALECTS: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
 _log = logging.getLogger(__name__)
-_GRACE: Final = 24 * 3_600 * 1_000_000
 _HEADS: Final = {
     Capability.RESOURCE_DUMP: naming.RESOURCE_DUMP,
     Capability.CHANGE_DUMP: naming.CHANGE_DUMP,
 }
 _OFFERED: Final = frozenset({*_HEADS, *(head.archive for head in _HEADS)})
+
+
+class DumpRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of the dumps.
+
+    ``may_fork``: a copy of this process may pack some of the packages. A program that embeds the
+    library has reasons not to be copied.
+    """
+
+    resources: bool = True
+    changes: bool = False
+    may_fork: bool = False
 
 
 class DumpOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +109,7 @@ class DumpPublisher:
     ) -> DumpOutcome:
         """Pack what is not packed yet, and list it."""
         with self._catalogue.snapshot() as snapshot:
-            plan, before = read_plan(self._catalogue), read_dumps(self._catalogue)
+            plan, before = read_plan(self._catalogue), dump_record.read_dumps(self._catalogue)
             writer = DocumentWriter(self._documents, self._naming, before.documents)
             after = self._for_base(before)
             former = archives.retained_dumps(after.former, self._archive, self._now())
@@ -136,7 +148,7 @@ class DumpPublisher:
     def _resources(
         self, snapshot: CatalogueSnapshot, writer: DocumentWriter, record: DumpRecord, oldest: int
     ) -> DumpRecord:
-        packages = pack_resources(
+        packages = dump_packages.pack_resources(
             snapshot,
             record.resources,
             self._packager,
@@ -171,13 +183,13 @@ class DumpPublisher:
         oldest: int,
     ) -> DumpRecord:
         reached = replace(_reached(snapshot, plan, record), number=self._number(record))
-        lost = find_lost_changes(snapshot, reached.last, self._contents)
+        lost = dump_packages.find_lost_changes(snapshot, reached.last, self._contents)
         if lost is not None:
             _log.info("the bytes of %d changes are gone: the Change Dump starts over", lost.count)
             self._lost = lost.count
             record = replace(record, changes=())
             reached = replace(reached, last=lost.last, until=lost.time + 1)
-        new = pack_changes(
+        new = dump_packages.pack_changes(
             snapshot, reached, self._packager, self._contents, writer=writer, size=self._size
         )
         self._record_renewed()
@@ -234,12 +246,12 @@ class DumpPublisher:
         assert header.capability is not None
         archives.write_dump_archive(writer, header.capability, former)
         header = archives.with_dump_archive_link(writer, header, former)
-        key = dump_key(header, packages)
+        key = dump_record.dump_key(header, packages)
         if writer.has(head, key):
             return
         links = (description.up_link(self._naming, naming.CAPABILITY_LIST),)
         header = replace(header, links=(*links, *header.links))
-        entries = (package_entry(self._naming, packed, header) for packed in packages)
+        entries = (dump_record.package_entry(self._naming, packed, header) for packed in packages)
         if len(packages) <= self._limits.max_entries:
             writer.put_entries(head, key, header, entries)
             return
@@ -249,8 +261,8 @@ class DumpPublisher:
             writer.put_entries(
                 name,
                 key,
-                spanning_header(inner, some),
-                [package_entry(self._naming, package, inner) for package in some],
+                dump_record.spanning_header(inner, some),
+                [dump_record.package_entry(self._naming, package, inner) for package in some],
             )
         writer.put_entries(
             head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
@@ -264,7 +276,7 @@ class DumpPublisher:
         self, head: str, key: str, header: Header, packages: Sequence[PublishedPackage]
     ) -> Iterator[Part]:
         for number, some in enumerate(self._groups(packages), 1):
-            part = spanning_header(header, some)
+            part = dump_record.spanning_header(header, some)
             yield Part(
                 uri=self._naming.uri(naming.dump_part(head, key, number)),
                 at=part.at,
@@ -278,18 +290,16 @@ class DumpPublisher:
         offers = list(self._offers(after, writer))
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
         now = self._now()
-        orphans = {
-            name: min(before.orphans.get(name, now), now)
-            for name in self._documents.names()
-            if name not in wanted
-            and (naming.is_dump_name(name) or name in before.documents or name in before.orphans)
-        }
-        due = [name for name, since in orphans.items() if now - since > _GRACE]
+        known, former = before.documents, before.orphans
+        orphans = garbage.find_orphans(
+            self._documents, wanted, known, former, now, naming.is_dump_name
+        )
+        due = [name for name, since in orphans.items() if now - since > GRACE]
         documents = {name: known for name, known in writer.known.items() if name in wanted}
         remaining = {name: since for name, since in orphans.items() if name not in due}
         record = replace(after, documents=documents, orphans=remaining)
         if record != before:
-            write_dumps(self._catalogue, record)
+            dump_record.write_dumps(self._catalogue, record)
         unreferenced = [
             offer for offer in read_offers(self._catalogue) if offer.capability not in _OFFERED
         ]
@@ -353,3 +363,36 @@ def _is_part(name: str, head: str, writer: DocumentWriter) -> bool:
     return name.startswith(head.removesuffix(".xml") + "-") and (
         writer.known[name].key == writer.known[head].key
     )
+
+
+def dump(
+    asked: DumpRequest,
+    source: OpenSource,
+    contents: ResourceContents,
+    second: SecondProcess | None = None,
+) -> DumpOutcome:
+    """Pack everything that is not packed yet; a second process packs every other package."""
+    settings, clock = source.settings, source.clock
+    if settings.dialect not in _DIALECTS:
+        raise ConfigurationError(
+            f"dumps are written in version 1.1, and the lists here in {settings.dialect}",
+            hint="leave the dumps out, or publish in version 1.1: -o dialect=1.1",
+        )
+    refuse_foreign_dumps(source.catalogue, source.documents)
+    oldest = 0
+    if settings.keep:
+        oldest = to_microseconds(clock.now()) - int(settings.keep * _SECOND)
+    return DumpPublisher(
+        source.catalogue,
+        source.documents,
+        contents,
+        names=SourceNaming(base_uri=settings.url),
+        clock=clock,
+        size=PackageSize(
+            max_bytes=settings.max_package or PackageSize().max_bytes,
+            max_entries=min(_MOST_ENTRIES, settings.max_entries),
+        ),
+        limits=settings,
+        archive=int(settings.archive * _SECOND),
+        second=second,
+    ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

@@ -1,5 +1,6 @@
 """Retention of former versions of a tree's files during its publication."""
 
+import logging
 from typing import Final
 
 import msgspec
@@ -13,7 +14,6 @@ from resourcesync.ports.originals import Originals, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.garbage import VersionRetention, drop_unlisted_versions
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import GRACE, read_note, read_plan
 from resourcesync.source.publication_settings import PublicationSettings
@@ -72,6 +72,7 @@ def is_retention_enabled(
     return naming.CHANGE_DUMP in dumps.documents and dumps.base_uri == names.base_uri
 
 
+_log: Final = logging.getLogger(__name__)
 _SWEPT_NOTE: Final = "versions-swept"
 _MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
 """Greatest age of changes that are not in a package of a Change Dump, microseconds."""
@@ -121,12 +122,7 @@ class StoredTreeVersions(TreeVersions):
         self.flush()
         now = to_microseconds(self._clock.now())
         if self._asked.versions:
-            retention = VersionRetention(
-                keep=int(self._asked.versions_keep * 1_000_000), least=self._asked.versions_least
-            )
-            drop_unlisted_versions(
-                self._index, self._store, retention, self._earliest_needed(now), now
-            )
+            self._drop_unlisted(now)
         else:
             until = now + 1 if packed else now - _MAX_WAIT
             self._store.remove(self._index.drop_stored_before(until))
@@ -134,6 +130,16 @@ class StoredTreeVersions(TreeVersions):
         if now - swept > GRACE:
             self._store.sweep(self._index.is_needed, now - GRACE)
             self._catalogue.write_notes({_SWEPT_NOTE: str(now)})
+
+    def _drop_unlisted(self, now: int) -> None:
+        """Drop former versions that no document leads to any more."""
+        before = self._earliest_needed(now) - GRACE
+        if self._asked.versions_keep:
+            before = min(before, now - int(self._asked.versions_keep * 1_000_000))
+        gone = self._index.drop_superseded(before, self._asked.versions_least)
+        if gone:
+            _log.info("removing %d former contents, which are no longer listed", len(gone))
+            self._store.remove(gone)
 
     def _earliest_needed(self, now: int) -> int:
         """Return the earliest time of versions that lists, archived or not, or dumps still need."""
