@@ -12,21 +12,13 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import BinaryIO, Final, TypeVar, cast
 
+from resourcesync import ports
 from resourcesync.errors import MirrorChangedError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.digests import Digest, agree, format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.own_files import IN_TRASH, one_name
-from resourcesync.ports import (
-    Clock,
-    CopyInstallation,
-    CopyMove,
-    CopyRemoval,
-    PartialBody,
-    StagedCopy,
-    modified_at,
-)
 from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
 from resourcesync.ports.stores import (
     STORE_FAILED,
@@ -53,8 +45,8 @@ _MOST_IN_FLIGHT: Final = 64
 _MAX_FAILURES: Final = 3
 _OF_ONE: Final = frozenset({"local-change", "path-in-the-way"})
 
-Stage = Callable[[Sequence[str], str], StagedCopy]
-_One = TypeVar("_One", CopyInstallation, CopyMove, CopyRemoval)
+Stage = Callable[[Sequence[str], str], ports.StagedCopy]
+_One = TypeVar("_One", ports.CopyInstallation, ports.CopyMove, ports.CopyRemoval)
 
 
 class StoreCopyInspector:
@@ -117,7 +109,7 @@ class StoreCopyInspector:
 class StoredCopies(StoreCopyInspector):
     """The ``Copies`` of a mirror in a store."""
 
-    def __init__(self, store: Store, stage: Stage, clock: Clock) -> None:
+    def __init__(self, store: Store, stage: Stage, clock: ports.Clock) -> None:
         super().__init__(store)
         self._stage = stage
         self._clock = clock
@@ -164,15 +156,15 @@ class StoredCopies(StoreCopyInspector):
                 raise StorageError("the store has a marker now", hint="try again")
         return marker.decode()
 
-    def stage(self, algorithms: Sequence[str], of: str = "") -> StagedCopy:
+    def stage(self, algorithms: Sequence[str], of: str = "") -> ports.StagedCopy:
         """Start a staged copy; digests are computed while the bytes are written."""
         return StagedObject(self._store, self._stage(algorithms, of), algorithms)
 
-    def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedCopy | None:
+    def stage_copy(self, path: str, algorithms: Sequence[str]) -> ports.StagedCopy | None:
         """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read."""
         return self._filled(path, lambda: self._blocks(path), algorithms)
 
-    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedCopy | None:
+    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> ports.StagedCopy | None:
         """Start a staged copy with bytes of the trash; ``None`` if they cannot be read."""
 
         def opened() -> Iterator[bytes] | None:
@@ -183,7 +175,7 @@ class StoredCopies(StoreCopyInspector):
 
     def _filled(
         self, path: str, opened: Callable[[], Iterator[bytes] | None], algorithms: Sequence[str]
-    ) -> StagedCopy | None:
+    ) -> ports.StagedCopy | None:
         """Start a staged copy with the bytes of a reader; ``None`` if there are none."""
         staged = self._stage(algorithms, "")
         try:
@@ -201,7 +193,7 @@ class StoredCopies(StoreCopyInspector):
             return None
         return staged
 
-    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[ports.CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place; return for each its version, or its error."""
         try:
             return self._run_batch(self._place, batch)
@@ -234,7 +226,7 @@ class StoredCopies(StoreCopyInspector):
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _place(self, installation: CopyInstallation) -> str:
+    def _place(self, installation: ports.CopyInstallation) -> str:
         _check_place(installation.path)
         length, digests = installation.staged.seal()
         version = self._put(installation, length, digests, installation.replaces)
@@ -255,7 +247,7 @@ class StoredCopies(StoreCopyInspector):
 
     def _put(
         self,
-        installation: CopyInstallation,
+        installation: ports.CopyInstallation,
         length: int,
         digests: Sequence[Digest],
         replaces: str | None,
@@ -298,12 +290,12 @@ class StoredCopies(StoreCopyInspector):
         found, self._made_way = self._made_way, []
         return found
 
-    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[ports.CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash; return the new place of each (empty: no object)."""
         del reason  # the state stores it
         return self._run_batch(self._move_to_trash, batch)
 
-    def _move_to_trash(self, removal: CopyRemoval) -> str:
+    def _move_to_trash(self, removal: ports.CopyRemoval) -> str:
         there = self._stat(removal.path)
         if there is None:
             return ""
@@ -319,11 +311,11 @@ class StoredCopies(StoreCopyInspector):
                 return place
         raise _changed(removal.path)
 
-    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[ports.CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths; return for each its version, or its error."""
         return [self._run_batch(self._move, [copy_move])[0] for copy_move in batch]
 
-    def _move(self, copy_move: CopyMove) -> str:
+    def _move(self, copy_move: ports.CopyMove) -> str:
         _check_place(copy_move.to)
         there = self._stat(copy_move.path)
         if there is None:  # it was moved before, or does not exist
@@ -335,7 +327,7 @@ class StoredCopies(StoreCopyInspector):
         moved = self._stat(copy_move.to) if there.version == copy_move.signature else None
         return copy_move.signature if moved is None else moved.version
 
-    def _version_of(self, copy_move: CopyMove) -> str:
+    def _version_of(self, copy_move: ports.CopyMove) -> str:
         """Return the version of a copy that was moved before, if it is ours; else the known one."""
         moved = self._stat(copy_move.to)
         is_ours = (
@@ -345,7 +337,7 @@ class StoredCopies(StoreCopyInspector):
         )
         return moved.version if moved is not None and is_ours else copy_move.signature
 
-    def _clear_target(self, copy_move: CopyMove, there: StoredObject) -> None:
+    def _clear_target(self, copy_move: ports.CopyMove, there: StoredObject) -> None:
         """Move an object at the new path to the quarantine, unless a killed move left it."""
         other = self._stat(copy_move.to)
         if other is None:
@@ -402,7 +394,7 @@ class StagedObject:
     ``place`` is the key of that object; empty for bytes on the local disk.
     """
 
-    def __init__(self, store: Store, local: StagedCopy, algorithms: Sequence[str]) -> None:
+    def __init__(self, store: Store, local: ports.StagedCopy, algorithms: Sequence[str]) -> None:
         self._store = store
         self._local = local
         self._length = 0
@@ -413,7 +405,7 @@ class StagedObject:
         self.record_validator = local.record_validator
 
     @property
-    def part(self) -> PartialBody | None:
+    def part(self) -> ports.PartialBody | None:
         """The part that an earlier run left."""
         return self._local.part
 
@@ -456,12 +448,12 @@ class StoreStagingArea:
         self._store = store
         self._stage = stage
 
-    def stage(self, algorithms: Sequence[str]) -> StagedCopy:
+    def stage(self, algorithms: Sequence[str]) -> ports.StagedCopy:
         """Start a staged copy."""
         return self._stage(algorithms, "")
 
     def hand_over(
-        self, batch: Sequence[tuple[StagedCopy, Mapping[str, str]]]
+        self, batch: Sequence[tuple[ports.StagedCopy, Mapping[str, str]]]
     ) -> list[str | StorageError]:
         """Store bytes under temporary keys; return the key of each, or its error."""
         workers = min(_in_flight(self._store), len(batch))
@@ -470,13 +462,13 @@ class StoreStagingArea:
         with ThreadPoolExecutor(workers, "store") as pool:
             return list(pool.map(self._put, batch))
 
-    def _put(self, item: tuple[StagedCopy, Mapping[str, str]]) -> str | StorageError:
+    def _put(self, item: tuple[ports.StagedCopy, Mapping[str, str]]) -> str | StorageError:
         staged, headers = item
         length, digests = staged.seal()
         try:
             with staged.open_sealed() as stream, guard_store("staging a copy there"):
                 stream.seek(0)
-                lastmod = modified_at(headers)
+                lastmod = ports.modified_at(headers)
                 return self._store.stage(ObjectContent(stream, length, digests, lastmod))
         except StorageError as error:
             return error

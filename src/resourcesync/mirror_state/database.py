@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from resourcesync import sqlite_file
 from resourcesync.mirror_state import change_log
 from resourcesync.mirror_state.change_log import MirrorLogs
 from resourcesync.mirror_state.rows import (
@@ -28,22 +29,13 @@ from resourcesync.mirror_state.rows import (
     UnhashedCounts,
 )
 from resourcesync.model.timestamps import Microseconds
-from resourcesync.sqlite_file import (
-    NOTE_TABLE,
-    Connection,
-    Durability,
-    SqliteFile,
-    SqliteFormat,
-    begin_snapshot,
-    write_notes,
-)
 
 APPLICATION_ID: Final = 0x52534D31  # "RSM1"
 
 PATH_NOT_IN_URI: Final = "substr(uri, -length(path)) <> path"
 """The condition of the indexes of paths: only of a few rows is the path not the end of the URI."""
 SCHEMA: Final = f"""
-{NOTE_TABLE}
+{sqlite_file.NOTE_TABLE}
 CREATE TABLE copy (
     uri TEXT PRIMARY KEY, path TEXT NOT NULL, length INTEGER NOT NULL, digests TEXT NOT NULL,
     listed TEXT NOT NULL, lastmod INTEGER, etag TEXT NOT NULL, last_modified TEXT NOT NULL,
@@ -96,11 +88,11 @@ CREATE TABLE change (
 """
 """All tables. Indexes of copies have conditions: they cost nothing in most mirrors."""
 
-STATE_FORMAT: Final = SqliteFormat(
+STATE_FORMAT: Final = sqlite_file.SqliteFormat(
     noun="the state of a mirror",
     application_id=APPLICATION_ID,
     schema=SCHEMA,
-    durability=Durability.SHARED,
+    durability=sqlite_file.Durability.SHARED,
     is_private=False,
     retained="all copies, and the last complete step",
     repair="move {path} away and pull again: good copies are kept, not fetched",
@@ -132,7 +124,7 @@ def _folders_of(path: str) -> Iterator[str]:
 
 
 def find_path_conflicts(
-    file: SqliteFile, base: str, paths: Sequence[str]
+    file: sqlite_file.SqliteFile, base: str, paths: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the URIs and paths of rows that conflict with new paths, found by indexes."""
     folders = {folder for path in paths for folder in _folders_of(path)}
@@ -374,7 +366,7 @@ class SqliteMirrorState(MirrorLogs):
             change_log.write_links(db, step)
             if step.only_documents:
                 db.execute("DELETE FROM document")
-            write_notes(db, notes)
+            sqlite_file.write_notes(db, notes)
             db.executemany("INSERT OR REPLACE INTO trash VALUES (?,?,?,?,?,?)", step.trashed)
             db.executemany("DELETE FROM trash WHERE place = ?", [(p,) for p in step.purged])
             if step.documents:
@@ -415,7 +407,7 @@ class SqliteMirrorState(MirrorLogs):
         db.execute("DELETE FROM document WHERE read <= ?", (oldest,))
 
 
-def _put_unconfirmed(db: Connection, step: StateTransaction) -> None:
+def _put_unconfirmed(db: sqlite_file.Connection, step: StateTransaction) -> None:
     fetched = [(copy.uri,) for copy in step.installed] + [(uri,) for uri in step.removed]
     if fetched and db.execute("SELECT 1 FROM unconfirmed LIMIT 1").fetchone():
         db.executemany("DELETE FROM unconfirmed WHERE uri = ?", fetched)
@@ -432,4 +424,4 @@ class StateSnapshot(SqliteMirrorState):
     def __init__(self, path: Path) -> None:
         super().__init__(path, read_only=True)
         with self.errors:
-            begin_snapshot(self.connection)
+            sqlite_file.begin_snapshot(self.connection)

@@ -37,29 +37,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
-from resourcesync.server.asgi import (
-    FOREVER,
-    NO_CACHE,
-    NOSNIFF,
-    Headers,
-    HttpRequest,
-    MountedApplications,
-    answer,
-    raw_headers,
-    refuse,
-)
+from resourcesync.server import asgi, files
 from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import (
     FileSender,
     ServedLocation,
     storage_error_response,
-)
-from resourcesync.server.files import (
-    Names,
-    ServedFolder,
-    is_hidden,
-    read_path,
-    without_authority,
 )
 from resourcesync.server.front_page import front_page
 from resourcesync.server.metrics import Metric, RequestTally
@@ -108,12 +91,12 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
         return self.documents or self.root / "resourcesync"
 
     @property
-    def documents_names(self) -> Names:
+    def documents_names(self) -> files.Names:
         """Return the path of the documents' folder in the application, as names."""
         folder, root = self.documents_folder.absolute(), self.root.absolute()
         inside = folder.relative_to(root) if folder.is_relative_to(root) else Path(folder.name)
         names = tuple(os.fsencode(part) for part in inside.parts)
-        return names[-1:] if is_hidden(names) else names
+        return names[-1:] if files.is_hidden(names) else names
 
     @property
     def has_documents_inside(self) -> bool:
@@ -188,7 +171,7 @@ def create_app(
     republished: Republished = _never,
 ) -> "Application":
     """Return the ASGI application for ``served``. Between requests, no file is open for long."""
-    application = Application(clock, MountedApplications(mounts), republished)
+    application = Application(clock, asgi.MountedApplications(mounts), republished)
     application.serve(served, links)
     return application
 
@@ -197,7 +180,9 @@ def create_app(
 class Application:
     """ASGI application that locates the file of a path and sends it."""
 
-    def __init__(self, clock: Clock, mounts: MountedApplications, republished: Republished) -> None:
+    def __init__(
+        self, clock: Clock, mounts: asgi.MountedApplications, republished: Republished
+    ) -> None:
         self._clock = clock
         self._mounts = mounts
         self._republished = republished
@@ -211,18 +196,20 @@ class Application:
         self._locations = lru_cache(maxsize=_MOST_LOCATIONS)(self._locate)
         self._media_type = served.media_type
         self._prefix = served.documents_names
-        self._documents = ServedFolder(served.documents_folder)
-        self._sitemaps = ServedFolder(served.documents_folder.parent)
+        self._documents = files.ServedFolder(served.documents_folder)
+        self._sitemaps = files.ServedFolder(served.documents_folder.parent)
         closed = self._prefix if served.has_documents_inside else ()
         self._is_published = served.is_published
         self._file_at = served.file_at
-        self._tree = ServedFolder(served.root, closed=closed, required=True, is_open=self._is_open)
+        self._tree = files.ServedFolder(
+            served.root, closed=closed, required=True, is_open=self._is_open
+        )
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'
-        self._description = ServedFolder(served.description.parent)
+        self._description = files.ServedFolder(served.description.parent)
         self._description_name = (os.fsencode(served.description.name),)
         self._front = front_page(served.capability_list_uri)
 
-    def _is_open(self, names: Names) -> bool:
+    def _is_open(self, names: files.Names) -> bool:
         return self._is_published(_path_of(names))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -237,7 +224,7 @@ class Application:
             application, inner = mounted
             await application(inner, receive, send)
         elif scope["type"] == "http":
-            await answer(self._respond, scope, receive, send, self._tally.count)
+            await asgi.answer(self._respond, scope, receive, send, self._tally.count)
         else:
             await send({"type": "websocket.close"})
 
@@ -245,7 +232,7 @@ class Application:
         """Return the number of answers since the start, and the bytes of their bodies."""
         return self._tally.metrics()
 
-    async def _respond(self, request: HttpRequest) -> Response:
+    async def _respond(self, request: asgi.HttpRequest) -> Response:
         try:
             place = self._locate_request(request)
             response = None
@@ -259,14 +246,14 @@ class Application:
             return response
         if request.raw_path in {b"", b"/"}:
             return self._front.response_to(request)
-        return refuse(404, "Not found.")
+        return asgi.refuse(404, "Not found.")
 
-    def _redirect_to_folder(self, request: HttpRequest) -> Response | None:
+    def _redirect_to_folder(self, request: asgi.HttpRequest) -> Response | None:
         """Return the redirect to a folder that has a page; ``None`` for anything else.
 
         The address is relative: a proxy may serve all this below another path.
         """
-        path = without_authority(request.raw_path)
+        path = files.without_authority(request.raw_path)
         if path[-1:] in {b"", b"/"}:
             return None
         place = self._locate_path(path + b"/", b"")
@@ -277,9 +264,9 @@ class Application:
         # With ./ a name with a colon is no scheme.
         name = quote(unquote_to_bytes(path.rpartition(b"/")[2]), safe="")
         query = f"?{quote(request.query, safe=_QUERY)}" if request.query else ""
-        return refuse(301, "It is a folder.", {"location": f"./{name}/{query}"})
+        return asgi.refuse(301, "It is a folder.", {"location": f"./{name}/{query}"})
 
-    def _locate_request(self, request: HttpRequest) -> ServedLocation | None:
+    def _locate_request(self, request: asgi.HttpRequest) -> ServedLocation | None:
         """Return the location of the answer to a request."""
         return self._locate_path(request.raw_path or b"/", request.query)
 
@@ -292,10 +279,10 @@ class Application:
         self, file_at: Callable[[str], str | None], raw: bytes, raw_query: bytes
     ) -> ServedLocation | None:
         """Return the location of a document, or of the file that ``file_at`` names."""
-        names = read_path(raw)
+        names = files.read_path(raw)
         if names is not None and self._is_document(names):
             return self._locate_published(names)
-        path = without_authority(raw).removeprefix(b"/").decode("latin-1")
+        path = files.without_authority(raw).removeprefix(b"/").decode("latin-1")
         query = raw_query.decode("latin-1")
         # Pages add a query to files that have none, so that caches see different versions.
         index = f"{path}{_INDEX}" if path.endswith("/") or not path else path
@@ -307,21 +294,21 @@ class Application:
         return None
 
     def _locate(self, path: bytes) -> ServedLocation | None:
-        names = read_path(path + _INDEX.encode() if path.endswith(b"/") else path)
+        names = files.read_path(path + _INDEX.encode() if path.endswith(b"/") else path)
         if names is None:
             return None
         if self._is_document(names):
             return self._locate_published(names)
         names = names or (_INDEX.encode(),)
-        if is_hidden(names) or not self._is_open(names):
+        if files.is_hidden(names) or not self._is_open(names):
             return None
         return self._locate_resource(names)
 
-    def _is_document(self, names: Names) -> bool:
+    def _is_document(self, names: files.Names) -> bool:
         is_sitemap = len(names) == 1 and _SITEMAP.fullmatch(names[0]) is not None
         return is_sitemap or names == _WELL_KNOWN or names[: len(self._prefix)] == self._prefix
 
-    def _locate_published(self, names: Names) -> ServedLocation | None:
+    def _locate_published(self, names: files.Names) -> ServedLocation | None:
         depth = len(self._prefix)
         if names != _WELL_KNOWN and names[:depth] == self._prefix:
             return self._locate_document(names, names[depth:])
@@ -329,36 +316,36 @@ class Application:
         return ServedLocation(
             folder=self._description if is_description else self._sitemaps,
             names=self._description_name if is_description else names,
-            headers=self._document_fields(names, NO_CACHE),
+            headers=self._document_fields(names, asgi.NO_CACHE),
             is_encodable=True,
         )
 
-    def _locate_document(self, path: Names, names: Names) -> ServedLocation | None:
-        if not names or is_hidden(names) or _kind(names[-1]) is None:
+    def _locate_document(self, path: files.Names, names: files.Names) -> ServedLocation | None:
+        if not names or files.is_hidden(names) or _kind(names[-1]) is None:
             return None
         is_immutable = _IMMUTABLE.fullmatch(names[-1]) is not None
         return ServedLocation(
             folder=self._documents,
             names=names,
-            headers=self._document_fields(path, FOREVER if is_immutable else NO_CACHE),
+            headers=self._document_fields(path, asgi.FOREVER if is_immutable else asgi.NO_CACHE),
             is_encodable=not names[-1].endswith(b".zip"),
         )
 
-    def _document_fields(self, path: Names, caching: Mapping[str, str]) -> Headers:
+    def _document_fields(self, path: files.Names, caching: Mapping[str, str]) -> asgi.Headers:
         kind = _kind(path[-1]) or _XML
         varying = {} if path[-1].endswith(b".zip") else _VARY
-        return raw_headers(kind, caching, self._link_field(path), varying, NOSNIFF)
+        return asgi.raw_headers(kind, caching, self._link_field(path), varying, asgi.NOSNIFF)
 
-    def _locate_resource(self, names: Names) -> ServedLocation:
+    def _locate_resource(self, names: files.Names) -> ServedLocation:
         media_type = self._media_type(_path_of(names))
         kind = {"content-type": media_type} if media_type else {}
         # robots.txt may be the publisher's, which lists it nowhere: no list covers it then.
         covered = () if names == _ROBOTS else (self._link,)
-        headers = raw_headers(kind, self._link_field(names, *covered), NOSNIFF)
+        headers = asgi.raw_headers(kind, self._link_field(names, *covered), asgi.NOSNIFF)
         entry = (_path_of(names), "") if covered else None
         return ServedLocation(folder=self._tree, names=names, headers=headers, entry=entry)
 
-    def _link_field(self, names: Names, *own: str) -> Mapping[str, str]:
+    def _link_field(self, names: files.Names, *own: str) -> Mapping[str, str]:
         values = (*own, *self._links(_path_of(names)))
         for value in values:
             if _LINK.fullmatch(value) is None:
@@ -371,5 +358,5 @@ def _kind(name: bytes) -> Mapping[str, str] | None:
     return next((fields for pattern, fields in _KINDS if pattern.fullmatch(name)), None)
 
 
-def _path_of(names: Names) -> str:
+def _path_of(names: files.Names) -> str:
     return os.fsdecode(b"/".join(names))

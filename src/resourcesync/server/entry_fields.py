@@ -14,13 +14,7 @@ from typing import Final, final
 
 import msgspec
 
-from resourcesync.model.digests import (
-    REPRESENTATION,
-    WANTED,
-    choose_digests,
-    format_digest_field,
-    parse_digests,
-)
+from resourcesync.model import digests
 from resourcesync.model.links import Link
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock
@@ -33,7 +27,7 @@ MAX_LINKS_BYTES: Final = 4_096
 
 _CACHE_SECONDS: Final = 1.0
 _MAX_CACHED: Final = 4_096
-_REPR_DIGEST: Final = REPRESENTATION.encode("ascii")
+_REPR_DIGEST: Final = digests.REPRESENTATION.encode("ascii")
 _WITH_ENTRY: Final = frozenset({200, 206})
 _SHA256: Final = "sha-256:"
 _SHA256_BYTES: Final = 32
@@ -91,7 +85,7 @@ class EntryFields:
         if link:
             add_link(response, link)
         if entry.hash and entry.signature in _signatures(condition):
-            wanted = request.fields.get(WANTED, "")
+            wanted = request.fields.get(digests.WANTED, "")
             response.raw_headers.extend(digest_headers(entry.hash, wanted))
 
     def _find_cached(self, place: tuple[str, str]) -> tuple[ServedEntry, bytes]:
@@ -116,7 +110,9 @@ def digest_headers(hash_: str, wanted: str) -> Headers:
     """Return the ``Repr-Digest`` of an answer, if there is one to send."""
     value = _all_digests(hash_)
     if wanted:
-        value = format_digest_field(choose_digests(wanted, parse_digests(hash_)))
+        value = digests.format_digest_field(
+            digests.choose_digests(wanted, digests.parse_digests(hash_))
+        )
     return ((_REPR_DIGEST, value.encode("ascii")),) if value else ()
 
 
@@ -126,7 +122,7 @@ def _all_digests(hash_: str) -> str:
             digest = bytes.fromhex(hash_[len(_SHA256) :])
             if len(digest) == _SHA256_BYTES:
                 return f"sha-256=:{b2a_base64(digest, newline=False).decode('ascii')}:"
-    return format_digest_field(parse_digests(hash_))
+    return digests.format_digest_field(digests.parse_digests(hash_))
 
 
 def format_links(links: Sequence[Link]) -> bytes:

@@ -29,25 +29,10 @@ from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.catalogue.versions import ResourceVersion
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import WANTED
-from resourcesync.server.asgi import (
-    FOREVER,
-    NO_CACHE,
-    NOSNIFF,
-    ChunkedResponse,
-    HttpRequest,
-    answer,
-    raw_headers,
-    refuse,
-)
+from resourcesync.server import asgi, representations
 from resourcesync.server.entry_fields import digest_headers
 from resourcesync.server.file_sender import storage_error_response, stream
 from resourcesync.server.files import Names, ServedFolder, is_hidden, read_path
-from resourcesync.server.representations import (
-    ResponseValidators,
-    format_http_date,
-    parse_http_date,
-    plan_response,
-)
 from resourcesync.source.versions.version_recording import VersionNames, parse_stamp
 
 _SECOND: Final = 1_000_000
@@ -91,15 +76,15 @@ class MementoApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
         if scope["type"] == "http":
-            await answer(self._respond, scope, receive, send)
+            await asgi.answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest) -> Response:
+    async def _respond(self, request: asgi.HttpRequest) -> Response:
         try:
             return await self._find_response(request) or _absent()
         except StorageError as error:
             return storage_error_response(error)
 
-    async def _find_response(self, request: HttpRequest) -> Response | None:
+    async def _find_response(self, request: asgi.HttpRequest) -> Response | None:
         path = self._own_path(request.raw_path, request.query)
         first, *rest = read_path(path) or (b"",)
         names = tuple(rest)
@@ -150,8 +135,8 @@ class MementoApplication:
             **_kind(version.media_type),
             "memento-datetime": _date(version),
             "link": ", ".join(self._common_links(version.uri)),
-            **FOREVER,
-            **NOSNIFF,
+            **asgi.FOREVER,
+            **asgi.NOSNIFF,
         }
 
     def _common_links(self, uri: str) -> tuple[str, ...]:
@@ -171,10 +156,10 @@ class MementoApplication:
         moment: int | None = None
         if wanted is not None:
             wanted = wanted.strip(" \t")
-            seconds = parse_http_date(wanted) if len(wanted) == _IMF else None
+            seconds = representations.parse_http_date(wanted) if len(wanted) == _IMF else None
             if seconds is None:
                 reason = "Accept-Datetime is not a date such as Thu, 01 Jan 2026 00:00:00 GMT."
-                return refuse(400, reason, _VARY)
+                return asgi.refuse(400, reason, _VARY)
             moment = seconds * _SECOND + _SECOND - 1  # any time within that second
         version = await to_thread.run_sync(self._index.version_at, uri, moment)
         if version is None:
@@ -187,7 +172,7 @@ class MementoApplication:
                 # Aggregators read these links, and do not follow the redirect.
                 links.append(self._link(version, "memento"))
         location = self._names.memento(uri, version.moment)
-        headers = {"location": location, "link": ", ".join(links), **_VARY, **NO_CACHE}
+        headers = {"location": location, "link": ", ".join(links), **_VARY, **asgi.NO_CACHE}
         return Response(status_code=302, headers=headers)
 
     async def _timemap(self, uri: str) -> Response | None:
@@ -195,8 +180,8 @@ class MementoApplication:
         page = await to_thread.run_sync(self._index.versions, uri, 0, MAP_PAGE)
         if not page:
             return None
-        headers = raw_headers({"content-type": _LINK_FORMAT}, NO_CACHE, NOSNIFF)
-        return ChunkedResponse(200, headers, chunks=self._map_lines(uri, page))
+        headers = asgi.raw_headers({"content-type": _LINK_FORMAT}, asgi.NO_CACHE, asgi.NOSNIFF)
+        return asgi.ChunkedResponse(200, headers, chunks=self._map_lines(uri, page))
 
     async def _map_lines(self, uri: str, page: Sequence[ResourceVersion]) -> AsyncIterator[bytes]:
         original, timegate, itself = self._common_links(uri)
@@ -212,17 +197,17 @@ class MementoApplication:
             yield (",\n".join(lines) + (",\n" if more else "\n")).encode("ascii")
             page, lines = more, []
 
-    async def _patch(self, request: HttpRequest, names: Names) -> Response | None:
+    async def _patch(self, request: asgi.HttpRequest, names: Names) -> Response | None:
         """Return the patch to a version from the one before."""
         version = await self._find(names[0], names[1:])
         patch = None if version is None else version.patch
         if patch is None:
             return None
-        headers = {**_kind(patch.media_type), **FOREVER, **NOSNIFF}
+        headers = {**_kind(patch.media_type), **asgi.FOREVER, **asgi.NOSNIFF}
         return self._content(request, patch.sha256, headers)
 
     def _content(
-        self, request: HttpRequest, sha256: str, headers: Mapping[str, str]
+        self, request: asgi.HttpRequest, sha256: str, headers: Mapping[str, str]
     ) -> Response | None:
         """Return the response with a content; the last bytes only if the digest fits."""
         opened = self._contents.open((sha256[:2].encode(), sha256.encode()))
@@ -230,8 +215,10 @@ class MementoApplication:
             return None
         request.at_end(opened.close)
         size = opened.found.size
-        validators = ResponseValidators(etag=f'"{sha256}"')
-        response = plan_response(request, size, validators, raw_headers(headers))
+        validators = representations.ResponseValidators(etag=f'"{sha256}"')
+        response = representations.plan_response(
+            request, size, validators, asgi.raw_headers(headers)
+        )
         if response.status_code in _WITH_CONTENT:
             wanted = request.fields.get(WANTED, "")
             response.raw_headers.extend(digest_headers(f"sha-256:{sha256}", wanted))
@@ -267,8 +254,8 @@ def _host(authority: bytes) -> bytes:
 
 
 def _date(version: ResourceVersion) -> str:
-    return format_http_date(version.since // _SECOND)
+    return representations.format_http_date(version.since // _SECOND)
 
 
 def _absent(*fields: Mapping[str, str]) -> Response:
-    return refuse(404, "There is no such version.", *fields)
+    return asgi.refuse(404, "There is no such version.", *fields)

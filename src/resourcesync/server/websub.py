@@ -23,14 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
 from resourcesync.ports.fetcher import Messenger
-from resourcesync.server.asgi import (
-    CLOSE,
-    NO_STORE,
-    NOSNIFF,
-    path_within,
-    read_body,
-    refuse,
-)
+from resourcesync.server import asgi
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import Hub
 from resourcesync.websub.messages import FORM, MOST_FORM, MOST_PAYLOAD, TextResponse
@@ -130,16 +123,16 @@ class HubApplication:
             self._on_end()
 
     async def _answer(self, request: Request) -> Response:
-        if path_within(request.scope) not in {b"", b"/"}:
-            return refuse(404, "Not found.")
+        if asgi.path_within(request.scope) not in {b"", b"/"}:
+            return asgi.refuse(404, "Not found.")
         if request.method != "POST":
-            return refuse(405, "This is a hub: use POST.", {"allow": "POST"})
+            return asgi.refuse(405, "This is a hub: use POST.", {"allow": "POST"})
         fields = request.headers
         media_type = fields.get("content-type", "")
         is_form = media_type.partition(";")[0].strip().lower() == FORM
         most = MOST_FORM if is_form else MOST_PAYLOAD
         async with self._bodies:
-            body = await read_body(request, most=most, seconds=BODY_SECONDS)
+            body = await asgi.read_body(request, most=most, seconds=BODY_SECONDS)
         if is_form:
             peer = request.client.host if request.client else ""
             return await _run_in_thread(lambda: self._hub.handle_form(body, peer))
@@ -156,7 +149,7 @@ async def _answer_http(
     try:
         response = await respond(Request(scope, receive, send))
     except HTTPException as refusal:
-        response = refuse(refusal.status_code, refusal.detail, refusal.headers or {})
+        response = asgi.refuse(refusal.status_code, refusal.detail, refusal.headers or {})
     await response(scope, receive, send)
 
 
@@ -166,14 +159,16 @@ async def _run_in_thread(ask: Callable[[], TextResponse]) -> Response:
         return _text_response(await to_thread.run_sync(ask))
     except StorageError as error:
         _LOG.warning("%s", error)
-        return refuse(503, "It cannot be stored now.", {"retry-after": "30"})
+        return asgi.refuse(503, "It cannot be stored now.", {"retry-after": "30"})
 
 
 def _text_response(found: TextResponse) -> Response:
     """Return an answer as HTTP: plain text that no browser takes for anything else."""
     retry = {} if found.retry_after is None else {"retry-after": str(found.retry_after)}
     # As bytes, since a challenge is repeated exactly.
-    return Response(found.text.encode(), found.status, {**NOSNIFF, **NO_STORE, **retry}, _PLAIN)
+    return Response(
+        found.text.encode(), found.status, {**asgi.NOSNIFF, **asgi.NO_STORE, **retry}, _PLAIN
+    )
 
 
 @final
@@ -190,20 +185,20 @@ class CallbackApplication:
 
     async def _answer(self, request: Request) -> Response:
         subscriber = self._subscriber
-        token = path_within(request.scope).removeprefix(b"/").decode("latin-1")
+        token = asgi.path_within(request.scope).removeprefix(b"/").decode("latin-1")
         if not token or len(token) > _LONGEST_TOKEN:
-            return refuse(404, "Not found.", CLOSE)
+            return asgi.refuse(404, "Not found.", asgi.CLOSE)
         if request.method == "GET":
             query: bytes = request.scope.get("query_string", b"")
             return await _run_in_thread(lambda: subscriber.verify(token, query))
         if request.method != "POST":
-            return refuse(405, "GET and POST only.", {"allow": "GET, POST"}, CLOSE)
+            return asgi.refuse(405, "GET and POST only.", {"allow": "GET, POST"}, asgi.CLOSE)
         if not await to_thread.run_sync(subscriber.knows, token):
             # Deliveries to a former subscription get 410, which ends it; their bodies are not read.
             return await _run_in_thread(lambda: subscriber.deliver(token, (), b""))
         async with self._bodies:
             try:
-                body = await read_body(request, most=MOST_PAYLOAD, seconds=BODY_SECONDS)
+                body = await asgi.read_body(request, most=MOST_PAYLOAD, seconds=BODY_SECONDS)
             except HTTPException as refusal:
                 is_long = refusal.status_code == _TOO_LONG
                 fault = DeliveryFault.SIZE if is_long else DeliveryFault.BODY

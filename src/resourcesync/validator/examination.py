@@ -11,6 +11,7 @@ from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Dialect
+from resourcesync.validator import summaries
 from resourcesync.validator._elements import ElementNode, ElementParser, StopError
 from resourcesync.validator._entry_checks import (
     DescriptionLinks,
@@ -29,12 +30,6 @@ from resourcesync.validator._kind_checks import EntryChecks
 from resourcesync.validator._root_checks import RootChecks
 from resourcesync.validator.marks import Marks, MarkStore
 from resourcesync.validator.rule import RuleFinding, RuleProfile
-from resourcesync.validator.summaries import (
-    DocumentPlace,
-    DocumentSummary,
-    ListedResource,
-    ListedTarget,
-)
 
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENTRY: Final = {False: "url", True: "sitemap"}
@@ -47,11 +42,11 @@ def validate_document(
     *,
     uri: str,
     profile: RuleProfile = RuleProfile.RS_1_1,
-    on_resource: Callable[[ListedResource], None] | None = None,
+    on_resource: Callable[[summaries.ListedResource], None] | None = None,
     store: MarkStore | None = None,
 ) -> "Examination":
     """Check a document; nothing is read before the first finding is requested."""
-    summary = DocumentSummary(
+    summary = summaries.DocumentSummary(
         uri=uri, resources=Marks(store), changes=Marks(store), change_times=Marks(store)
     )
     return Examination(chunks, summary, profile=profile, on_resource=on_resource)
@@ -63,10 +58,10 @@ class Examination(Iterator[RuleFinding]):
     def __init__(
         self,
         chunks: Iterable[bytes],
-        summary: DocumentSummary,
+        summary: summaries.DocumentSummary,
         *,
         profile: RuleProfile,
-        on_resource: Callable[[ListedResource], None] | None,
+        on_resource: Callable[[summaries.ListedResource], None] | None,
     ) -> None:
         self.summary = summary
         self._limits = Limits()
@@ -107,7 +102,7 @@ class Examination(Iterator[RuleFinding]):
         except DocumentError as error:
             spot = subject.root
             if error.line:
-                spot = DocumentPlace(line=error.line, column=error.column)
+                spot = summaries.DocumentPlace(line=error.line, column=error.column)
             if not isinstance(error, DocumentLimitError):
                 subject.report_at("G01", error.message, spot)
             elif self.summary.size <= MAX_BYTES:
@@ -205,7 +200,7 @@ class Examination(Iterator[RuleFinding]):
         declared = self._parser.encoding or ("UTF-16" if is_utf16 else "")
         if declared:
             message = f"the document is in {declared}, not in UTF-8"
-            subject.report_at("G01", message, DocumentPlace(line=1, column=1))
+            subject.report_at("G01", message, summaries.DocumentPlace(line=1, column=1))
         if summary.entries and not self._timed and not self._undated and summary.changes:
             summary.dialect = Dialect.V1_0
         if subject.profile is not RuleProfile.SITEMAP:
@@ -219,21 +214,21 @@ class Examination(Iterator[RuleFinding]):
         summary.complete = True
 
 
-def is_full(summary: DocumentSummary) -> bool:
+def is_full(summary: summaries.DocumentSummary) -> bool:
     """True if a summary has as many entries as a document may have."""
     return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
 
 
-def _place(entry: ParsedEntry) -> DocumentPlace:
-    return DocumentPlace(
+def _place(entry: ParsedEntry) -> summaries.DocumentPlace:
+    return summaries.DocumentPlace(
         line=entry.node.line, column=entry.node.column, length=len(entry.node.name) + 1
     )
 
 
-def _target(entry: ParsedEntry, *, is_package: bool = False) -> ListedTarget:
+def _target(entry: ParsedEntry, *, is_package: bool = False) -> summaries.ListedTarget:
     first = {name: moment.first for name, moment in entry.times.items()}
     contents = entry.linked("contents")
-    return ListedTarget(
+    return summaries.ListedTarget(
         uri=entry.uri,
         place=_place(entry),
         label=entry.value("capability"),
@@ -253,8 +248,8 @@ def _length(entry: ParsedEntry) -> int | None:
     return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None  # noqa: PLR2004 - 64 bits
 
 
-def _listed(entry: ParsedEntry, document: str) -> ListedResource:
-    return ListedResource(
+def _listed(entry: ParsedEntry, document: str) -> summaries.ListedResource:
+    return summaries.ListedResource(
         uri=entry.uri,
         document=document,
         place=_place(entry),

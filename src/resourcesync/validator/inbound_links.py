@@ -6,16 +6,11 @@ from itertools import chain
 from typing import Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
+from resourcesync import errors
 from resourcesync.discovery import links as discovered
 from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
 from resourcesync.discovery.links import PageLink, find_target, head_of, named_sitemaps
 from resourcesync.documents._blocks import pieces_of
-from resourcesync.errors import (
-    ResourceMissingError,
-    SourceError,
-    SourceUnavailableError,
-    StorageError,
-)
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.crawl import join_reference
 from resourcesync.validator.delivery import bare_type, judge_link, judge_robots
@@ -99,7 +94,7 @@ class InboundLinks:
                 page.stream.seek(0)
                 headers = {"link": page.links, "content-type": page.media_type}
                 self.add(address, headers, page.stream.read(MOST_READ), page.final_uri)
-        except (SourceError, StorageError) as error:
+        except (errors.SourceError, errors.StorageError) as error:
             if not _is_missing(error):
                 yield Unreached(uri=address, error=error)
 
@@ -109,7 +104,7 @@ class InboundLinks:
         for way in dict.fromkeys(self._ways):
             try:
                 target = self._target(way.target)
-            except (SourceError, StorageError) as error:
+            except (errors.SourceError, errors.StorageError) as error:
                 yield Unreached(uri=way.target, error=error)
                 self._fetched[way.target] = None
                 continue
@@ -132,7 +127,7 @@ class InboundLinks:
         try:
             with fetch(self._documents, robots) as fetched:
                 named = named_sitemaps(fetched.stream, fetched.final_uri)
-        except (SourceError, StorageError) as error:
+        except (errors.SourceError, errors.StorageError) as error:
             if not _is_missing(error):
                 yield Unreached(uri=robots, error=error)
             return
@@ -140,7 +135,7 @@ class InboundLinks:
         for uri in named:
             try:
                 target = self._target(uri)
-            except (SourceError, StorageError) as error:
+            except (errors.SourceError, errors.StorageError) as error:
                 yield Unreached(uri=uri, error=error)
                 continue
             if target is not None and target is not _NO_SUMMARY:
@@ -158,7 +153,7 @@ class InboundLinks:
                 return _NO_SUMMARY
             try:
                 self._fetched[uri] = self._read(uri)
-            except ResourceMissingError:
+            except errors.ResourceMissingError:
                 self._fetched[uri] = None
         return self._fetched[uri]
 
@@ -221,7 +216,7 @@ def _is_folder(uri: str) -> bool:
     return urlsplit(uri).path.endswith("/") or not urlsplit(uri).path
 
 
-def _is_missing(error: SourceError | StorageError) -> bool:
+def _is_missing(error: errors.SourceError | errors.StorageError) -> bool:
     """True if a site simply has no such page, which is no fault."""
-    is_late = isinstance(error, SourceUnavailableError)
-    return isinstance(error, SourceError) and error.status in _CLIENT_ERRORS and not is_late
+    is_late = isinstance(error, errors.SourceUnavailableError)
+    return isinstance(error, errors.SourceError) and error.status in _CLIENT_ERRORS and not is_late

@@ -12,22 +12,9 @@ from resourcesync.documents._blocks import pieces_of
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose
+from resourcesync.validator import delivery, events
 from resourcesync.validator.crawl import Announced, DocumentWalk, TargetAccess, linked_documents
 from resourcesync.validator.cross_document import judge_announced, judge_together
-from resourcesync.validator.delivery import (
-    DeliveredResponse,
-    judge_document_response,
-    judge_hub_links,
-)
-from resourcesync.validator.events import (
-    CutShort,
-    Judged,
-    Sampled,
-    StandaloneDocument,
-    Unopened,
-    ValidationEvent,
-    ValidationOptions,
-)
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.inbound_links import InboundLinks
 from resourcesync.validator.marks import MarkStore
@@ -48,7 +35,7 @@ class Validator:
 
     def __init__(
         self,
-        judgement: ValidationOptions,
+        judgement: events.ValidationOptions,
         *,
         access: TargetAccess,
         random: RandomChoices,
@@ -58,7 +45,7 @@ class Validator:
         self._random = random
         self._opened: set[str] = set()
 
-    def judge(self, target: str) -> Iterator[ValidationEvent]:
+    def judge(self, target: str) -> Iterator[events.ValidationEvent]:
         """Yield the findings of a target, and what was read."""
         for event in self._judge_any(target):
             if not isinstance(event, RuleFinding) or self._is_selected(event):
@@ -68,7 +55,7 @@ class Validator:
         rule = finding.rule
         return rule.id in self._judgement.rules and self._judgement.profile in rule.profiles
 
-    def _judge_any(self, target: str) -> Iterator[ValidationEvent]:
+    def _judge_any(self, target: str) -> Iterator[events.ValidationEvent]:
         """Check a target; in a folder that is not a published tree, each document by itself."""
         try:
             yield from self._judge(target)
@@ -88,9 +75,9 @@ class Validator:
             except (SourceError, StorageError) as error:
                 yield Unreached(uri=name, error=error)
         if len(names) > most:
-            yield CutShort(target, most)
+            yield events.CutShort(target, most)
 
-    def _judge(self, target: str) -> Iterator[ValidationEvent]:
+    def _judge(self, target: str) -> Iterator[events.ValidationEvent]:
         judgement = self._judgement
         with ExitStack() as stack:
             opened = stack.enter_context(self._access.open(target))
@@ -118,12 +105,12 @@ class Validator:
 
     def _judge_served(
         self, walk: DocumentWalk, fetcher: Fetcher, target: str
-    ) -> Iterator[ValidationEvent]:
+    ) -> Iterator[events.ValidationEvent]:
         """Check what is served beside the documents: a sample of resources, pages, robots.txt."""
         ways = InboundLinks(target, walk.documents, self._judgement.profile, walk.known())
         if walk.sample is not None:
             chosen = walk.sample.selected()
-            yield Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
+            yield events.Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
             yield from judge_delivery(fetcher, target, chosen, ways.add)
         yield from ways.fetch_page(target)
         yield from ways.judge()
@@ -131,7 +118,7 @@ class Validator:
 
     def _judge_package(
         self, walk: DocumentWalk, uri: str, listed: ListedPackage | None = None
-    ) -> Generator[ValidationEvent, None, DocumentSummary | None]:
+    ) -> Generator[events.ValidationEvent, None, DocumentSummary | None]:
         """Yield the faults of a package; return its manifest."""
         fetched = walk.documents.get(uri, purpose=Purpose.RESOURCE)
         assert fetched is not None, "an unconditional request is never answered with 304"
@@ -144,13 +131,13 @@ class Validator:
                 yield walk.with_local_path(event) if isinstance(event, RuleFinding) else event
         yield AppliedRules(place, _PACKAGE_RULES if listed else _PACKAGE_RULES - {"RD07"})
         if judge.manifest is not None:
-            yield Judged(judge.manifest, judge.manifest.uri)
-            yield Sampled(place, judge.members, judge.manifest.entries, is_packed=True)
+            yield events.Judged(judge.manifest, judge.manifest.uri)
+            yield events.Sampled(place, judge.members, judge.manifest.entries, is_packed=True)
         return judge.manifest
 
     def _judge_dumps(
         self, walk: DocumentWalk, target: str, *, whole: bool
-    ) -> Generator[ValidationEvent, None, list[DocumentSummary]]:
+    ) -> Generator[events.ValidationEvent, None, list[DocumentSummary]]:
         """Open packages of each dump; return the manifests that no document is a copy of.
 
         On this machine they are all opened, over the network as many as the sample allows.
@@ -169,12 +156,12 @@ class Validator:
             if manifest is not None and listed.copy is None:
                 manifests.append(manifest)
         if unopened:
-            yield Unopened(target, unopened, walk.is_local)
+            yield events.Unopened(target, unopened, walk.is_local)
         return manifests
 
     def _judge_source(
         self, walk: DocumentWalk, target: str, first: str
-    ) -> Iterator[ValidationEvent]:
+    ) -> Iterator[events.ValidationEvent]:
         whole = self._judgement.is_whole_source or self._access.is_folder(target)
         address = self._first_uri(walk.documents, first)
         yield from self._visit(walk, address, "", follow=whole)
@@ -188,10 +175,10 @@ class Validator:
         for finding in judge_together([*walk.summaries, *manifests], whole_source=all_read):
             yield walk.with_local_path(finding)
         if walk.is_cut or walk.has_dropped_targets:
-            yield CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
+            yield events.CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
         linked = linked_documents(walk.summaries[0])
         if linked and not whole and not walk.is_local:
-            yield StandaloneDocument(target, len(linked))
+            yield events.StandaloneDocument(target, len(linked))
 
     def _first_uri(self, documents: DocumentProvider, address: str) -> str:
         """Return the address of the first document, even if it is broken."""
@@ -205,7 +192,7 @@ class Validator:
 
     def _visit(
         self, walk: DocumentWalk, uri: str, announced: str, *, follow: bool
-    ) -> Iterator[ValidationEvent]:
+    ) -> Iterator[events.ValidationEvent]:
         waiting, change_lists = deque([(uri, announced)]), deque[Announced]()
         walk.visited.add(uri)
         while waiting or change_lists:  # these last, so that they have the latest changes
@@ -225,7 +212,7 @@ class Validator:
 
     def _validate_fetched(
         self, walk: DocumentWalk, fetched: FetchedDocument, announced: str
-    ) -> Iterator[ValidationEvent]:
+    ) -> Iterator[events.ValidationEvent]:
         sample = walk.sample
         fetched.stream.seek(0)
 
@@ -249,15 +236,15 @@ class Validator:
                 yield walk.with_local_path(finding)
         if not walk.is_local:
             yield from _judge_response(fetched)
-        yield Judged(summary, walk.places[fetched.uri])
+        yield events.Judged(summary, walk.places[fetched.uri])
 
 
-def _judge_response(fetched: FetchedDocument) -> Iterator[ValidationEvent]:
+def _judge_response(fetched: FetchedDocument) -> Iterator[events.ValidationEvent]:
     """Check the header fields that a document is served with."""
     headers = {"content-type": fetched.media_type}
-    yield from judge_document_response(
-        DeliveredResponse(uri=fetched.uri, status=200, headers=headers)
+    yield from delivery.judge_document_response(
+        delivery.DeliveredResponse(uri=fetched.uri, status=200, headers=headers)
     )
-    yield from judge_hub_links(fetched.uri, fetched.links)
+    yield from delivery.judge_hub_links(fetched.uri, fetched.links)
     if find_targets(fetched.links, "hub", fetched.uri):
         yield AppliedRules(fetched.uri, frozenset({"NT06"}))

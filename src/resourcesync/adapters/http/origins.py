@@ -12,15 +12,7 @@ from itertools import count
 from math import inf
 from random import Random
 
-from resourcesync.adapters.http.addresses import (
-    Address,
-    crosses_origin,
-    host_of,
-    is_address,
-    is_ambiguous_number,
-    is_public,
-    origin_of,
-)
+from resourcesync.adapters.http import addresses
 from resourcesync.adapters.http.politeness import (
     RULES_LIFETIME,
     CircuitBreaker,
@@ -70,7 +62,7 @@ class RequestState:
     )
 
     def __init__(
-        self, request: FetchRequest, address: Address, *, for_robots: bool = False
+        self, request: FetchRequest, address: addresses.Address, *, for_robots: bool = False
     ) -> None:
         self.request = request
         self.first = address
@@ -96,10 +88,10 @@ class RequestState:
         self.part, self.whole = None, True
         self.request.sink.restart()
 
-    def redirect_to(self, address: Address) -> None:
+    def redirect_to(self, address: addresses.Address) -> None:
         """Follow a redirect."""
         self.hops += 1
-        self.crossed = self.crossed or crosses_origin(self.authority, address.authority)
+        self.crossed = self.crossed or addresses.crosses_origin(self.authority, address.authority)
         self.uri, self.authority = address.uri, address.authority
 
 
@@ -126,7 +118,7 @@ class OriginState:
         self._secrets = [
             f"{field}: {value}"
             for origin, fields in settings.headers.items()
-            if origin_of(origin) == name
+            if addresses.origin_of(origin) == name
             for field, value in fields
         ]
         self._from = [f"From: {settings.contact}"] if settings.contact else []
@@ -149,7 +141,7 @@ class OriginState:
 
 def _is_trusted(name: str, trusted: frozenset[str]) -> bool:
     """True if the operator named an origin, or its plain http equivalent."""
-    named = {origin_of(origin) for origin in trusted}
+    named = {addresses.origin_of(origin) for origin in trusted}
     return name in named or name.replace("https://", "http://", 1) in named
 
 
@@ -195,7 +187,7 @@ class Origins:
 
     def find(self, authority: str, uri: str) -> OriginState:
         """Return the origin of the authority of ``uri``."""
-        name = origin_of(authority)
+        name = addresses.origin_of(authority)
         if name is None:
             raise SourceRefusedError("the port is invalid", uri=uri, code="uri")
         known = self._known.get(name)
@@ -208,7 +200,7 @@ class Origins:
         return known
 
     def _create(self, name: str, uri: str) -> OriginState:
-        settings, host = self._settings, host_of(name)
+        settings, host = self._settings, addresses.host_of(name)
         patience = CircuitLimits(
             failures=max(_FAILURES_IN_A_ROW, settings.retries + 2),
             probes=max(1, settings.retries),
@@ -225,9 +217,9 @@ class Origins:
         if origin.private and settings.allow_private == "auto" and host == settings.source_host:
             was_public = self._known_origins.recall_reach(host)
             origin.learns_reach, origin.private = was_public is None, not was_public
-        if is_address(host) and not origin.private and not is_public(host):
+        if addresses.is_address(host) and not origin.private and not addresses.is_public(host):
             raise blocked_error(uri, host)
-        if is_ambiguous_number(host):
+        if addresses.is_ambiguous_number(host):
             raise SourceRefusedError(
                 "the host is a number that only a resolver reads as an address",
                 uri=uri,
@@ -258,10 +250,10 @@ class Origins:
 
     def learn_reach(self, origin: OriginState, address: str) -> None:
         """Record the address that the name of an origin led to first: once public, for ever so."""
-        host, reached = host_of(origin.name), is_public(address)
+        host, reached = addresses.host_of(origin.name), addresses.is_public(address)
         self._known_origins.remember_reach(host, is_public=reached)
         for other in self._known.values():
-            if other.learns_reach and host_of(other.name) == host:
+            if other.learns_reach and addresses.host_of(other.name) == host:
                 other.learns_reach, other.private = False, not reached
 
     def store_rules(self, origin: OriginState, rules: RobotsRules, read: bytes) -> None:

@@ -28,14 +28,7 @@ from resourcesync.adapters.http.settings import (
     with_proxy_evidence,
 )
 from resourcesync.errors import BadResponseError, SourceError, StorageError
-from resourcesync.model.content_codings import (
-    CodingError,
-    Decoder,
-    coded_limit,
-    decoded_limit,
-    is_decodable,
-    new_decoder,
-)
+from resourcesync.model import content_codings
 from resourcesync.model.digests import FIELD_ALGORITHMS, Digest, agree, served_digests
 from resourcesync.ports import Clock, PartialBody, Proof, Purpose
 
@@ -106,40 +99,6 @@ class HttpTransfer:
     the loop stood still meanwhile, so times mean nothing.
     """
 
-    __slots__ = (
-        "_accepts",
-        "_blocked",
-        "_cut",
-        "_decoder",
-        "_discard",
-        "_head_size",
-        "_limit",
-        "_mark",
-        "_marked_at",
-        "_settings",
-        "_total",
-        "_unmarked",
-        "began",
-        "broken_range",
-        "crash",
-        "curl",
-        "disturbed",
-        "errand",
-        "error",
-        "head",
-        "headers",
-        "is_late",
-        "is_secure",
-        "is_special",
-        "lines",
-        "private",
-        "proxy",
-        "reading",
-        "received",
-        "wait",
-        "wire",
-    )
-
     def __init__(self, curl: Any, settings: FetchSettings) -> None:  # PycURL has no types
         self.curl = curl
         self.headers: list[str] | None = None
@@ -163,7 +122,7 @@ class HttpTransfer:
         self._discard = MAX_DISCARDED
         self._head_size = self._limit = 0
         self._blocked = ""
-        self._decoder: Decoder | None = None
+        self._decoder: content_codings.Decoder | None = None
         self._total: int | None = None
         self._unmarked: UnmarkedBody | None = None
         self.reading = b""
@@ -235,14 +194,17 @@ class HttpTransfer:
             self._settings.body_limits[request.purpose] if limit is None else limit
         )
         if codings and request.as_sent:
-            self._limit = limit = coded_limit(limit)
+            self._limit = limit = content_codings.coded_limit(limit)
         elif codings:
-            if not is_decodable(codings):
+            if not content_codings.is_decodable(codings):
                 named = f"Content-Encoding: {printable(', '.join(codings))}"
                 message = "the response has an unrequested content coding"
                 self._stop("encoding", message, named)
                 return  # its size is not the resource's
-            self._decoder, limit = new_decoder(codings), coded_limit(limit)
+            self._decoder, limit = (
+                content_codings.new_decoder(codings),
+                content_codings.coded_limit(limit),
+            )
         if head.length is not None and self.received + head.length > limit:
             self.error = response_head.too_big_error(
                 self.errand.uri, self._limit, f"Content-Length: {self.received + head.length}"
@@ -290,18 +252,18 @@ class HttpTransfer:
         )
         return _STOP
 
-    def _decode(self, decoder: Decoder, chunk: bytes) -> int | None:
+    def _decode(self, decoder: content_codings.Decoder, chunk: bytes) -> int | None:
         coded = self.wire - self._head_size
-        limit = min(self._limit, decoded_limit(coded))
+        limit = min(self._limit, content_codings.decoded_limit(coded))
         try:
             for piece in decoder.feed(chunk):
                 self.received += len(piece)
                 if self.received > limit:
                     return self._overrun()
                 self.errand.request.sink.write(piece)
-        except CodingError as error:
+        except content_codings.CodingError as error:
             return self._stop("encoding", "the response is not in its content coding", str(error))
-        return None if coded <= coded_limit(self._limit) else self._overrun()
+        return None if coded <= content_codings.coded_limit(self._limit) else self._overrun()
 
     def record_blocked(self, address: str) -> None:
         """Record that policy forbids an address; another one of the host may be allowed."""

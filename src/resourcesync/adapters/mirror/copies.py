@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import BinaryIO, Final
 
+from resourcesync import own_files
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector, OpenFolders
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.adapters.mirror.staged_file import StagedFile, digest_of, signature_of
@@ -23,16 +24,6 @@ from resourcesync.adapters.mirror.staging import FileSyncer, Staging
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.own_files import (
-    IN_TRASH,
-    NEW,
-    is_regular,
-    one_name,
-    open_below,
-    open_file,
-    opened,
-    sync_folder,
-)
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
 
@@ -46,11 +37,11 @@ _MOST_BYTES: Final = 1 << 16
 def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> str:
     """Move a file to the quarantine, with a note of its path; return its name there."""
     place = f"{os.urandom(8).hex()}-{leaf[:_LEAF]}"
-    note = open_file(f"{place}{_NOTE}", quarantine, NEW)
+    note = own_files.open_file(f"{place}{_NOTE}", quarantine, own_files.NEW)
     with os.fdopen(note, "w", encoding="utf-8") as stream:
         stream.write(f"{_ORIGINAL_PATH}{path}\nbecause: not what resourcesync put there\n")
     os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=quarantine)
-    sync_folder(quarantine)
+    own_files.sync_folder(quarantine)
     return place
 
 
@@ -69,7 +60,7 @@ def quarantined_from(quarantine: int, path: str) -> list[str]:
 
 def _names_path(quarantine: int, note: str, path: str) -> bool:
     try:
-        with os.fdopen(open_file(note, quarantine), "rb") as stream:
+        with os.fdopen(own_files.open_file(note, quarantine), "rb") as stream:
             text = stream.read(_MOST_BYTES)
     except OSError:
         return False
@@ -81,9 +72,9 @@ class FileTreeCopies:
 
     def __init__(self, root: int, own: int, monotonic: Callable[[], float] = lambda: 0.0) -> None:
         self._root = root
-        self._tmp = open_below(own, ["tmp"])
-        self._trash = open_below(own, ["trash"])
-        self._quarantine = open_below(own, ["quarantine"])
+        self._tmp = own_files.open_below(own, ["tmp"])
+        self._trash = own_files.open_below(own, ["trash"])
+        self._quarantine = own_files.open_below(own, ["quarantine"])
         self._made_way: list[tuple[str, str]] = []
         self._syncer = FileSyncer(monotonic)
         self._staging = Staging(self._tmp)
@@ -113,7 +104,7 @@ class FileTreeCopies:
         try:
             with self._folders() as folders:
                 folder, leaf = folders.locate(path, create=False)
-                file = open_file(leaf, folder)
+                file = own_files.open_file(leaf, folder)
         except OSError:
             return None
         except StorageError as error:
@@ -140,7 +131,7 @@ class FileTreeCopies:
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedFile | None:
         """Start a staged copy with the bytes of one in the trash, and its time of modification."""
         try:
-            file = open_file(one_name(place, IN_TRASH), self._trash)
+            file = own_files.open_file(own_files.one_name(place, own_files.IN_TRASH), self._trash)
             modified = os.fstat(file).st_mtime_ns
         except OSError:
             return None
@@ -194,7 +185,7 @@ class FileTreeCopies:
         """Move a foreign file to the quarantine; it is never overwritten."""
         if stat.S_ISDIR(info.st_mode):
             raise blocked_path_error(installation.path)
-        if is_regular(info):
+        if own_files.is_regular(info):
             if installation.replaces == signature_of(info):
                 return
             assert isinstance(installation.staged, StagedFile)
@@ -213,7 +204,7 @@ class FileTreeCopies:
         return found
 
     def _equal(self, folder: int, leaf: str, digests: Sequence[Digest]) -> bool:
-        with opened(open_file(leaf, folder)) as file:
+        with own_files.opened(own_files.open_file(leaf, folder)) as file:
             found = digest_of(file, [digest.algorithm for digest in digests])[1]
         return agree(found, digests)
 
@@ -223,7 +214,7 @@ class FileTreeCopies:
         with self._folders() as folders:
             results = [self._move_to_trash(folders, removal) for removal in batch]
             try:
-                sync_folder(self._trash)
+                own_files.sync_folder(self._trash)
             except OSError as error:
                 raise mirror_error(error, "making the trash durable") from error
             folders.sync()
@@ -234,11 +225,11 @@ class FileTreeCopies:
         try:
             folder, leaf = folders.locate(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
-            is_known = is_regular(info) and (
+            is_known = own_files.is_regular(info) and (
                 signature_of(info) == removal.signature
                 or has_content(self, removal.path, removal.content)
             )
-            if removal.is_altered and not is_known and is_regular(info):
+            if removal.is_altered and not is_known and own_files.is_regular(info):
                 place = move_to_quarantine(folder, leaf, removal.path, self._quarantine)
                 self._made_way.append((removal.path, place))
                 folders.mark_changed(removal.path)
@@ -288,7 +279,7 @@ class FileTreeCopies:
             return move.signature  # a link or a file replaced its folder: the same
         except OSError as error:
             return mirror_error(error, f"looking at {move.path}")
-        if not is_regular(info):  # its name is something else by now, such as a folder
+        if not own_files.is_regular(info):  # its name is something else by now, such as a folder
             return move.signature
         try:
             there, name = targets.locate(move.to, create=True)
@@ -332,7 +323,7 @@ class FileTreeCopies:
     def purge(self, place: str) -> None:
         """Delete one file of the trash; it is no error if it is gone."""
         try:
-            os.unlink(one_name(place, IN_TRASH), dir_fd=self._trash)
+            os.unlink(own_files.one_name(place, own_files.IN_TRASH), dir_fd=self._trash)
         except FileNotFoundError:
             return
         except OSError as error:

@@ -8,26 +8,13 @@ from typing import Final, Self
 
 import msgspec
 
+from resourcesync import own_files
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.own_folder import LOCK_FILE, STATE_FILE, mirror_error
 from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import format_w3c
-from resourcesync.own_files import (
-    LOCK,
-    NEW,
-    ROOT,
-    holder_of,
-    lock_file,
-    make_folder,
-    open_below,
-    open_file,
-    open_folder,
-    opened,
-    replace_in,
-    sync_folder,
-)
 from resourcesync.ports import Clock
 
 _SUBFOLDERS: Final = ("tmp", "trash", "quarantine")
@@ -63,9 +50,9 @@ class MirrorFolder:
 
     def _prepare(self, clock: Clock) -> None:
         try:
-            make_folder(self.root)
-            root = self._register(os.open(self.root, ROOT))
-            self._own = self._register(open_below(root, [OWN_FOLDER], 0o700))
+            own_files.make_folder(self.root)
+            root = self._register(os.open(self.root, own_files.ROOT))
+            self._own = self._register(own_files.open_below(root, [OWN_FOLDER], 0o700))
             for name in _SUBFOLDERS:
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=self._own)
@@ -93,15 +80,15 @@ class MirrorFolder:
         return log.st_size > 0
 
     def _lock(self, clock: Clock) -> None:
-        lock = self._register(open_file(LOCK_FILE, self._own, LOCK))
+        lock = self._register(own_files.open_file(LOCK_FILE, self._own, own_files.LOCK))
         since = format_w3c(clock.now())
-        if lock_file(lock, since):
+        if own_files.lock_file(lock, since):
             return
         clock.sleep(_LOOK_SECONDS)  # it may be somebody who looks whether a run has it
-        if not lock_file(lock, since):
+        if not own_files.lock_file(lock, since):
             raise LockedError(
                 f"another run holds {self.root}",
-                evidence=(("who", holder_of(lock)),),
+                evidence=(("who", own_files.holder_of(lock)),),
                 hint="wait until it ends, then try again",
             )
 
@@ -130,7 +117,7 @@ class MirrorFolder:
 
     def _read_marker(self) -> str:
         try:
-            with os.fdopen(open_file(_MARKER, self._own), "rb") as stream:
+            with os.fdopen(own_files.open_file(_MARKER, self._own), "rb") as stream:
                 return stream.read(_MARKER_BYTES).decode("ascii", "replace").strip()
         except FileNotFoundError:
             return ""
@@ -140,7 +127,7 @@ class MirrorFolder:
     def _write_marker(self) -> str:
         marker = os.urandom(16).hex()
         try:
-            replace_in(self._own, _MARKER, marker.encode())
+            own_files.replace_in(self._own, _MARKER, marker.encode())
         except OSError as error:
             raise mirror_error(error, "writing the mirror's marker") from error
         return marker
@@ -181,7 +168,7 @@ def probe_file_system(folder: Path) -> FileSystem:
     """Probe the file system of a folder, with empty files that are removed at the end."""
     name = f".doctor-{os.urandom(4).hex()}-a"
     try:
-        with opened(open_folder(folder)) as descriptor:
+        with own_files.opened(own_files.open_folder(folder)) as descriptor:
             return FileSystem(
                 distinguishes_case=_are_two(descriptor, name, f"{name[:-1]}A"),
                 preserves_unicode_forms=_are_two(
@@ -193,7 +180,7 @@ def probe_file_system(folder: Path) -> FileSystem:
 
 
 def _are_two(folder: int, name: str, other: str) -> bool:
-    os.close(open_file(name, folder, NEW))
+    os.close(own_files.open_file(name, folder, own_files.NEW))
     try:
         return not os.access(other, os.F_OK, dir_fd=folder, follow_symlinks=False)
     finally:
@@ -204,7 +191,7 @@ def _are_two(folder: int, name: str, other: str) -> bool:
 def writing_fault(folder: Path) -> str:
     """Return why no file can be written and synced in a folder; empty if one can."""
     try:
-        with opened(open_folder(folder)) as descriptor:
+        with own_files.opened(own_files.open_folder(folder)) as descriptor:
             _write_and_sync(descriptor, f".doctor-{os.urandom(4).hex()}")
     except OSError as error:
         return error.strerror or str(error)
@@ -212,8 +199,8 @@ def writing_fault(folder: Path) -> str:
 
 
 def _write_and_sync(folder: int, name: str) -> None:
-    with opened(open_file(name, folder, NEW)) as file:
+    with own_files.opened(own_files.open_file(name, folder, own_files.NEW)) as file:
         os.write(file, b"doctor\n")
         os.fsync(file)
         os.unlink(name, dir_fd=folder)
-    sync_folder(folder)
+    own_files.sync_folder(folder)

@@ -9,13 +9,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
+from resourcesync.adapters.mirror import staged_file
 from resourcesync.adapters.mirror.own_folder import mirror_error
-from resourcesync.adapters.mirror.staged_file import (
-    CAN_ADVISE,
-    content_of,
-    digest_of,
-    signature_of,
-)
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.own_files import FOLDER, is_regular, open_file, sync_folder
@@ -149,7 +144,7 @@ class FolderCopyInspector:
             if error.errno in _MISSING:
                 return None
             raise mirror_error(error, f"looking at {path}") from error
-        return signature_of(info) if is_regular(info) else None
+        return staged_file.signature_of(info) if is_regular(info) else None
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length in bytes and its digests, ``None`` when there is none."""
@@ -158,7 +153,7 @@ class FolderCopyInspector:
             return None
         try:
             info = os.fstat(file)
-            return digest_of(file, algorithms, info.st_size)
+            return staged_file.digest_of(file, algorithms, info.st_size)
         except OSError as error:
             raise mirror_error(error, f"reading {path}") from error
         finally:
@@ -188,7 +183,7 @@ class FolderCopyInspector:
             file = self._open(path)
         except StorageError as error:
             return error
-        if file is not None and CAN_ADVISE:
+        if file is not None and staged_file.CAN_ADVISE:
             try:  # noqa: SIM105 - once for each file
                 os.posix_fadvise(file, 0, _PIECE, os.POSIX_FADV_WILLNEED)
             except OSError:
@@ -211,7 +206,9 @@ def _content_of(file: int, path: str, algorithms: Sequence[str]) -> CopyContent 
     """Read an open file and close it."""
     try:
         info = os.fstat(file)
-        return CopyContent(*content_of(file, algorithms, info.st_size), signature_of(info))
+        return CopyContent(
+            *staged_file.content_of(file, algorithms, info.st_size), staged_file.signature_of(info)
+        )
     except OSError as error:
         return mirror_error(error, f"reading {path}")
     finally:

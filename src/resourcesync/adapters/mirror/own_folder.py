@@ -13,16 +13,9 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
+from resourcesync import own_files
 from resourcesync.errors import StateError, StorageError, storage_error
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.own_files import (
-    holder_of,
-    open_path,
-    opened,
-    read_file,
-    remove_file,
-    replace_file,
-)
 
 STATE_FILE: Final = "state.db"
 LOCK_FILE: Final = "lock"
@@ -37,11 +30,11 @@ def is_mirror(folder: Path) -> bool:
 def lock_holder(folder: Path) -> str:
     """Return the run that has locked the mirror in a folder at this moment; empty for none."""
     try:
-        with opened(open_path(folder / OWN_FOLDER / LOCK_FILE)) as lock:
+        with own_files.opened(own_files.open_path(folder / OWN_FOLDER / LOCK_FILE)) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:
-                return holder_of(lock)
+                return own_files.holder_of(lock)
     except FileNotFoundError:
         pass
     return ""
@@ -127,7 +120,7 @@ def read_sets(root: Path) -> FollowedSets | None:
     """Return the sets of a folder of mirrors; ``None`` if it is none, or unreadable."""
     path = root / OWN_FOLDER / SETS_FILE
     try:
-        text = read_file(path, _MOST)
+        text = own_files.read_file(path, _MOST)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     except OSError as error:
@@ -161,7 +154,7 @@ def write_sets(root: Path, sets: FollowedSets) -> None:
     _check(sets)
     text = msgspec.json.format(msgspec.json.encode(sets))
     try:
-        replace_file(root / OWN_FOLDER / SETS_FILE, text, folder_mode=0o700)
+        own_files.replace_file(root / OWN_FOLDER / SETS_FILE, text, folder_mode=0o700)
     except OSError as error:
         raise mirror_error(error, f"storing the sets of {root}") from error
 
@@ -169,6 +162,6 @@ def write_sets(root: Path, sets: FollowedSets) -> None:
 def delete_sets(root: Path) -> None:
     """Remove what `write_sets` created, as far as nothing else is there."""
     with suppress(OSError):
-        remove_file(root / OWN_FOLDER / SETS_FILE)
+        own_files.remove_file(root / OWN_FOLDER / SETS_FILE)
     with suppress(OSError):
         (root / OWN_FOLDER).rmdir()

@@ -11,15 +11,10 @@ from xml.sax.saxutils import escape
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync import errors
 from resourcesync.documents.packages.planning import ManifestEntry
 from resourcesync.documents.reader import Document
 from resourcesync.documents.writer import render
-from resourcesync.errors import (
-    DigestMismatchError,
-    DocumentError,
-    LengthMismatchError,
-    PackageError,
-)
 from resourcesync.model.capabilities import Header, Package, Part, RefusedEntry
 from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest, usable
@@ -65,8 +60,8 @@ def check_copy(manifest: Document, copy: Document) -> None:
             raise _mismatch("The copy of the manifest has other entries", copy.uri)
 
 
-def _mismatch(message: str, uri: str) -> PackageError:
-    return PackageError(message, uri=uri, code="manifest-mismatch")
+def _mismatch(message: str, uri: str) -> errors.PackageError:
+    return errors.PackageError(message, uri=uri, code="manifest-mismatch")
 
 
 def running_digest(digests: Sequence[Digest]) -> tuple[Digest, "hashlib._Hash"] | None:
@@ -112,16 +107,16 @@ def check_bytes(data: bytes, *, uri: str, length: int | None, digests: Sequence[
 def check_digest(uri: str, claim: Digest, value: str) -> None:
     """Raise `DigestMismatchError` unless the digest is the listed one."""
     if value != claim.value:
-        raise DigestMismatchError(
+        raise errors.DigestMismatchError(
             "The hash of the bytes is not the listed one",
             uri=uri,
             evidence=(("list", str(claim)), ("got", f"{claim.algorithm}:{value}")),
         )
 
 
-def wrong_length(uri: str, expected: int, actual: str) -> LengthMismatchError:
+def wrong_length(uri: str, expected: int, actual: str) -> errors.LengthMismatchError:
     """Return the error for bytes that are more or fewer than listed."""
-    return LengthMismatchError(
+    return errors.LengthMismatchError(
         "The length of the bytes is not the listed one",
         uri=uri,
         evidence=(("list", f"{expected:,} bytes"), ("got", actual)),
@@ -187,7 +182,7 @@ class _ManifestJoiner:
                 else:
                     yield self._entries(document, refused)
                     continue
-            except DocumentError as error:
+            except errors.DocumentError as error:
                 raise self._useless(
                     f"A part of the manifest cannot be used: {error.message}"
                 ) from error
@@ -223,13 +218,13 @@ class _ManifestJoiner:
     def _counted(self, entry: bytes) -> bytes:
         self._left -= len(entry)
         if self._left < 0:
-            raise PackageError(
+            raise errors.PackageError(
                 "The manifests of the package are too large", uri=self._uri, code="manifest-limit"
             )
         return entry
 
-    def _useless(self, message: str) -> PackageError:
-        return PackageError(message, uri=self._uri, code="manifest-mismatch")
+    def _useless(self, message: str) -> errors.PackageError:
+        return errors.PackageError(message, uri=self._uri, code="manifest-mismatch")
 
 
 def _unusable(uri: str) -> bytes:

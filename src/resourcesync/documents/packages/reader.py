@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import BinaryIO, Final, final
 
+from resourcesync.documents.packages import safety
 from resourcesync.documents.packages.container import (
     PackageContainer,
     find_manifest,
@@ -22,15 +23,6 @@ from resourcesync.documents.packages.manifest_agreement import (
     wrong_length,
 )
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
-from resourcesync.documents.packages.safety import (
-    DEFAULT_LIMITS,
-    MANIFEST,
-    PackageLimits,
-    find_clash,
-    member_name,
-    name_key,
-    over_budget,
-)
 from resourcesync.documents.packages.tar_reader import TarContainer, may_be_tar
 from resourcesync.documents.packages.zip_directory import may_be_truncated_zip
 from resourcesync.documents.packages.zip_reader import ZipContainer
@@ -66,7 +58,7 @@ Refusals = Callable[[RefusedEntry], None]
 
 
 def open_package(
-    file: BinaryIO, *, uri: str = "", limits: PackageLimits = DEFAULT_LIMITS
+    file: BinaryIO, *, uri: str = "", limits: safety.PackageLimits = safety.DEFAULT_LIMITS
 ) -> "PackageReader":
     """Open a package and check all that does not need a member unpacked.
 
@@ -135,21 +127,23 @@ class ManifestMember:
 class PackageReader:
     """An open package."""
 
-    def __init__(self, container: PackageContainer, *, uri: str, limits: PackageLimits) -> None:
+    def __init__(
+        self, container: PackageContainer, *, uri: str, limits: safety.PackageLimits
+    ) -> None:
         self.uri = uri
         self._container = container
         self._limits = limits
         members = container.members
-        clash = find_clash([member.name for member in members])
+        clash = safety.find_clash([member.name for member in members])
         if clash is not None:
-            is_manifest = MANIFEST in map(name_key, clash)
+            is_manifest = safety.MANIFEST in map(safety.name_key, clash)
             raise PackageError(
                 "Two members of the package have names that clash",
                 uri=uri,
                 evidence=(*member_evidence(clash[0]), ("and", clash[1][:1024])),
                 code="manifest-duplicate" if is_manifest else f"{container.kind}-duplicate",
             )
-        self._manifest = find_manifest(members, MANIFEST, uri=uri)
+        self._manifest = find_manifest(members, safety.MANIFEST, uri=uri)
         self._indexes = {member.name: index for index, member in enumerate(members)}
         self._listed = bytearray(len(members))
         self._listed[self._manifest] = True
@@ -180,11 +174,11 @@ class PackageReader:
 
     def manifest(self, *, on_refused: Refusals | None = None) -> Document:
         """Open the manifest; each call reads it from its start."""
-        document = self._read(self.whole_manifest(), MANIFEST, on_refused)
+        document = self._read(self.whole_manifest(), safety.MANIFEST, on_refused)
         header = document.header
         if header.capability is None or not header.capability.is_manifest or header.is_index:
             raise PackageError(
-                f"The package's {MANIFEST} is no manifest but a {header.phrase}",
+                f"The package's {safety.MANIFEST} is no manifest but a {header.phrase}",
                 uri=self.uri,
                 code="manifest-mismatch",
             )
@@ -197,7 +191,7 @@ class PackageReader:
     def whole_manifest(self) -> Iterator[bytes]:
         """Yield the manifest; of one that is an index (0.5), one with all that its parts list."""
         if self._joined is None:
-            index = self._read(self._manifest_chunks(), MANIFEST, self._no_part)
+            index = self._read(self._manifest_chunks(), safety.MANIFEST, self._no_part)
             kind = index.header.capability
             is_nested = index.header.is_index and kind is not None and kind.is_manifest
             self._joined = self._join(index) if is_nested else b""
@@ -300,7 +294,7 @@ class PackageReader:
         if self._spent + sum(filter(None, run.lengths)) > self._container.budget:
             return unusual
         try:
-            return list(map(member_name, run.paths)) or unusual
+            return list(map(safety.member_name, run.paths)) or unusual
         except ValueError:
             return unusual
 
@@ -348,7 +342,7 @@ class PackageReader:
         if not path:
             return -1, self._fault("manifest-no-path", "The entry has no path", path)
         try:
-            name = member_name(path)
+            name = safety.member_name(path)
         except ValueError as error:
             return -1, self._fault("manifest-path", f"The path cannot be used: {error}", path)
         found = self._indexes.get(name)
@@ -388,7 +382,7 @@ class PackageReader:
         self._spent += self._container.members[found].size
         if self._spent > self._container.budget:
             kind = self._container.kind
-            raise over_budget(self._container.budget, uri=self.uri, code=f"{kind}-ratio")
+            raise safety.over_budget(self._container.budget, uri=self.uri, code=f"{kind}-ratio")
         return self._checked(found, uri=uri, length=length, digests=digests)
 
     def _checked(

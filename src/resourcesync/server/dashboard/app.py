@@ -13,14 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.server.asgi import (
-    NO_STORE,
-    NOSNIFF,
-    HttpRequest,
-    answer,
-    path_within,
-    refuse,
-)
+from resourcesync.server import asgi
 from resourcesync.server.content_encoding import compress
 from resourcesync.server.dashboard.layout import STYLE, missing_page
 from resourcesync.server.dashboard.mirror_page import mirror_page
@@ -37,7 +30,7 @@ _POLICY: Final = (
     " frame-ancestors 'none'"
 )
 # Not "no-referrer": a form would come from the origin "null", and be refused.
-_SAFE: Final = {**NO_STORE, **NOSNIFF, "referrer-policy": "same-origin"}
+_SAFE: Final = {**asgi.NO_STORE, **asgi.NOSNIFF, "referrer-policy": "same-origin"}
 _STYLE_PATH: Final = b"/style.css"
 _READERS: Final = 2
 _MOST_QUERY: Final = 16_384
@@ -63,20 +56,20 @@ class Pages:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
-        path = path_within(scope) if scope["type"] == "http" else None
+        path = asgi.path_within(scope) if scope["type"] == "http" else None
         if self._operator is not None and path == ACT_PATH:
             await self._operator(scope, receive, send)
         elif path is None or path not in {*self._pages, _STYLE_PATH}:
             await self._fallback(scope, receive, send)
         else:
-            await answer(self._respond, scope, receive, send)
+            await asgi.answer(self._respond, scope, receive, send)
 
-    async def _respond(self, request: HttpRequest) -> Response:
+    async def _respond(self, request: asgi.HttpRequest) -> Response:
         path, query = request.raw_path, request.query
         if path == _STYLE_PATH:
             return await compress(request, Response(STYLE, 200, _SAFE, "text/css"))
         if len(query) > _MOST_QUERY:
-            return refuse(414, "The query is too long.")
+            return asgi.refuse(414, "The query is too long.")
         async with self._readers:
             page = await to_thread.run_sync(self._make, path, query)
         return await compress(request, page)

@@ -9,17 +9,7 @@ from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model import formatting
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.server.dashboard.layout import (
-    card,
-    label,
-    numbers,
-    page,
-    pill,
-    row,
-    sentence,
-    table,
-    time_tag,
-)
+from resourcesync.server.dashboard import layout, views
 from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.server.dashboard.mirrors_page import (
     HOME,
@@ -30,12 +20,6 @@ from resourcesync.server.dashboard.mirrors_page import (
 )
 from resourcesync.server.dashboard.operator_actions import operator_form
 from resourcesync.server.dashboard.push_card import push_card
-from resourcesync.server.dashboard.views import (
-    EndedPull,
-    MirrorDetail,
-    MirrorSummary,
-    PendingCause,
-)
 
 _RUN_HEADS: Final = ("Pull", "State", "Result", "#Requests", "#Received", "#Duration")
 _CAUSE_HEADS: Final = ("Cause", "#Resources", "Reason", "Next try", "Example")
@@ -45,15 +29,15 @@ _SHOWN_RUNS: Final = 50
 _URL: Final = ("http://", "https://")
 
 
-def mirror_page(detail: MirrorDetail, *, can_act: bool = False) -> str:
+def mirror_page(detail: views.MirrorDetail, *, can_act: bool = False) -> str:
     """Return the page; with a form, for operators who may act, it is not loaded again by itself."""
     summary, now = detail.summary, detail.now
-    return page(
+    return layout.page(
         summary.name,
         tag("div", tag("h1", summary.name), state_labels(summary, now), class_="title"),
         tag("p", _source(summary), "next pull: ", next_pull(summary, now), class_="muted"),
         _advice(summary, now),
-        None if summary.error else numbers(_numbers(summary)),
+        None if summary.error else layout.numbers(_numbers(summary)),
         _causes(detail),
         push_card(summary.push, now),
         _runs(detail.runs),
@@ -65,7 +49,7 @@ def mirror_page(detail: MirrorDetail, *, can_act: bool = False) -> str:
     )
 
 
-def _source(summary: MirrorSummary) -> Piece:
+def _source(summary: views.MirrorSummary) -> Piece:
     place = summary.status.source
     if not place:
         return None
@@ -73,22 +57,22 @@ def _source(summary: MirrorSummary) -> Piece:
     return "follows ", link, " · "
 
 
-def _advice(summary: MirrorSummary, now: datetime) -> Markup | None:
+def _advice(summary: views.MirrorSummary, now: datetime) -> Markup | None:
     """Return since when the mirror fails, when it is tried again, why, and what to do."""
-    notes: list[Piece] = [*failing_text(summary, now), *map(sentence, notes_of(summary))]
+    notes: list[Piece] = [*failing_text(summary, now), *map(layout.sentence, notes_of(summary))]
     bad = summary.error or summary.status.state in {MirrorState.FAILING, MirrorState.STOPPED}
     look = "advice bad" if bad else "advice"
-    return card([tag("p", note) for note in notes], look=look) if notes else None
+    return layout.card([tag("p", note) for note in notes], look=look) if notes else None
 
 
-def _numbers(summary: MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
+def _numbers(summary: views.MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
     status = summary.status
     held = f"{formatting.counted(status.held, 'deletion')} held" if status.held else ""
     yield "In sync", status.share_text, ""
     yield "Pending", formatting.count(status.listed.pending), held
     since: Piece = "never in sync"
     if status.in_sync_at is not None:
-        since = "in sync at ", time_tag(status.in_sync_at)
+        since = "in sync at ", layout.time_tag(status.in_sync_at)
     yield "Lag", "-" if summary.lag is None else formatting.age(summary.lag), since
     listed = f"{formatting.count(status.wanted - status.held)} listed" if status.is_counted else ""
     yield "Resources", formatting.count(status.resources), listed
@@ -97,43 +81,45 @@ def _numbers(summary: MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
         yield "Disk, free", formatting.size(summary.disk_free), used
 
 
-def _causes(detail: MirrorDetail) -> Markup | None:
+def _causes(detail: views.MirrorDetail) -> Markup | None:
     if not detail.causes:
         return None
-    rows = [row(_CAUSE_HEADS, _cause(cause, detail)) for cause in detail.causes]
-    return card(table(_CAUSE_HEADS, rows), title="Pending resources, by cause")
+    rows = [layout.row(_CAUSE_HEADS, _cause(cause, detail)) for cause in detail.causes]
+    return layout.card(layout.table(_CAUSE_HEADS, rows), title="Pending resources, by cause")
 
 
-def _cause(cause: PendingCause, detail: MirrorDetail) -> Iterator[Piece]:
+def _cause(cause: views.PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
     yield tag("strong", cause.code or "not tried yet")
     yield formatting.count(cause.number)
     yield cause.reason
     due = from_microseconds(cause.due)
-    yield ("from ", time_tag(due)) if due > detail.now else "with the next pull"
+    yield ("from ", layout.time_tag(due)) if due > detail.now else "with the next pull"
     yield cause.uri
 
 
-def _runs(runs: Sequence[EndedPull]) -> Markup:
+def _runs(runs: Sequence[views.EndedPull]) -> Markup:
     """Return the pulls, those with the same result in a row as one."""
     same = [
         list(group) for _, group in groupby(runs, key=lambda ran: (ran.outcome, pull_text(ran)))
     ]
-    rows = [row(_RUN_HEADS, _run(group)) for group in same[:_SHOWN_RUNS]]
-    return card(table(_RUN_HEADS, rows) if rows else "None.", title="Pulls of the last 7 days")
+    rows = [layout.row(_RUN_HEADS, _run(group)) for group in same[:_SHOWN_RUNS]]
+    return layout.card(
+        layout.table(_RUN_HEADS, rows) if rows else "None.", title="Pulls of the last 7 days"
+    )
 
 
-def _run(same: Sequence[EndedPull]) -> Iterator[Piece]:
+def _run(same: Sequence[views.EndedPull]) -> Iterator[Piece]:
     ran, first = same[0], same[-1]
-    yield time_tag(ran.ended)
-    yield pill(MirrorState.FAILING if ran.report is None else ran.report.state)
-    again = (f"; {formatting.counted(len(same), 'time')} since ", time_tag(first.ended))
+    yield layout.time_tag(ran.ended)
+    yield layout.pill(MirrorState.FAILING if ran.report is None else ran.report.state)
+    again = (f"; {formatting.counted(len(same), 'time')} since ", layout.time_tag(first.ended))
     yield pull_text(ran), again if len(same) > 1 else None
     yield "-" if ran.report is None else formatting.count(ran.report.requests)
     yield "-" if ran.report is None else formatting.size(ran.report.received_bytes)
     yield formatting.duration((ran.ended - ran.started).total_seconds())
 
 
-def pull_text(ran: EndedPull) -> str:
+def pull_text(ran: views.EndedPull) -> str:
     """Return the result of a pull in a few words."""
     if ran.failed is not None:
         return f"{ran.failed.code}: {ran.failed.message}" if ran.failed.message else ran.failed.code
@@ -150,15 +136,16 @@ def pull_text(ran: EndedPull) -> str:
 def _audits(audits: Sequence[AuditRecord]) -> Markup | None:
     if not audits:
         return None
-    return card(
-        table(_AUDIT_HEADS, [row(_AUDIT_HEADS, _audit(kept)) for kept in audits]), title="Audits"
+    return layout.card(
+        layout.table(_AUDIT_HEADS, [layout.row(_AUDIT_HEADS, _audit(kept)) for kept in audits]),
+        title="Audits",
     )
 
 
 def _audit(kept: AuditRecord) -> Iterator[Piece]:
     report = kept.report
-    yield time_tag(from_microseconds(kept.ended))
-    yield label("in sync", "good") if report.in_sync else label("not in sync", "bad")
+    yield layout.time_tag(from_microseconds(kept.ended))
+    yield layout.label("in sync", "good") if report.in_sync else layout.label("not in sync", "bad")
     yield "-" if report.is_begun else formatting.share(report.present, report.listed)
     yield "-" if report.accuracy is None else formatting.share(report.accurate, report.present)
     yield formatting.count(report.listed - report.accurate + report.extra + report.refused)

@@ -6,25 +6,8 @@ from typing import Final
 
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.layout import (
-    ago,
-    card,
-    label,
-    note_row,
-    page,
-    pill,
-    row,
-    sentence,
-    table,
-    time_tag,
-)
+from resourcesync.server.dashboard import layout, mirror_selection
 from resourcesync.server.dashboard.markup import Markup, Piece, address, tag
-from resourcesync.server.dashboard.mirror_selection import (
-    PAGE_SIZE,
-    FailureGroup,
-    MirrorQuery,
-    MirrorSelection,
-)
 from resourcesync.server.dashboard.push_card import push_label
 from resourcesync.server.dashboard.views import MirrorSummary, RunningJob, next_pull_text
 
@@ -34,7 +17,7 @@ _WORDS: Final = {"unreadable": "cannot be read"}
 _MOST_NAMES: Final = 100
 
 
-def mirrors_page(selection: MirrorSelection, now: datetime) -> str:
+def mirrors_page(selection: mirror_selection.MirrorSelection, now: datetime) -> str:
     """Return the page of some of the mirrors."""
     problems = f"({formatting.count(selection.problems)}) " if selection.problems else ""
     body: Piece = tag("p", "There are no mirrors yet.", class_="card")
@@ -46,10 +29,10 @@ def mirrors_page(selection: MirrorSelection, now: datetime) -> str:
             _pager(selection),
         )
     head = tag("div", tag("h1", HOME), _search(selection.query), class_="title")
-    return page(f"{problems}{HOME}", head, body, now=now, home=HOME, is_live=True)
+    return layout.page(f"{problems}{HOME}", head, body, now=now, home=HOME, is_live=True)
 
 
-def _search(query: MirrorQuery) -> Markup:
+def _search(query: mirror_selection.MirrorQuery) -> Markup:
     field = tag(
         "input",
         name="q",
@@ -65,7 +48,7 @@ def _search(query: MirrorQuery) -> Markup:
     return tag("form", *pieces, method="get", action="./", class_="search")
 
 
-def _filters(selection: MirrorSelection) -> Markup:
+def _filters(selection: mirror_selection.MirrorSelection) -> Markup:
     query, counts = selection.query, selection.counts
     total = sum(number for name, number in counts.items() if name not in {"problems", "paused"})
     shown = [("", f"all {formatting.count(total)}")]
@@ -84,19 +67,19 @@ def _filters(selection: MirrorSelection) -> Markup:
     return tag("nav", links, class_="choice", aria_label="Mirrors by state")
 
 
-def _groups(selection: MirrorSelection) -> Markup | None:
+def _groups(selection: mirror_selection.MirrorSelection) -> Markup | None:
     if not selection.groups or selection.query.page > 1:
         return None
     found = [_group(group) for group in selection.groups]
-    return card(found, title="Failures with one cause", look="advice bad")
+    return layout.card(found, title="Failures with one cause", look="advice bad")
 
 
-def _group(group: FailureGroup) -> Markup:
+def _group(group: mirror_selection.FailureGroup) -> Markup:
     names = [
         tag("li", tag("a", summary.name, href=address("mirror", name=summary.name)))
         for summary in group.mirrors[:_MOST_NAMES]
     ]
-    query = MirrorQuery(text=group.host, state="failing")
+    query = mirror_selection.MirrorQuery(text=group.host, state="failing")
     rows = tag("a", "Show each of them as a row", href=address("./", **query.fields()))
     more = len(group.mirrors) - len(names)
     rest = f" ({formatting.count(more)} more)" if more else None
@@ -108,23 +91,23 @@ def _group(group: FailureGroup) -> Markup:
     )
 
 
-def _table(selection: MirrorSelection, now: datetime) -> Markup | None:
+def _table(selection: mirror_selection.MirrorSelection, now: datetime) -> Markup | None:
     if not selection.shown:
-        return None if selection.groups else card("No mirror is like this.")
+        return None if selection.groups else layout.card("No mirror is like this.")
     more = {
         "Next pull": any(mirror.next is not None for mirror in selection.shown),
         "Push": any(mirror.push is not None for mirror in selection.shown),
     }
     heads = (*_HEADS, *(head for head, is_known in more.items() if is_known))
     rows = [part for summary in selection.shown for part in _rows(summary, now, heads)]
-    return card(table(heads, rows))
+    return layout.card(layout.table(heads, rows))
 
 
-def _pager(selection: MirrorSelection) -> Markup | None:
+def _pager(selection: mirror_selection.MirrorSelection) -> Markup | None:
     if selection.pages == 1:
         return None
     query = selection.query
-    first = (query.page - 1) * PAGE_SIZE + 1
+    first = (query.page - 1) * mirror_selection.PAGE_SIZE + 1
     numbers = (("previous", query.page - 1), ("next", query.page + 1))
     links = [
         tag("a", name, href=address("./", **query.fields(page=number)))
@@ -139,17 +122,19 @@ def _pager(selection: MirrorSelection) -> Markup | None:
 def _rows(summary: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
     link = tag("a", tag("strong", summary.name), href=address("mirror", name=summary.name))
     if summary.error:
-        yield row(heads, [link, label("not readable", "bad"), *["-"] * (len(heads) - 2)])
+        yield layout.row(
+            heads, [link, layout.label("not readable", "bad"), *["-"] * (len(heads) - 2)]
+        )
     else:
         more: dict[str, Piece] = {
             "Next pull": next_pull(summary, now),
             "Push": push_label(summary.push),
         }
         shown = [more[head] for head in heads[len(_HEADS) :]]
-        yield row(heads, [link, *_cells(summary, now), *shown])
-    notes = [*failing_text(summary, now), *map(sentence, _first_notes(notes_of(summary)))]
+        yield layout.row(heads, [link, *_cells(summary, now), *shown])
+    notes = [*failing_text(summary, now), *map(layout.sentence, _first_notes(notes_of(summary)))]
     if notes:
-        yield note_row(heads, *notes)
+        yield layout.note_row(heads, *notes)
 
 
 def notes_of(summary: MirrorSummary) -> list[str]:
@@ -177,7 +162,7 @@ def failing_text(summary: MirrorSummary, now: datetime) -> Iterator[Piece]:
     again = planned is not None and not planned.is_paused
     yield (
         "Failing since ",
-        time_tag(since),
+        layout.time_tag(since),
         f", {formatting.counted(tries, 'try', 'tries')}" if tries else None,
         (", next try ", next_pull(summary, now)) if again else None,
         ".",
@@ -191,7 +176,9 @@ def next_pull(summary: MirrorSummary, now: datetime) -> Piece:
         return "-"
     text = next_pull_text(planned, now)
     return (
-        text if planned.time is None else time_tag(datetime.fromtimestamp(planned.time, UTC), text)
+        text
+        if planned.time is None
+        else layout.time_tag(datetime.fromtimestamp(planned.time, UTC), text)
     )
 
 
@@ -200,10 +187,10 @@ def _cells(summary: MirrorSummary, now: datetime) -> Iterator[Piece]:
     yield state_labels(summary, now)
     yield status.share_text
     lag = "-" if summary.lag is None else formatting.age(summary.lag)
-    yield label(lag, "bad") if summary.is_late else lag
+    yield layout.label(lag, "bad") if summary.is_late else lag
     yield formatting.count(status.resources)
     yield _pending(status)
-    yield "never" if status.last_run is None else ago(status.last_run, now)
+    yield "never" if status.last_run is None else layout.ago(status.last_run, now)
 
 
 def _pending(status: MirrorStatus) -> str:
@@ -216,10 +203,10 @@ def _pending(status: MirrorStatus) -> str:
 
 def state_labels(summary: MirrorSummary, now: datetime) -> Piece:
     """Return the state of a mirror, whether it is paused, and what runs now."""
-    paused = (" ", label("paused", "calm")) if summary.is_paused else None
+    paused = (" ", layout.label("paused", "calm")) if summary.is_paused else None
     job = summary.running
     running = None if job is None else (" ", tag("span", _running_text(job, now), class_="muted"))
-    return pill(summary.status.state), paused, running
+    return layout.pill(summary.status.state), paused, running
 
 
 def _running_text(job: RunningJob, now: datetime) -> str:

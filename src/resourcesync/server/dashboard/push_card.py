@@ -5,16 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from resourcesync.model import formatting
-from resourcesync.server.dashboard.layout import (
-    ago,
-    card,
-    label,
-    note_row,
-    row,
-    sentence,
-    table,
-    time_tag,
-)
+from resourcesync.server.dashboard import layout
 from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.server.dashboard.views import PushStatus
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
@@ -47,23 +38,25 @@ def push_card(push: PushStatus | None, now: datetime) -> Markup | None:
         why = "The Source offers no channel of notifications. It is polled."
         if not push.is_known:
             why = "The Source's channels are not known yet: the next pull reads them."
-        return card(tag("p", why), title="Notifications")
+        return layout.card(tag("p", why), title="Notifications")
     rows = [part for report in push.subscriptions for part in _rows(report, now)]
-    return card(table(_HEADS, rows), title="Notifications")
+    return layout.card(layout.table(_HEADS, rows), title="Notifications")
 
 
 def _status_label(status: SubscriptionStatus) -> Markup:
-    return label("on" if status is SubscriptionStatus.VERIFIED else status.value, _LOOKS[status])
+    return layout.label(
+        "on" if status is SubscriptionStatus.VERIFIED else status.value, _LOOKS[status]
+    )
 
 
 def _rows(report: SubscriptionReport, now: datetime) -> Iterator[Markup]:
-    yield row(
+    yield layout.row(
         _HEADS,
         (
             tag("strong", report.topic),
             _status_label(report.status),
-            "-" if report.until is None else time_tag(report.until),
-            "none" if report.last is None else ago(report.last, now),
+            "-" if report.until is None else layout.time_tag(report.until),
+            "none" if report.last is None else layout.ago(report.last, now),
             formatting.count(report.accepted),
             formatting.count(report.refused),
         ),
@@ -74,4 +67,4 @@ def _rows(report: SubscriptionReport, now: datetime) -> Iterator[Markup]:
         f"{report.reason}." if report.reason else "",
         f"refused deliveries: {', '.join(faults)}." if faults else "",
     )
-    yield note_row(_HEADS, *(sentence(note) for note in notes if note))
+    yield layout.note_row(_HEADS, *(layout.sentence(note) for note in notes if note))

@@ -6,16 +6,7 @@ from typing import Final
 from resourcesync.model import formatting
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.push_state.rows import TopicSubscriber
-from resourcesync.server.dashboard.layout import (
-    ago,
-    card,
-    label,
-    numbers,
-    page,
-    row,
-    table,
-    time_tag,
-)
+from resourcesync.server.dashboard import layout
 from resourcesync.server.dashboard.markup import Markup, Piece, tag
 from resourcesync.server.dashboard.views import SourceView
 
@@ -27,15 +18,17 @@ _HEADS: Final = ("Document", "#Size", "Written")
 def source_page(view: SourceView) -> str:
     """Return the page."""
     documents = [
-        row(_HEADS, (file.name, formatting.size(file.size), ago(file.written, view.now)))
+        layout.row(
+            _HEADS, (file.name, formatting.size(file.size), layout.ago(file.written, view.now))
+        )
         for file in view.documents
     ]
-    return page(
+    return layout.page(
         HOME,
         tag("h1", view.address),
-        numbers(_numbers(view)),
+        layout.numbers(_numbers(view)),
         _subscribers(view),
-        card(table(_HEADS, documents), title="Documents"),
+        layout.card(layout.table(_HEADS, documents), title="Documents"),
         tag("p", tag("a", "Metrics", href="metrics")),
         now=view.now,
         home=HOME,
@@ -55,21 +48,23 @@ def _numbers(view: SourceView) -> Iterator[tuple[str, str, Piece]]:
 def _subscribers(view: SourceView) -> Markup | None:
     if view.subscribers is None:
         return None
-    rows = [row(_SUBSCRIBER_HEADS, _subscriber(found)) for found in view.subscribers]
+    rows = [layout.row(_SUBSCRIBER_HEADS, _subscriber(found)) for found in view.subscribers]
     more = view.subscribed - len(rows)
     rest = f"And {formatting.counted(more, 'other')}." if more > 0 else None
-    body: Piece = (table(_SUBSCRIBER_HEADS, rows), rest) if rows else "There are no subscribers."
-    return card(body, title="Subscribers")
+    body: Piece = (
+        (layout.table(_SUBSCRIBER_HEADS, rows), rest) if rows else "There are no subscribers."
+    )
+    return layout.card(body, title="Subscribers")
 
 
 def _subscriber(found: TopicSubscriber) -> Iterator[Piece]:
     yield tag("strong", found.origin)
     yield found.topic.rpartition("/")[2] or found.topic
-    yield time_tag(from_microseconds(found.expires))
+    yield layout.time_tag(from_microseconds(found.expires))
     if found.attempts:
         failed = formatting.counted(found.attempts, "delivery", "deliveries")
-        yield label(f"{failed} failed", "bad")
+        yield layout.label(f"{failed} failed", "bad")
     elif found.has_pending_delivery:
-        yield label("delivery pending", "calm")
+        yield layout.label("delivery pending", "calm")
     else:
-        yield label("up to date", "good")
+        yield layout.label("up to date", "good")

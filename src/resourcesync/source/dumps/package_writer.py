@@ -8,20 +8,12 @@ from typing import BinaryIO, Final
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync import errors
 from resourcesync.documents import writer
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_writer import write_package
-from resourcesync.errors import (
-    DigestMismatchError,
-    DocumentError,
-    LengthMismatchError,
-    OriginalChangedError,
-    PackageError,
-    StorageError,
-    VerificationError,
-)
 from resourcesync.model.capabilities import Header
 from resourcesync.model.links import Link
 from resourcesync.model.resources import Change, Resource, ResourceRun, without_patches
@@ -38,7 +30,11 @@ _SHORT: Final = 1 << 17
 """Size of one read, in bytes."""
 _OURS: Final = PackageLimits(ratio=1_100, rewinds=0)
 """Deflate makes bytes at most 1,032 times smaller: no file of our own is a bomb."""
-_CHANGE_ERRORS: Final = (OriginalChangedError, LengthMismatchError, DigestMismatchError)
+_CHANGE_ERRORS: Final = (
+    errors.OriginalChangedError,
+    errors.LengthMismatchError,
+    errors.DigestMismatchError,
+)
 
 
 class PackageNames(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +127,7 @@ class Packager:
                 entries = list(self._current_entries(job.entries))
                 job = replace(job, entries=entries, text=writer.body(entries, job.header))
                 if not any(map(content_of, entries)):  # the same as a disk that is not mounted
-                    raise OriginalChangedError(
+                    raise errors.OriginalChangedError(
                         f"all resources to pack into {name} are gone",
                         evidence=(("kept", "what was published before"),),
                         hint="check that the disk is mounted, then run it again",
@@ -142,7 +138,7 @@ class Packager:
                     if job.entries is requested
                     else self._note_renewed(packed, requested, job.entries)
                 )
-        raise OriginalChangedError(
+        raise errors.OriginalChangedError(
             f"a resource in {name} changed each time it was packed",
             evidence=(("kept", "what was published before"),),
             hint="run it again when fewer files change",
@@ -200,7 +196,7 @@ class Packager:
         else:
             uri, stream = content.href, self._contents.open_patch(content)
         if stream is None:
-            raise OriginalChangedError(f"{uri} no longer exists")
+            raise errors.OriginalChangedError(f"{uri} no longer exists")
         length = content.length
         if length is None or length > _SHORT:
             return _pieces(stream, uri)
@@ -249,7 +245,7 @@ def _read(stream: BinaryIO, uri: str, most: int = _CHUNK) -> bytes:
     try:
         return stream.read(most)
     except OSError as error:
-        raise StorageError(
+        raise errors.StorageError(
             f"{uri} cannot be read: {error.strerror}",
             evidence=(("kept", "what was published before"),),
             hint="make the file readable, or exclude it",
@@ -272,7 +268,7 @@ def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:
             reader.verify()
             if reader.unlisted:
                 fault = "it contains more than its manifest lists"
-    except (PackageError, DocumentError, VerificationError) as error:
+    except (errors.PackageError, errors.DocumentError, errors.VerificationError) as error:
         fault = error.message
     if fault:
         raise read_back_error(name, fault)
