@@ -15,9 +15,9 @@ from docs.session import FILE, TITLE, picture, record
 
 import resourcesync
 from resourcesync import documents
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.tables import TABLES
 from resourcesync.catalogue import schema
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.discovery.uris import normalise
 from resourcesync.model.globs import parse_glob
 from resourcesync.settings import files

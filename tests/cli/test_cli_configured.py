@@ -68,7 +68,7 @@ def test_all_mirrors_are_pulled_though_some_are_bad(
 def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from resourcesync.cli.pull_run import Puller
+    from resourcesync.app.configured_pulls import Puller
 
     real = Puller.pull
 

@@ -14,16 +14,17 @@ from urllib.request import Request, urlopen
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.publishing import trees
 from resourcesync.app.serving import applications
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.service import StateCache
-from resourcesync.cli.configured_mirrors import MirrorConfiguration, load
+from resourcesync.app.watching.watch_settings import WatchSettings
 from resourcesync.cli.main import run
 from resourcesync.cli.render.status import status_table
 from resourcesync.cli.service.watch_mirrors import WatchJobRunner
 from resourcesync.cli.service.watch_status import WatchPages
-from resourcesync.cli.watch_settings import WatchSettings
+from resourcesync.cli.target_options import load
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.cancellation import CancelToken
 from resourcesync.push_state.rows import SubscriptionIntent

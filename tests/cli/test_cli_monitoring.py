@@ -14,8 +14,8 @@ import yaml
 
 from resourcesync.adapters.mirror.own_folder import FollowedSet, FollowedSets, write_sets
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.main import run
 from resourcesync.cli.render.metrics import Labels
 from resourcesync.cli.service.watch_status import WatchFigures

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from resourcesync.errors import quoted
-from resourcesync.model.formatting import count, counted
+from resourcesync.model.formatting import counted
 
 QUIET, NORMAL, DETAIL = 0, 1, 2
 """Levels of a line: shown even with ``-q``, shown by default, shown with ``-v``."""
@@ -50,16 +50,6 @@ def _local_time(written: re.Match[str]) -> str:
 def with_mirror(hint: str, folder: str) -> str:
     """Return a hint with the folder of the mirror that it is about."""
     return hint.replace(" MIRROR", f" {quoted(folder, 'MIRROR')}")
-
-
-MOST_NAMES: Final = 10
-
-
-def some(names: Sequence[str]) -> str:
-    """Return names with commas between them; of many, the first and the number of the others."""
-    more = len(names) - MOST_NAMES
-    shown = ", ".join(names[:MOST_NAMES])
-    return f"{shown} and {count(more)} more" if more > 0 else shown
 
 
 def labelled(line: TextLine) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from resourcesync import app
-from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
+from resourcesync.app.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Job, Screen

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 import click
 from click.core import ParameterSource
 
-from resourcesync.app.tables import SettingValue, overlay
+from resourcesync.app.tables import SettingValue, log_keys, overlay, read_setting
 from resourcesync.cli.output import Job, OutputOptions
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
 
-LOG: Final = "resourcesync.log"
+_LOG: Final = "resourcesync.log"
 """Name in a command's context of the table `[log]` of the configuration file."""
 
 
@@ -379,16 +379,18 @@ _LOG_FILE: Final = output_option(
 )
 
 
-def use_log_settings(settings: Mapping[str, object]) -> None:
+def use_log_of(file: files.ConfigFile | None) -> None:
     """Set the log of the configuration file, for options that are not given."""
     context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta[LOG] = settings
+    if context is not None and file is not None:
+        table, keys = ("log",), log_keys()
+        found = {key: read_setting(file, table, key, keys).value for key in file.table(*table)}
+        context.meta[_LOG] = found
 
 
 def _with_log(job: Job) -> Job:
     """Return a job with the log of its option, or of the configuration file."""
-    known: Mapping[str, Any] = click.get_current_context().meta.get(LOG, {})
+    known: Mapping[str, Any] = click.get_current_context().meta.get(_LOG, {})
     output = job.output._replace(
         log_file=job.output.log_file or known.get("file"),
         log_level=known.get("level"),

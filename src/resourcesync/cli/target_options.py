@@ -10,11 +10,12 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.cli import configured_mirrors, options
+from resourcesync.app.configured_mirrors import MirrorConfiguration
+from resourcesync.cli import options
 from resourcesync.cli.output import Job
+from resourcesync.settings import files
 
 if TYPE_CHECKING:
-    from resourcesync.cli.configured_mirrors import MirrorConfiguration
     from resourcesync.settings.mirror import Network
 
 
@@ -40,11 +41,19 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
     return with_mirror
 
 
+def load(named: Path | None) -> MirrorConfiguration:
+    """Read the configuration file."""
+    file = files.find(named)
+    configuration = MirrorConfiguration(file)
+    options.use_log_of(file)
+    return configuration
+
+
 def resolve_mirror(
     mirror: str, config: Path | None, connection: Mapping[str, Any]
 ) -> MirrorArgument:
     """Return the mirror of a name or folder."""
-    configuration = configured_mirrors.load(config)
+    configuration = load(config)
     return MirrorArgument(
         folder=configuration.pulled_folder(mirror),
         network=functools.partial(configuration.network, mirror, connection),
@@ -54,7 +63,7 @@ def resolve_mirror(
 class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
     """The options and secrets of requests to a Source."""
 
-    configuration: "MirrorConfiguration"
+    configuration: MirrorConfiguration
     values: Mapping[str, Any]
 
     @property
@@ -95,7 +104,7 @@ def source_options(function: Callable[..., Job]) -> Callable[..., Job]:
 
     @functools.wraps(function)
     def with_source(**values: Any) -> Job:
-        configuration = configured_mirrors.load(values.pop("config"))
+        configuration = load(values.pop("config"))
         own = {name: values.pop(name) for name in options.REQUEST_KEYS}
         # A header of the defaults is for the mirrors: a command might send it to two Sources.
         defaults = {k: setting for k, setting in configuration.defaults.items() if k != "header"}

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.configured_sources import ConfiguredSource, ConfiguredSources
+from resourcesync.app.configured_mirrors import MirrorConfiguration
+from resourcesync.app.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment
 from resourcesync.settings.files import ConfigFile

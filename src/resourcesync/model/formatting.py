@@ -1,6 +1,6 @@
 """Numbers, times and names formatted for people. All functions are pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -114,3 +114,13 @@ def part_of(number: int, whole: int) -> str:
 def counts(numbers: Mapping[str, int]) -> str:
     """Return the numbers that are not 0 as ``3 created, 1 deleted``."""
     return ", ".join(f"{count(number)} {name}" for name, number in numbers.items() if number)
+
+
+_MOST_NAMES: Final = 10
+
+
+def some(names: Sequence[str]) -> str:
+    """Return names with commas between them; of many, the first and the number of the others."""
+    more = len(names) - _MOST_NAMES
+    shown = ", ".join(names[:_MOST_NAMES])
+    return f"{shown} and {count(more)} more" if more > 0 else shown

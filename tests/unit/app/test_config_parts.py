@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.cli.configured_mirrors import MirrorConfiguration, find_overlaps
+from resourcesync.app.configured_mirrors import MirrorConfiguration, find_overlaps
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import read
 

@@ -9,12 +9,14 @@ from typing import Any, Final
 import click
 
 from resourcesync import app
+from resourcesync.app import configured_mirrors
+from resourcesync.app.configured_mirrors import MirrorConfiguration
+from resourcesync.app.configured_sources import ConfiguredSources
 from resourcesync.app.tables import SettingValue, pull_keys
-from resourcesync.cli import configured_mirrors, options
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.configured_sources import ConfiguredSources
+from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import QUIET, TextLine
+from resourcesync.cli.log_file import check_log
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import (
     CommandOutcome,
@@ -225,9 +227,11 @@ def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOut
 def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
     errors: list[ResourceSyncError] = list(mistakes_of(file))
     if not errors:
-        from resourcesync.cli.watch_settings import watch_problems  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.watching.watch_settings import watch_problems  # noqa: PLC0415 - help stays quick
 
-        errors += watch_problems(MirrorConfiguration(file))
+        configuration = MirrorConfiguration(file)
+        errors += _log_problems(configuration)
+        errors += watch_problems(configuration)
         errors += ConfiguredSources(file).missing_folders()
     for error in errors:
         screen.problem(problem_of(error))
@@ -246,6 +250,14 @@ def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
         known.insert(1, formatting.counted(len(file.table("source")), "source"))
     line = TextLine(f"{', '.join(known)} in {file.path}; no mistake", "Good", QUIET)
     return CommandOutcome(closing=(line,), fields=fields)
+
+
+def _log_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
+    if log := configuration.log.get("file"):
+        try:
+            check_log(Path(log.value))
+        except StorageError as error:
+            yield error
 
 
 def mistakes_of(file: files.ConfigFile) -> Iterator[ConfigurationError]:

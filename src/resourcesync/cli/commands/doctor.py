@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from resourcesync import app
+from resourcesync.app import configured_mirrors
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.tables import overlay
-from resourcesync.cli import configured_mirrors, options
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli import options, target_options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
@@ -52,7 +53,7 @@ def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
 
     def work(screen: Screen) -> CommandOutcome:
         verdicts: list[CheckResult] = []
-        for verdict in _verdicts(target, configured_mirrors.load(named), way):
+        for verdict in _verdicts(target, target_options.load(named), way):
             verdicts.append(verdict)
             screen.report(
                 "verdict",

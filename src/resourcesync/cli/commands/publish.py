@@ -8,10 +8,10 @@ import click
 from msgspec.structs import replace
 
 from resourcesync import app
+from resourcesync.app.configured_sources import ConfiguredSources
 from resourcesync.app.tables import source_keys
-from resourcesync.cli import configured_mirrors, options
+from resourcesync.cli import options, target_options
 from resourcesync.cli.batch import run_all
-from resourcesync.cli.configured_sources import ConfiguredSources
 from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
 from resourcesync.cli.formatting import QUIET, TextLine, leniency_line
 from resourcesync.cli.options import SectionedCommand, option
@@ -144,8 +144,9 @@ def command(**values: Any) -> Job:
     check_steps(values)
     tree: str | None = values.pop("tree")
     every: bool = values.pop("all")
-    sources = ConfiguredSources(files.find(values["config"]))
-    options.use_log_settings(sources.log)
+    file = files.find(values["config"])
+    sources = ConfiguredSources(file)
+    options.use_log_of(file)
     given = options.given_options()
     _check_dumps(values, given)
     if values["notify_only"]:
@@ -302,7 +303,7 @@ def _input(target: str, values: Mapping[str, Any]) -> "app.inputs.PublishedInput
                 raise ConfigurationError(f"--{name} is only for other systems, not for {target}")
 
     def network() -> "Network":
-        return configured_mirrors.load(values["config"]).network_from(values, "")
+        return target_options.load(values["config"]).network_from(values, "")
 
     return app.inputs.PublishedInput(
         target=target,

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -10,13 +11,13 @@ from urllib.parse import urlsplit
 import click
 
 from resourcesync import app
-from resourcesync.app import tables
-from resourcesync.cli import configured_mirrors, options
-from resourcesync.cli.batch import run_all
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.app import configured_mirrors, tables
+from resourcesync.app.configured_mirrors import MirrorConfiguration
+from resourcesync.app.configured_pulls import PulledMirror, Puller, PullTarget, TargetResolver
+from resourcesync.cli import batch, options, target_options
+from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, given_options, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.cli.pull_run import Puller, PullView, TargetResolver
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.settings.schema import fields_of
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     places: tuple[str, ...] = values.pop("places")
     every: bool = values.pop("all")
-    configuration = configured_mirrors.load(values.pop("config"))
+    configuration = target_options.load(values.pop("config"))
     _check(places, configuration, values, every=every)
     if values["moved"] and (len(places) != 1 or _is_source(places)):
         raise click.UsageError("--moved needs exactly one MIRROR, and no SOURCE")
@@ -101,7 +102,7 @@ def _job_of_many(names: Sequence[str], chosen: TargetResolver, words: "PullRende
             screen.report("mirror", {"mirror": name})
             return view.show(puller, chosen.target(name), report)
 
-        return run_all(names, "mirror", pull_one, screen)
+        return batch.run_all(names, "mirror", pull_one, screen)
 
     return Job(
         acts=True,
@@ -201,3 +202,64 @@ def _folder_name(address: str) -> str:
     if _HOST.fullmatch(host) is None:
         raise click.UsageError(f"name the mirror's folder: resourcesync pull {address} DEST")
     return host if port is None else f"{host}_{port}"
+
+
+class PullView:
+    """The view of the pulls of a command: their events as text, and their outcomes."""
+
+    def __init__(self, renderer: "PullRenderer", screen: Screen) -> None:
+        self._words, self._screen = renderer, screen
+        self._plan: Mapping[str, object] = {}
+
+    def show(self, puller: Puller, target: PullTarget, report: "Reporter") -> CommandOutcome:
+        """Pull a mirror, or those of its sets, and return the outcome."""
+        self._words.since_moves = isinstance(target.options.since, timedelta)
+
+        def noted(event: str, fields: Mapping[str, object]) -> None:
+            if event == "source":
+                self._words.first, self._plan = bool(fields["first"]), {}
+            elif event == "plan":
+                self._plan = fields
+            report(event, fields)
+
+        ended: list[batch.BatchResult] = []
+        only: CommandOutcome | None = None
+        for pulled in puller.pull(target, noted):
+            if pulled.of_set:
+                ended.append(self._end_of_set(pulled, target))
+            else:
+                only = _with_moved_line(self._conclude(pulled, target), target, puller)
+        return batch.combine_outcomes(ended, "set") if only is None else only
+
+    def _conclude(self, pulled: PulledMirror, target: PullTarget) -> CommandOutcome:
+        from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
+
+        assert pulled.report is not None
+        folder = str(pulled.folder)
+        return conclude(
+            pulled.report,
+            folder,
+            first=self._words.first,
+            plan=self._plan,
+            pruning=target.options.prune,
+            place=target.store or folder,
+        )
+
+    def _end_of_set(self, pulled: PulledMirror, target: PullTarget) -> batch.BatchResult:
+        name = str(pulled.folder)
+        if pulled.error is None:
+            outcome = self._conclude(pulled, target)
+        else:
+            outcome = batch.report_failure(problem_of(pulled.error, name), name, self._screen)
+        result = batch.BatchResult(name, {"mirror": name, "set": pulled.of_set}, outcome)
+        batch.report_end(result, pulled.seconds, self._screen)
+        return result
+
+
+def _with_moved_line(ended: CommandOutcome, target: PullTarget, puller: Puller) -> CommandOutcome:
+    """Return an outcome that says which line of the configuration file is to be changed."""
+    moved = target.options.moved
+    if not (target.is_configured and moved) or target.dry_run:
+        return ended
+    line = puller.configuration.mirror(target.name).moved_line(moved)
+    return ended._replace(closing=(*ended.closing, TextLine(f"  next   change the file: {line}")))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from resourcesync import app
+from resourcesync.app import configured_mirrors
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.tables import overlay
-from resourcesync.cli import configured_mirrors, options
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.cli import options, target_options
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, quoted
@@ -17,7 +18,7 @@ from resourcesync.settings.mirror import ServiceSettings
 from resourcesync.settings.schema import fields_of, make
 
 if TYPE_CHECKING:
-    from resourcesync.cli.watch_settings import WatchSettings
+    from resourcesync.app.watching.watch_settings import WatchSettings
 
 
 @click.command("watch", cls=SectionedCommand)
@@ -41,9 +42,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     named: Path | None = values["config"]
 
     def read_settings() -> "WatchSettings":
-        from resourcesync.cli.watch_settings import WatchSettings  # noqa: PLC0415 - help stays quick
+        from resourcesync.app.watching.watch_settings import WatchSettings  # noqa: PLC0415 - help stays quick
 
-        configuration = configured_mirrors.load(named)
+        configuration = target_options.load(named)
         service = overlay(configured_mirrors.values_of(configuration.service), given)
         return WatchSettings(
             configuration=configuration,

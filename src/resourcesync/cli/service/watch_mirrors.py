@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.app.configured_pulls import PulledMirror, Puller, TargetResolver
 from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirror import mirror_at
 from resourcesync.app.mirrors import mirror_state
@@ -16,15 +17,14 @@ from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import ChangeForwarder, record_failed_pull
+from resourcesync.app.watching.watch_settings import WatchedMirror
 from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
-from resourcesync.cli.pull_run import PulledMirror, Puller, TargetResolver
 from resourcesync.cli.render.audit import conclude as conclude_audit
 from resourcesync.cli.render.pull import exit_code_of
-from resourcesync.cli.watch_settings import WatchedMirror
 from resourcesync.destination.reports import FailedRun, report_fields
 from resourcesync.errors import (
     BudgetError,

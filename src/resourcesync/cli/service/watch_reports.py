@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, some
+from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.model import formatting as forms
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ def render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     match event:
         case "watch":
             names = fields["mirrors"]
-            yield TextLine(f"{forms.counted(len(names), 'mirror')}: {some(names)}", "Watching")
+            yield TextLine(
+                f"{forms.counted(len(names), 'mirror')}: {forms.some(names)}", "Watching"
+            )
         case "admin":
             yield TextLine(fields["uri"], "Admin")
         case "watch.pull" | "watch.audit" | "watch.hand-on":

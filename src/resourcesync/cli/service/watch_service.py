@@ -10,11 +10,12 @@ from types import FrameType
 from typing import Final
 
 from resourcesync.app import machine
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching import service
 from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import read_history
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
+from resourcesync.app.watching.watch_settings import WatchedMirror, WatchSettings
 from resourcesync.cli.exit_codes import ExitCode, Interrupted
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
@@ -26,7 +27,6 @@ from resourcesync.cli.service.watch_mirrors import (
 )
 from resourcesync.cli.service.watch_reports import job_fields
 from resourcesync.cli.service.watch_status import WatchFigures, WatchPages
-from resourcesync.cli.watch_settings import WatchedMirror, WatchSettings
 from resourcesync.errors import ResourceSyncError, StateError
 from resourcesync.watch.loop import FinishedJob, WatchLoop
 from resourcesync.watch.scheduler import Every, JobKind, MirrorHistory, NextPull

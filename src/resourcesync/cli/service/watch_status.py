@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync import __version__
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.watching import mirror_views
 from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.json_output import VERSION, json_row, json_text
 from resourcesync.cli.output import Screen
 from resourcesync.cli.render.metrics import Labels, mirror_figures

@@ -7,14 +7,13 @@ from typing import Final
 import msgspec
 
 from resourcesync import app
+from resourcesync.app import configured_mirrors
 from resourcesync.app.tables import (
     SettingValue,
-    log_keys,
     read_setting,
     source_keys,
     table_mistakes,
 )
-from resourcesync.cli import configured_mirrors
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import ConfigFile
 
@@ -38,14 +37,6 @@ class ConfiguredSources:
     def __init__(self, file: ConfigFile | None) -> None:
         self._file = file
         self.names: tuple[str, ...] = () if file is None else tuple(file.table("source"))
-
-    @property
-    def log(self) -> Mapping[str, object]:
-        """The settings of the log."""
-        file, table = self._file, ("log",)
-        if file is None:
-            return {}
-        return {key: read_setting(file, table, key, log_keys()).value for key in file.table(*table)}
 
     def source(self, name: str) -> ConfiguredSource:
         """Return one Source."""

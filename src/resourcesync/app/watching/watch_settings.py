@@ -8,13 +8,12 @@ import msgspec
 from msgspec import structs
 
 from resourcesync import app
+from resourcesync.app.configured_mirrors import MirrorConfiguration, values_of
+from resourcesync.app.configured_pulls import PullTarget, TargetResolver
 from resourcesync.app.tables import SettingValue
 from resourcesync.app.watching.push_subscriptions import PushState
 from resourcesync.app.watching.watch_jobs import AuditOptions
-from resourcesync.cli.configured_mirrors import MirrorConfiguration, values_of
-from resourcesync.cli.log_file import check_log
-from resourcesync.cli.pull_run import PullTarget, TargetResolver
-from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
 from resourcesync.settings.schema import make
@@ -155,12 +154,6 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
     """Yield the mistakes for which ``watch`` refuses an otherwise valid configuration."""
-    log = configuration.log.get("file")
-    if log is not None:
-        try:
-            check_log(Path(log.value))
-        except StorageError as error:
-            yield error
     operator = configuration.service.get("operator")
     file = configuration.file
     name = "" if operator is None else operator.value

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-import click
 import msgspec
 from msgspec import structs
 
@@ -28,9 +27,8 @@ from resourcesync.app.tables import (
     service_keys,
     table_mistakes,
 )
-from resourcesync.cli import options
-from resourcesync.cli.formatting import some
 from resourcesync.errors import ConfigurationError, StorageError, quoted
+from resourcesync.model.formatting import some
 from resourcesync.settings import environment, files
 from resourcesync.settings.files import ConfigFile
 from resourcesync.settings.mirror import (
@@ -41,9 +39,6 @@ from resourcesync.settings.mirror import (
     ServiceSettings,
 )
 from resourcesync.settings.schema import from_variable, make
-
-if TYPE_CHECKING:
-    from resourcesync.settings.mirror import Network
 
 _NEAR: Final = 0.75
 """Similarity of a mistyped name to the name of a mirror, from 0 to 1."""
@@ -475,17 +470,6 @@ def is_file(place: str) -> bool:
         return Path(place).is_file()
     except (OSError, ValueError):
         return False
-
-
-def load(named: Path | None) -> MirrorConfiguration:
-    """Read the configuration file."""
-    configuration = MirrorConfiguration(files.find(named))
-    context = click.get_current_context(silent=True)
-    if context is not None:
-        context.meta[options.LOG] = {
-            key: setting.value for key, setting in configuration.log.items()
-        }
-    return configuration
 
 
 def network_of(values: Mapping[str, Any]) -> Network:

@@ -1,8 +1,7 @@
-"""The pull of one mirror, or of the sets of a Source, for a command or the service."""
+"""The pull of one mirror, or of the sets of a Source, with the settings of its table."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,11 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import structs
 
 from resourcesync import app
+from resourcesync.app import configured_mirrors
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.tables import SettingValue, overlay
-from resourcesync.cli import configured_mirrors
-from resourcesync.cli.configured_mirrors import MirrorConfiguration
-from resourcesync.cli.formatting import TextLine
-from resourcesync.cli.output import CommandOutcome, Screen, problem_of
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import Network, PlaceSettings, SecretNames
@@ -23,8 +20,6 @@ from resourcesync.settings.schema import make
 if TYPE_CHECKING:
     from resourcesync.app.mirror import Stop
     from resourcesync.app.stored_names import StoredNames
-    from resourcesync.cli.batch import BatchResult
-    from resourcesync.cli.render.pull import PullRenderer
     from resourcesync.destination.reports import RunReport
     from resourcesync.ports import Reporter
 
@@ -241,70 +236,3 @@ def _home(target: PullTarget, folder: Path) -> "app.stores.Home":
     if engine is None:
         return app.stores.Home(folder, target.store)
     return app.stores.Home(folder, target.store, app.workers.Workers(engine=engine))
-
-
-class PullView:
-    """The view of the pulls of a command: their events as text, and their outcomes."""
-
-    def __init__(self, renderer: "PullRenderer", screen: Screen) -> None:
-        self._words, self._screen = renderer, screen
-        self._plan: Mapping[str, object] = {}
-
-    def show(self, puller: Puller, target: PullTarget, report: "Reporter") -> CommandOutcome:
-        """Pull a mirror, or those of its sets, and return the outcome."""
-        self._words.since_moves = isinstance(target.options.since, timedelta)
-
-        def noted(event: str, fields: Mapping[str, object]) -> None:
-            if event == "source":
-                self._words.first, self._plan = bool(fields["first"]), {}
-            elif event == "plan":
-                self._plan = fields
-            report(event, fields)
-
-        ended: list[BatchResult] = []
-        only: CommandOutcome | None = None
-        for pulled in puller.pull(target, noted):
-            if pulled.of_set:
-                ended.append(self._end_of_set(pulled, target))
-            else:
-                only = _with_moved_line(self._conclude(pulled, target), target, puller)
-        if only is not None:
-            return only
-        from resourcesync.cli.batch import combine_outcomes  # noqa: PLC0415 - for sets
-
-        return combine_outcomes(ended, "set")
-
-    def _conclude(self, pulled: PulledMirror, target: PullTarget) -> CommandOutcome:
-        from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
-
-        assert pulled.report is not None
-        folder = str(pulled.folder)
-        return conclude(
-            pulled.report,
-            folder,
-            first=self._words.first,
-            plan=self._plan,
-            pruning=target.options.prune,
-            place=target.store or folder,
-        )
-
-    def _end_of_set(self, pulled: PulledMirror, target: PullTarget) -> "BatchResult":
-        from resourcesync.cli.batch import BatchResult, report_end, report_failure  # noqa: PLC0415 - for sets
-
-        name = str(pulled.folder)
-        if pulled.error is None:
-            outcome = self._conclude(pulled, target)
-        else:
-            outcome = report_failure(problem_of(pulled.error, name), name, self._screen)
-        result = BatchResult(name, {"mirror": name, "set": pulled.of_set}, outcome)
-        report_end(result, pulled.seconds, self._screen)
-        return result
-
-
-def _with_moved_line(ended: CommandOutcome, target: PullTarget, puller: Puller) -> CommandOutcome:
-    """Return an outcome that says which line of the configuration file is to be changed."""
-    moved = target.options.moved
-    if not (target.is_configured and moved) or target.dry_run:
-        return ended
-    line = puller.configuration.mirror(target.name).moved_line(moved)
-    return ended._replace(closing=(*ended.closing, TextLine(f"  next   change the file: {line}")))
