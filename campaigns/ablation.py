@@ -27,8 +27,7 @@ from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Fixity, PendingTask, StateTransaction
-from resourcesync.model.capabilities import Header
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change, Header
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Purpose

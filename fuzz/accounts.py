@@ -8,9 +8,7 @@ from typing import Any
 
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
-from resourcesync.model.capabilities import RefusedEntry
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, RefusedEntry, Resource
 from resourcesync.model.timestamps import to_microseconds
 
 URI = "https://source.example/list.xml"

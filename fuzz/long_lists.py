@@ -11,7 +11,7 @@ from fuzz.xml_target import URI
 from resourcesync.documents import _blocks, _fast_path
 from resourcesync.documents.reader import Limits, Tolerated, read_stream
 from resourcesync.errors import DocumentError
-from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.entries import RefusedEntry
 
 SHA: Final = "sha-256:" + "ab" * 32
 PLAIN: Final = (

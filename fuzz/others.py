@@ -11,7 +11,7 @@ from fuzz.randomness import chance, probably
 from resourcesync.documents import ndjson
 from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.server.representations import (
     format_http_date,

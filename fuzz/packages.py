@@ -15,7 +15,7 @@ from xml.sax.saxutils import quoteattr
 from fuzz.randomness import probably
 from resourcesync.documents.packages.reader import ManifestMember, open_package
 from resourcesync.errors import DocumentError, PackageError, VerificationError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
 URI: Final = "https://source.example/package"

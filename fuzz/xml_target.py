@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from resourcesync.documents.reader import Document, read_stream
 from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError
-from resourcesync.model.capabilities import DocumentChange, Entry, RefusedEntry
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change, DocumentChange, Entry, RefusedEntry
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.examination import validate_document
 

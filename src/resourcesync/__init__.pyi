@@ -27,11 +27,11 @@ from resourcesync.documents.reader import Document as Document
 from resourcesync.documents.reader import read as read
 from resourcesync.errors import ResourceSyncError as ResourceSyncError
 from resourcesync.mirror_state.rows import MirrorChangeKind as MirrorChangeKind
-from resourcesync.model.capabilities import Header as Header
 from resourcesync.model.digests import Digest as Digest
-from resourcesync.model.links import Link as Link
-from resourcesync.model.resources import Change as Change
-from resourcesync.model.resources import Resource as Resource
+from resourcesync.model.entries import Change as Change
+from resourcesync.model.entries import Header as Header
+from resourcesync.model.entries import Link as Link
+from resourcesync.model.entries import Resource as Resource
 from resourcesync.model.vocabulary import Capability as Capability
 from resourcesync.model.vocabulary import ChangeKind as ChangeKind
 from resourcesync.ports.accounts import Posted as Posted

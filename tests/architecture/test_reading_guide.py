@@ -17,7 +17,9 @@ STEPS = sorted({where for _, where in architecture_text.PULL + architecture_text
 
 
 def source_of(module: str) -> str:
-    return module_path(module).with_suffix(".py").read_text("utf-8")
+    path = module_path(module)
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return path.read_text("utf-8")
 
 
 def definitions(module: str) -> set[str]:

@@ -25,7 +25,7 @@ from resourcesync.app.publishing.published_tree import PUBLICATION
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.publication_options import PublishRequest
 from tests.support.accounts.distributions import install

@@ -11,7 +11,7 @@ from resourcesync import Catalogue, Change, ChangeKind, Resource
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.capabilities import Entry
+from resourcesync.model.entries import Entry
 from tests.support.commands.command_line import Said, rows
 
 BASE = "https://h.example/"

@@ -26,7 +26,7 @@ from resourcesync.cli.service.watch_mirrors import WatchJobRunner
 from resourcesync.cli.service.watch_status import WatchPages
 from resourcesync.cli.target_options import load
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import mirror_pages

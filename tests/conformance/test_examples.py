@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.documents.writer import write
 from resourcesync.model.digests import disagree
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import Capability, Dialect
 from tests.support.documents.examples import Example, examples, ours
 from tests.support.documents.text import Told, tell

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from resourcesync.model.capabilities import CapabilityEntry, Part
+from resourcesync.model.entries import CapabilityEntry, Part
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 from tests.support.documents.examples import MUSEUM, Example, examples, ours
 from tests.support.documents.text import Told

@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.errors import DiscontinuityError, ResourceSyncError
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 

@@ -11,8 +11,14 @@ import pytest
 from resourcesync.errors import StateError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Copies, CopyInstallation, CopyMove, CopyRemoval, StagedCopy
-from resourcesync.ports.copies import CopyContent
+from resourcesync.ports import (
+    Copies,
+    CopyContent,
+    CopyInstallation,
+    CopyMove,
+    CopyRemoval,
+    StagedCopy,
+)
 from tests.contracts.readers import read_and_close
 
 _HOSTILE: Final = (

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import pytest
 
 from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.ports.originals import Originals
 from tests.contracts.readers import (
     read_and_close,

@@ -11,8 +11,7 @@ import pytest
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import StateError
 from resourcesync.model.digests import format_digests
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource, ResourceRun
+from resourcesync.model.entries import Change, Link, Resource, ResourceRun
 from resourcesync.model.vocabulary import ChangeKind, Relation
 from tests.support.in_memory import ManualClock
 from tests.support.sources.recording import FULL_SAMPLE, NOW, TICK, changes, record_first

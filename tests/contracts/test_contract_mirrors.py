@@ -17,7 +17,7 @@ from resourcesync.destination.tasks import CONTRADICTING
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, EntryRow, Pending, PendingTask, StateTransaction
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.ports.accounts import AccountOptions, ResourceAccount
 from tests.contracts.account_suite import AccountSuite
 

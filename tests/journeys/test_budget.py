@@ -8,8 +8,7 @@ import pytest
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.status import status_of
 from resourcesync.errors import BudgetError
-from resourcesync.ports import FetchRequest
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, FetchRequest
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

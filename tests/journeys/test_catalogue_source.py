@@ -10,7 +10,7 @@ import pytest
 from resourcesync import Catalogue, Change, Digest, Resource
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.capabilities import Part
+from resourcesync.model.entries import Part
 from resourcesync.model.vocabulary import ChangeKind
 from tests.support.commands.run import run, script
 

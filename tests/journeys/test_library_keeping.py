@@ -16,6 +16,7 @@ from resourcesync import (
     Mirror,
     MirrorChange,
     MirrorState,
+    ports,
 )
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import (
@@ -28,7 +29,6 @@ from resourcesync.errors import (
 )
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
-from resourcesync.ports import cancellation
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY, FILES, LATE, here
 from tests.support.waiting import once
@@ -227,7 +227,7 @@ def test_a_source_that_hangs_does_not_keep_a_program_from_stopping(tmp_path: Pat
 def test_a_pull_may_be_stopped_wherever_it_asks(
     mirror: Mirror, asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cancellation, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(ports, "POLL_SECONDS", 0.0)
     left = iter(range(asked))
     told: list[bool] = []
 

@@ -11,8 +11,7 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents.reader import read_stream
 from resourcesync.documents.writer import write
 from resourcesync.errors import DiscontinuityError
-from resourcesync.model.capabilities import CapabilityEntry, Header, Part
-from resourcesync.model.links import Link
+from resourcesync.model.entries import CapabilityEntry, Header, Link, Part
 from resourcesync.model.vocabulary import Capability
 from tests.support.documents.text import document as text
 from tests.support.worlds.dump_source import DumpSource, Packed, changed, many, md, zipped

@@ -18,7 +18,7 @@ from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError, StoppedError
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.documents.text import document

@@ -10,7 +10,7 @@ from resourcesync.app.mirrors.opening import open_destination
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from tests.support.commands.run import files_of, resourcesync
 from tests.support.servers.nginx import Asked, Certificate, installed, serving

@@ -10,9 +10,7 @@ from msgspec.structs import replace
 
 from resourcesync.documents.dialects import narrow_entry, narrow_header
 from resourcesync.documents.writer import closing, opening, render, write
-from resourcesync.model.capabilities import DocumentChange, Entry, Header
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change, DocumentChange, Entry, Header, Link
 from resourcesync.model.vocabulary import Capability, Dialect
 from tests.support.documents.any_document import documents, moments
 from tests.support.documents.examples import DIALECTS, Example, examples

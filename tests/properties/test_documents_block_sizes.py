@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fuzz.long_lists import small_blocks
 from resourcesync.documents.reader import TextRow, read_stream
 from resourcesync.errors import DocumentError
-from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.entries import RefusedEntry
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 from tests.support.documents.text import CHANGE_LIST, RESOURCE_LIST, URI, document

@@ -22,7 +22,7 @@ from fuzz.long_lists import (
 from fuzz.randomness import chance
 from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.errors import DocumentError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from tests.support.documents.text import CHANGE_LIST, RESOURCE_LIST, URI, document
 
 HASHED = PLAIN[3]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError, TruncatedDocumentError
-from resourcesync.model.capabilities import Entry, Header
+from resourcesync.model.entries import Entry, Header
 from tests.support.documents.any_document import documents
 from tests.support.documents.text import URI, tell
 

@@ -35,8 +35,7 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
-from resourcesync.ports import CopyRemoval, FetchRequest
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, CopyRemoval, FetchRequest
 from resourcesync_simulator.clock import SimulatedClock
 from resourcesync_simulator.destination import SimulatedCopies
 from resourcesync_simulator.faults import FaultInjector

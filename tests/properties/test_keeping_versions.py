@@ -19,7 +19,7 @@ from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DiskFullError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.source.versions.version_recording import parse_stamp
 from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import BASE, Reader, content_of

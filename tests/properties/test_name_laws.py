@@ -16,7 +16,7 @@ from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.path_assignment import relocated_uris
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import OutOfScopeError
-from resourcesync.ports.copies import is_copy_path
+from resourcesync.ports import is_copy_path
 from tests.support.documents.hostile_uris import BASE, ancestors, hostile_uris, seeded_uris
 
 LAWFUL = settings(max_examples=150)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from resourcesync.documents.packages.planning import PackageSize, content_of, plan_packages
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.errors import DocumentError, PackageError, VerificationError
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Link, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from tests.support.documents.packages import (
     CHANGES,

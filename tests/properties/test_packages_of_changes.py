@@ -22,8 +22,7 @@ from resourcesync.documents.packages.planning import (
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.documents.writer import write
 from resourcesync.errors import PackageError
-from resourcesync.model.capabilities import Header, Package
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Header, Package, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.validator.examination import validate_document
 from tests.support.documents.packages import CHANGES, MOMENT, RESOURCES, UP, change, resource

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from resourcesync.documents import reader, writer
 from resourcesync.errors import DocumentError, StorageError
-from resourcesync.model.capabilities import Header
-from resourcesync.model.resources import ResourceRun
+from resourcesync.model.entries import Header, ResourceRun
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.source.read_back import ReadBackCheck
 

@@ -16,7 +16,7 @@ from resourcesync.destination.mapping.escapes import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.scope import Scope
 from resourcesync.mirror_state.rows import RefusedRow
-from resourcesync.model.resources import ResourceRun
+from resourcesync.model.entries import ResourceRun
 from tests.support.documents.hostile_uris import BASE, hostile_uris
 from tests.support.documents.text import document, open_document
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import format_digests
-from resourcesync.model.resources import Resource, ResourceRun
+from resourcesync.model.entries import Resource, ResourceRun
 from resourcesync.ports.originals import MeasuredRun, Original, OriginalRun
 from resourcesync.source.scan import ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals

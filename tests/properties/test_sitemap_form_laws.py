@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import format_w3c, parse_loosely, parse_w3c
 from tests.support.documents.sitemap_forms import URI, atom, entry, rss, urlset
 

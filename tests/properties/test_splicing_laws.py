@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from resourcesync.documents import splice, writer
 from resourcesync.documents.splice import EntryEdit, EntrySlices
-from resourcesync.model.capabilities import Header
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Header, Link, Resource
 from resourcesync.model.vocabulary import Capability
 
 HEADER = Header(capability=Capability.RESOURCE_LIST, at=datetime(2026, 1, 1, tzinfo=UTC))

@@ -15,9 +15,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.errors import StorageError
-from resourcesync.model.capabilities import Entry, Header, Part
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Entry, Header, Link, Part, Resource
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher

@@ -6,10 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.documents import writer
-from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Header, Link, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)

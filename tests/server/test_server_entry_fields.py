@@ -15,7 +15,7 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.discovery.links import find_targets
 from resourcesync.model.digests import Digest, parse_digest_field
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Link
 from resourcesync.server.entry_fields import MAX_LINKS_BYTES, format_links
 from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import Answer, ask

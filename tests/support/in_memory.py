@@ -10,7 +10,7 @@ import msgspec
 
 from resourcesync.errors import OriginalChangedError
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import floor_to_second, from_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Omission, Original, Originals

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentLimitError, MalformedDocumentError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RuleFinding
 from tests.support.documents.text import CountingStream, document, tell, uris, url

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.watch.loop import FinishedJob, WatchLoop
 from resourcesync.watch.scheduler import (
     PULL_TURN,

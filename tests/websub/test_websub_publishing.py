@@ -17,8 +17,7 @@ from resourcesync.app.serving import push_channels
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import Capability, read
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.capabilities import CapabilityEntry
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import CapabilityEntry, Change
 from resourcesync.source import notifications
 from resourcesync.source.publication_options import PublicationResult
 from resourcesync.websub.messages import FORM, is_signed

@@ -15,7 +15,7 @@ from resourcesync.app.mirrors.workers import Workers
 from resourcesync.cli.main import run
 from resourcesync.destination.options import PullOptions
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from tests.support.cluster import engines
 from tests.support.cluster.engines import children
 from tests.support.servers.tiny_source import Answer, TinySource

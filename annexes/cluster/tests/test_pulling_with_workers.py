@@ -10,7 +10,7 @@ import resourcesync_s3 as s3
 from resourcesync import Mirror
 from resourcesync.cli.main import run
 from resourcesync.errors import ResourceSyncError
-from resourcesync.ports.copies import StagedCopy
+from resourcesync.ports import StagedCopy
 from resourcesync_s3 import store as objects
 from resourcesync_s3.bucket import Bucket
 from resourcesync_s3.store import TEMPORARY, open_store

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync_cluster.engines.executors import open_engine
 from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.unit_runner import run_units

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import EngineError, StoppedError
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.ports import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 from resourcesync_cluster.unit_runner import TRIES, run_units

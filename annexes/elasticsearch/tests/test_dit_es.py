@@ -9,8 +9,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
-from resourcesync.model.capabilities import Entry
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Entry, Resource
 from tests.support.accounts.dit_index import ROOT, DitIndex, abs_path, rel_path, url
 from tests.support.servers.search_servers import (
     ELASTICSEARCH,

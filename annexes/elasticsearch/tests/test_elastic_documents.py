@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync_elasticsearch.client import ServerSettings

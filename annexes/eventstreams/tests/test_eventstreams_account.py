@@ -17,7 +17,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from resourcesync_eventstreams import account as streams
 from resourcesync_eventstreams import pending_changes

@@ -16,7 +16,7 @@ from resourcesync.app.publishing import accounts
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.destination.options import PullOptions
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.publication_options import PublishRequest
 from resourcesync_eventstreams import account, pending_changes

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change
 from resourcesync.ports.originals import Omission
 from resourcesync_eventstreams.event_stream import ServerSentEvent
 from resourcesync_eventstreams.recent_changes import (

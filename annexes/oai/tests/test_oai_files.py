@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from tests.support.accounts.harvested_repository import BASE, HarvestedRepository
 from tests.support.accounts.oai_provider import Bitstream, Item, Quirks, changed
 

@@ -21,8 +21,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync_postgresql import layout, statements

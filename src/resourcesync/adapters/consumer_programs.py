@@ -10,7 +10,7 @@ from threading import Event
 from typing import Final
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 
 _POLL_SECONDS: Final = 0.1
 END_CHECKS: Final = 50

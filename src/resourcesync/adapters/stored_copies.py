@@ -19,7 +19,7 @@ from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.digests import Digest, agree, format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.own_files import IN_TRASH, one_name
-from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
+from resourcesync.ports import CopyContent, has_content, is_copy_path
 from resourcesync.ports.stores import (
     STORE_FAILED,
     ObjectContent,

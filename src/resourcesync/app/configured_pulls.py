@@ -158,7 +158,7 @@ class Puller(NamedTuple):
     def _pull_sets(
         self, target: PullTarget, network: Network, report: "Reporter"
     ) -> Iterator[PulledMirror]:
-        from resourcesync.ports.cancellation import CancelToken  # noqa: PLC0415 - the same
+        from resourcesync.ports import CancelToken  # noqa: PLC0415 - the same
 
         clock, place = app.machine.system_clock(), target.place
         request = app.sets.SetRequest(

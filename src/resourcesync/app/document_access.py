@@ -13,8 +13,7 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher, DocumentPro
 from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
 from resourcesync.discovery.uris import with_likely_scheme
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports import Fetcher
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Fetcher
 from resourcesync.settings.mirror import Network
 
 _ONE_SLASH: Final = re.compile(r"(https?):/(?!/)")

@@ -4,8 +4,7 @@ import os
 
 from resourcesync.adapters.system import Supervisor, SystemClock
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Clock
 from resourcesync.settings import environment
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

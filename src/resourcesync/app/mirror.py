@@ -18,8 +18,7 @@ from resourcesync.app.mirrors.opening import FailedPulls
 from resourcesync.destination.options import AuditMethod, PullMode, PullOptions
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ConfigurationError
-from resourcesync.ports import Clock
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Clock
 from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import convert_argument
 

@@ -26,7 +26,7 @@ from resourcesync.mirror_state.rows import (
 from resourcesync.model.digests import Digest, agree, parse_digests, usable
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.settings.schema import convert_argument
 
 if TYPE_CHECKING:

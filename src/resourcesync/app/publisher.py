@@ -12,7 +12,7 @@ from resourcesync.app.keywords import publisher_settings
 from resourcesync.app.publishing import catalogues, document_stores
 from resourcesync.app.publishing.inputs import PublishedInput
 from resourcesync.app.serving import applications
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.ports.accounts import Posted
 from resourcesync.settings.schema import convert_argument
 from resourcesync.source.plan import PublicationStep

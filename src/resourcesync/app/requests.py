@@ -24,8 +24,7 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.settings import RequestSettings
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, Reporter
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Clock, Reporter
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import parse_proxy

@@ -16,8 +16,7 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from resourcesync.documents.reader import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
-from resourcesync.model.capabilities import Part
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Part, Resource
 from resourcesync.settings.mirror import Network
 
 

@@ -16,7 +16,7 @@ from resourcesync.catalogue.recording import CatalogueRecording
 from resourcesync.catalogue.rows import Row, changes_from_rows, from_row
 from resourcesync.catalogue.schema import CATALOGUE_FORMAT
 from resourcesync.errors import StateError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.sqlite_file import Connection, SqliteFile, open_snapshot
 

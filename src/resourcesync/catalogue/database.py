@@ -24,7 +24,7 @@ from resourcesync.catalogue.rows import changes_from_rows, from_row, from_rows
 from resourcesync.catalogue.schema import CATALOGUE_FORMAT
 from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.errors import ChangesLostError, LockedError, StateError, StorageError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.own_files import LOCK, holder_of, lock_file, open_path
 from resourcesync.ports import Clock

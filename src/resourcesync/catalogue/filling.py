@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from resourcesync.catalogue.recording import CatalogueRecording, count_resources
 from resourcesync.catalogue.rows import from_row, to_row
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import Posted
 

@@ -10,7 +10,7 @@ from resourcesync.catalogue.rows import links_of
 from resourcesync.catalogue.schema import CATALOGUE_FORMAT
 from resourcesync.catalogue.versions import NEWEST, OF_RESOURCE, ONE, ResourceVersion, version_of
 from resourcesync.errors import StateError, StorageError
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Link
 from resourcesync.sqlite_file import Connection, SqliteErrors, note_of, open_reader, open_snapshot
 
 _ENTRY: Final = "SELECT hash, fingerprint, more FROM resource WHERE uri = ?"

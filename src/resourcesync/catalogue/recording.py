@@ -7,7 +7,7 @@ from typing import Final
 from resourcesync.catalogue.rows import Row, from_row, to_row, to_rows
 from resourcesync.catalogue.schema import ALL_TIMES
 from resourcesync.catalogue.versions import END_OF_VERSIONS
-from resourcesync.model.resources import Resource, ResourceRun, without_patches
+from resourcesync.model.entries import Resource, ResourceRun, without_patches
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.sqlite_file import Connection

@@ -12,8 +12,7 @@ from msgspec import structs
 from resourcesync.catalogue.schema import BAD_ROW
 from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest, format_digests
-from resourcesync.model.links import Extra, Foreign, Link
-from resourcesync.model.resources import Change, Resource, ResourceRun
+from resourcesync.model.entries import Change, Extra, Foreign, Link, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol
 import msgspec
 
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.ports import Clock, Copies, Fetcher, Reporter
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Clock, Copies, Fetcher, Reporter
 
 if TYPE_CHECKING:
     from resourcesync.ports.patches import PatchFormat

@@ -11,7 +11,7 @@ from resourcesync.discovery.uris import normalise_if_possible, read_address
 from resourcesync.errors import ConfigurationError, OutOfScopeError, StateError
 from resourcesync.mirror_state.rows import Copy, EntryLink, Fixity, Pending
 from resourcesync.model.digests import format_digests, has_strong
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
 

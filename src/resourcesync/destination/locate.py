@@ -29,7 +29,7 @@ from resourcesync.destination.sync_state import MirrorIdentity, SyncState, disco
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SetChoice, SourceLists
 from resourcesync.discovery.uris import is_same
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change
 from resourcesync.model.timestamps import DAY, format_w3c, to_microseconds
 from resourcesync.model.vocabulary import Capability
 

@@ -29,7 +29,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.fetcher import age_when_served
+from resourcesync.ports import age_when_served
 
 _MAX_MESSAGE: Final = 2_000
 

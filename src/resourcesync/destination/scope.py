@@ -12,7 +12,7 @@ import msgspec
 
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import format_w3c
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from resourcesync.mirror_state.rows import Pending, ProcessedDocument
 from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 
 _log = logging.getLogger(__name__)
 _NO_TIME_NOTE: Final = "no-time told"

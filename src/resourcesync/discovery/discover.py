@@ -12,7 +12,7 @@ from resourcesync.discovery.sets import ANY, OfferedSet, SetChoice, SourceLists,
 from resourcesync.discovery.uris import join
 from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentError, NotAListError, SourceError, UnexpectedDocumentError
-from resourcesync.model.capabilities import CapabilityEntry, Header, Part
+from resourcesync.model.entries import CapabilityEntry, Header, Part
 from resourcesync.model.timestamps import parse_w3c, to_microseconds
 from resourcesync.model.vocabulary import VALID_FROM, Capability, Relation
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
 import msgspec
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.entries import RefusedEntry
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.ports import (
     Fetcher,

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final, NamedTuple
 import msgspec
 
 from resourcesync.discovery.uris import is_at_home, join, origin_if_any
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Link
 from resourcesync.model.vocabulary import Relation
 
 _MAX_LENGTH: Final = 64 * 1024

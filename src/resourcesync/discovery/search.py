@@ -11,7 +11,7 @@ from resourcesync import errors
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
 from resourcesync.discovery.uris import is_at_home, join, origin_if_any
-from resourcesync.model.capabilities import Part
+from resourcesync.model.entries import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
 
 if TYPE_CHECKING:

@@ -19,9 +19,17 @@ from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDoc
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.discovery.uris import join
 from resourcesync.documents.reader import Document
-from resourcesync.model import capabilities
-from resourcesync.model.links import find_link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import (
+    CapabilityEntry,
+    Change,
+    DocumentChange,
+    Entry,
+    Header,
+    Package,
+    Part,
+    Resource,
+    find_link,
+)
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 REMAINING_TYPES: Final = "other"
@@ -61,7 +69,7 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
             self.media_types[_bounded(name, self.media_types)] += number
         self._update_newest(other.newest)
 
-    def add_entry(self, entry: capabilities.Entry) -> None:
+    def add_entry(self, entry: Entry) -> None:
         """Count one entry of any document."""
         self.entries += 1
         match entry:
@@ -70,17 +78,17 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
                 self.uri_bytes += len(entry.uri)
                 self._add_described(entry.resource)
                 self._update_newest(entry.time or entry.resource.lastmod)
-            case capabilities.DocumentChange():
+            case DocumentChange():
                 self.changes[entry.kind.value] += 1
                 self._update_newest(entry.time or entry.lastmod)
-            case capabilities.CapabilityEntry():
+            case CapabilityEntry():
                 self._update_newest(entry.lastmod)
-            case Resource() | capabilities.Package() | capabilities.Part():
+            case Resource() | Package() | Part():
                 self.uri_bytes += len(entry.uri)
                 self._add_described(entry)
                 self._update_newest(entry.lastmod)
 
-    def _add_described(self, entry: Resource | capabilities.Package | capabilities.Part) -> None:
+    def _add_described(self, entry: Resource | Package | Part) -> None:
         if entry.length is not None:
             self._add_length(entry.length)
         if entry.media_type:
@@ -140,7 +148,7 @@ class DocumentReading(msgspec.Struct, frozen=True, kw_only=True):
 
     uri: str
     final_uri: str
-    header: capabilities.Header
+    header: Header
     dialect: Dialect
     media_type: str
     survey: DocumentSurvey
@@ -153,7 +161,7 @@ class ListedChild(msgspec.Struct, frozen=True):
     uri: str
     capability: Capability | None = None
     label: str = ""
-    package: capabilities.Package | None = None
+    package: Package | None = None
 
 
 class SourceNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +180,7 @@ class SourceNode(msgspec.Struct, frozen=True, kw_only=True):
     error: errors.ResourceSyncError | None = None
     skipped: Skipped = ""
     found_by: str = ""
-    package: capabilities.Package | None = None
+    package: Package | None = None
 
     @property
     def depth(self) -> int:
@@ -254,7 +262,7 @@ class SourceTree:
             yield from self._below(node.reading, branches)
 
     def _manifest(
-        self, package: capabilities.Package, base: str, branches: Branches, count: "_PartsCount"
+        self, package: Package, base: str, branches: Branches, count: "_PartsCount"
     ) -> Iterator[SourceNode | PartsTotal]:
         """Yield the copy of a package's manifest, if the dump names one (§11.1, §13.1)."""
         link = find_link(package.links, Relation.CONTENTS)
@@ -317,19 +325,17 @@ def _is_summed_up(above: DocumentReading) -> bool:
     return not packages or any(find_link(package.links, Relation.CONTENTS) for package in packages)
 
 
-def _child(base: str, entry: capabilities.Entry) -> ListedChild | None:
+def _child(base: str, entry: Entry) -> ListedChild | None:
     """Return the document or package that an entry points to; ``None`` when it is neither."""
-    if not isinstance(
-        entry, capabilities.CapabilityEntry | capabilities.Package | capabilities.Part
-    ):
+    if not isinstance(entry, CapabilityEntry | Package | Part):
         return None
     uri = (
         join(base, entry.uri) or entry.uri
     )  # an invalid address is reported at its place in the tree
     match entry:
-        case capabilities.CapabilityEntry():
+        case CapabilityEntry():
             return ListedChild(uri, entry.capability, entry.label)
-        case capabilities.Package():
+        case Package():
             return ListedChild(uri, package=entry)
-        case capabilities.Part():
+        case Part():
             return ListedChild(uri)

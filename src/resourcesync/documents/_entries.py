@@ -48,18 +48,19 @@ from resourcesync.documents._values import (
     read_links,
     split_attributes,
 )
-from resourcesync.model.capabilities import (
+from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.entries import (
     CapabilityEntry,
+    Change,
     DocumentChange,
     Entry,
+    Foreign,
     Header,
     Package,
     Part,
+    Resource,
 )
-from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.leniencies import Leniency
-from resourcesync.model.links import Foreign
-from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import SITEMAP_NS, Capability, ChangeKind
 
 _MD5_BYTES: Final = 16

@@ -17,9 +17,16 @@ from resourcesync.documents._xml_output import (
     link_element,
     moment_text,
 )
-from resourcesync.model.capabilities import CapabilityEntry, DocumentChange, Package, Part
 from resourcesync.model.digests import format_digests
-from resourcesync.model.resources import Change, Resource, ResourceRun
+from resourcesync.model.entries import (
+    CapabilityEntry,
+    Change,
+    DocumentChange,
+    Package,
+    Part,
+    Resource,
+    ResourceRun,
+)
 
 _SPECIAL: Final = bytes((*range(0x20), 0x7F, *b'&<>"'))
 """The ASCII characters that `escape` replaces."""

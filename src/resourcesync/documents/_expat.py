@@ -22,7 +22,7 @@ from resourcesync.errors import (
     MalformedDocumentError,
     TruncatedDocumentError,
 )
-from resourcesync.model.capabilities import Header
+from resourcesync.model.entries import Header
 from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
 

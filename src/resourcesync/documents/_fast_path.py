@@ -66,9 +66,8 @@ from resourcesync.documents._values import (
     read_links,
 )
 from resourcesync.model.digests import Digest, are_sha256, format_digests, many_digests
+from resourcesync.model.entries import Change, Foreign, Link, Resource, ResourceRun, many_resources
 from resourcesync.model.leniencies import Leniency
-from resourcesync.model.links import Foreign, Link
-from resourcesync.model.resources import Change, Resource, ResourceRun, many_resources
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
 

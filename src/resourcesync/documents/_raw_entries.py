@@ -30,8 +30,8 @@ from resourcesync.documents._expat import (
     limit_error,
 )
 from resourcesync.errors import MalformedDocumentError
+from resourcesync.model.entries import Foreign
 from resourcesync.model.leniencies import Leniency
-from resourcesync.model.links import Foreign
 from resourcesync.model.vocabulary import SITEMAP_NS
 
 K = TypeVar("K")

@@ -25,10 +25,9 @@ from resourcesync.documents._expat import (
     RefusalError,
 )
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
-from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import Digest, disagree, parse_digests
+from resourcesync.model.entries import Extra, Header, Link
 from resourcesync.model.leniencies import LENIENCIES, Leniency
-from resourcesync.model.links import Extra, Link
 from resourcesync.model.timestamps import parse_loosely, parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind
 

@@ -8,9 +8,8 @@ from typing import Final
 from resourcesync.documents._expat import RS_NAMESPACES, XmlDriver
 from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY, MOST_BYTES
 from resourcesync.documents.dialects import DialectForm
-from resourcesync.model.capabilities import DocumentChange, Header, Package, Part
 from resourcesync.model.digests import format_digests
-from resourcesync.model.links import Extra, Link
+from resourcesync.model.entries import DocumentChange, Extra, Header, Link, Package, Part
 from resourcesync.model.timestamps import format_w3c
 
 SPECIAL: Final = re.compile('[&<>"\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]')

@@ -13,8 +13,8 @@ from typing import Final
 from resourcesync.documents import writer
 from resourcesync.documents._entry_output import ColumnTexts, Pointer
 from resourcesync.documents._xml_output import escape
-from resourcesync.model.capabilities import Entry, Header, Package, Part
 from resourcesync.model.digests import ALGORITHMS, format_digests
+from resourcesync.model.entries import Entry, Header, Package, Part
 from resourcesync.model.vocabulary import MAX_ENTRIES, Dialect
 
 _MAX_URI: Final = 2_047

@@ -31,16 +31,17 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.model.capabilities import (
+from resourcesync.model.entries import (
     CapabilityEntry,
+    Change,
     DocumentChange,
     Entry,
     Header,
+    Link,
     Package,
     Part,
+    Resource,
 )
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 _SINCE_0_9_1: Final = frozenset(

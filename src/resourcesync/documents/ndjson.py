@@ -15,8 +15,7 @@ import msgspec
 
 from resourcesync.errors import DocumentLimitError, MalformedDocumentError
 from resourcesync.model.digests import format_digests, parse_digests
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Link, Resource
 from resourcesync.model.timestamps import format_w3c, parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
 

@@ -59,9 +59,8 @@ from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, Ra
 from resourcesync.documents._scanner import DocumentScanner, EntryScanner
 from resourcesync.documents._values import RawRoot, change_kind, header_of
 from resourcesync.errors import MalformedDocumentError
-from resourcesync.model.capabilities import Entry, Header, RefusedEntry
+from resourcesync.model.entries import Change, Entry, Header, RefusedEntry
 from resourcesync.model.leniencies import CountedLeniency, Leniency
-from resourcesync.model.resources import Change
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 

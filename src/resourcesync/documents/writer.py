@@ -31,16 +31,18 @@ from resourcesync.documents.dialects import (
     narrow_entry,
     narrow_header,
 )
-from resourcesync.model.capabilities import (
+from resourcesync.model.entries import (
     CapabilityEntry,
+    Change,
     DocumentChange,
     Entry,
     Header,
+    Link,
     Package,
     Part,
+    Resource,
+    ResourceRun,
 )
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.vocabulary import (
     RS_NS,
     SITEMAP_NS,

@@ -4,59 +4,19 @@
 Source has them, and the resources as a Destination stores them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
-from typing import Protocol
+from enum import IntEnum, StrEnum
+from functools import lru_cache, partial
+from itertools import chain, islice
+from typing import BinaryIO, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from resourcesync.ports.copies import (
-    Copies,
-    CopyInspector,
-    CopyInstallation,
-    CopyMove,
-    CopyRemoval,
-    StagedCopy,
-)
-from resourcesync.ports.fetcher import (
-    Fetcher,
-    FetchFailure,
-    FetchRequest,
-    FetchResponse,
-    Message,
-    Outcomes,
-    PartialBody,
-    Proof,
-    Purpose,
-    Sink,
-    Streamer,
-    modified_at,
-    served_at,
-    validators_of,
-)
+import msgspec
 
-__all__ = [
-    "Clock",
-    "Copies",
-    "CopyInspector",
-    "CopyInstallation",
-    "CopyMove",
-    "CopyRemoval",
-    "FetchFailure",
-    "FetchRequest",
-    "FetchResponse",
-    "Fetcher",
-    "Message",
-    "Outcomes",
-    "PartialBody",
-    "Proof",
-    "Purpose",
-    "Reporter",
-    "Sink",
-    "StagedCopy",
-    "Streamer",
-    "modified_at",
-    "served_at",
-    "validators_of",
-]
+from resourcesync.errors import BudgetError, SourceError, StoppedError, StorageError, is_propagating
+from resourcesync.model.digests import Digest, agree, parse_digests
+from resourcesync.model.own_names import has_own_name
 
 
 class Clock(Protocol):
@@ -74,3 +34,620 @@ class Clock(Protocol):
 
 Reporter = Callable[[str, Mapping[str, object]], None]
 """Receives ``(event, fields)`` during a run; an embedder or the command line shows them."""
+
+
+_STABLE_AFTER: Final = 1.0
+"""Seconds from a change until its ``Last-Modified`` can belong to no later change."""
+_MARKS: Final = ",  : GMT"  # of Sun, 06 Nov 1994 08:49:37 GMT (RFC 9110 §5.6.7)
+_MONTHS: Final = {
+    f" {name} ": f"{number:02}"
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+
+
+class Purpose(StrEnum):
+    """The purpose of a fetch: it decides limits and secrets."""
+
+    DISCOVERY = "discovery"
+    DOCUMENT = "document"
+    RESOURCE = "resource"
+    MESSAGE = "message"
+    """WebSub: any answer ends it; no redirect is followed and no robots.txt is checked."""
+    STREAM = "stream"
+    """An endless body: any rate and any size is fine, and the caller retries."""
+
+
+class Proof(IntEnum):
+    """The means by which a caller checks a body once it is whole; each includes those before."""
+
+    NONE = 0
+    """Nothing: the bytes that come are the resource."""
+    END = 1
+    """A length, a weak digest or an end of the format's own: a body that was cut is noticed."""
+    BYTES = 2
+    """A strong digest of the whole: other bytes are noticed, however they came."""
+
+
+class Sink(Protocol):
+    """A sink of the bytes of one response as they arrive."""
+
+    def write(self, chunk: bytes) -> None:
+        """Feed the next bytes.
+
+        Raises:
+            StorageError: They cannot be stored; this fetch ends, all others continue.
+        """
+
+    def restart(self) -> None:
+        """Forget all bytes so far: the transfer starts again from the first byte."""
+
+
+class PartialBody(msgspec.Struct, frozen=True, kw_only=True):
+    """The beginning of a body in a sink, which a later request may continue.
+
+    Attributes:
+        length: Bytes of the part.
+        validator: Proof that the rest is of the same body: a strong ``ETag``, or a
+            ``Last-Modified`` that was old when it was served (RFC 9110 §13.1.5).
+        uri: Address that served it, after redirects; empty if unknown.
+        total: Bytes of the whole body; ``None`` if unknown.
+    """
+
+    length: int
+    validator: str
+    uri: str = ""
+    total: int | None = None
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """The message of a POST.
+
+    Attributes:
+        body: The bytes.
+        fields: Header fields that belong to them, ``Content-Type`` among them.
+    """
+
+    body: bytes
+    fields: tuple[tuple[str, str], ...]
+
+
+class FetchRequest(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One thing to fetch with GET, or a message to send with POST.
+
+    Attributes:
+        uri: Absolute http or https URI, sent as written.
+        sink: Receives the body of a 200 answer (of any 2xx for ``Purpose.MESSAGE``), never that of
+            another status, nor of the answer to a POST.
+        purpose: Its purpose; decides limits, compression (documents only) and secrets.
+        etag: Send ``If-None-Match`` with this value when not empty.
+        last_modified: Send ``If-Modified-Since`` with this value when not empty.
+        limit: Most bytes of the body to accept (decoded); ``None`` takes the purpose's default.
+        uncached: True to request a fresh copy from caches.
+        part: The part in the sink; the rest is requested, and the sink is restarted when the server
+            sends something else. Unless ``proof`` is ``BYTES``, the rest must be of the part's
+            address and total.
+        proof: The means by which the caller checks the whole body. Without any, a body whose end
+            is not marked is read until two readings are equal.
+        as_sent: True to leave a content coding in place: the caller removes it. Else gzip and
+            deflate are removed, and others are an error.
+        on_start: Called with the validator of a body that begins at its first byte, before that
+            byte; empty when the body could not be recognized later.
+        message: Message to send with POST; only for ``Purpose.MESSAGE``.
+        fields: Further header fields of a GET.
+        is_explicit: True if the operator named this very address: ``robots.txt``, which is for
+            crawlers, is not checked.
+        is_head: True to use HEAD: the sink stays empty, and the answer has the fields.
+    """
+
+    uri: str
+    sink: Sink
+    purpose: Purpose = Purpose.RESOURCE
+    etag: str = ""
+    last_modified: str = ""
+    limit: int | None = None
+    uncached: bool = False
+    part: PartialBody | None = None
+    proof: Proof = Proof.NONE
+    as_sent: bool = False
+    on_start: Callable[[str], None] | None = None
+    message: Message | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+    is_explicit: bool = False
+    is_head: bool = False
+
+
+class FetchResponse(msgspec.Struct, frozen=True, eq=False):
+    """The end of a fetch: 200 with the whole body in the sink (in one or more parts), or 304.
+
+    Attributes:
+        request: The request.
+        status: 200 or 304; any status for ``Purpose.MESSAGE``.
+        uri: Address of the answer, after redirects.
+        headers: The final answer's fields, names in lower case; the first value counts, but
+            ``link`` joins all of them with commas. Those of a body whose end was not marked have
+            no validators: it may have been cut for all later requests.
+        received: Bytes of the body in the sink, those of ``Request.part`` included.
+        tries: Requests it took, redirects not counted.
+    """
+
+    request: FetchRequest
+    status: int
+    uri: str
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
+    received: int = 0
+    tries: int = 1
+
+
+class CacheValidators(NamedTuple):
+    """Validators for a later conditional request; empty for none.
+
+    Attributes:
+        etag: For ``Request.etag``.
+        last_modified: For ``Request.last_modified``.
+    """
+
+    etag: str
+    last_modified: str
+
+
+_new_validators: Final[Callable[[tuple[str, str]], CacheValidators]] = partial(
+    tuple.__new__, CacheValidators
+)
+
+
+def validators_of(headers: Mapping[str, str]) -> CacheValidators:
+    """Return the validators of an answer that will not stay the same when the thing changes.
+
+    A ``Last-Modified`` counts when it is a second older than the answer's ``Date``: until then
+    there may be another change in its second (RFC 9110 §8.8.2.2). A tag that a server makes of
+    such a time is no better, so while it is not old enough a weak ``ETag`` does not count, and
+    in the second of the change itself none does.
+
+    Args:
+        headers: The answer's fields, names in lower case.
+    """
+    tag, modified = headers.get("etag", ""), headers.get("last-modified", "")
+    age = _seconds_between(modified, headers.get("date", ""))
+    if modified and (age is None or age < _STABLE_AFTER):
+        tag = "" if age == 0 or tag.startswith("W/") else tag
+        modified = ""
+    return _new_validators((tag, modified))
+
+
+def age_when_served(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds from ``Last-Modified`` to ``Date``; ``None`` if one is absent."""
+    return _seconds_between(headers.get("last-modified", ""), headers.get("date", ""))
+
+
+@lru_cache(maxsize=64)
+def _seconds_between(modified: str, date: str) -> float | None:
+    earlier, later = _parse_http_date(modified), _parse_http_date(date)
+    return None if earlier is None or later is None else (later - earlier).total_seconds()
+
+
+def served_at(headers: Mapping[str, str]) -> datetime | None:
+    """Return the server's time of an answer (``Date``); ``None`` if absent."""
+    return _parse_http_date(headers.get("date", ""))
+
+
+def modified_at(headers: Mapping[str, str]) -> datetime | None:
+    """Return the time of the last change that an answer has; ``None`` if absent."""
+    return _parse_http_date(headers.get("last-modified", ""))
+
+
+@lru_cache(maxsize=64)  # most answers of a second have the same Date
+def _parse_http_date(text: str) -> datetime | None:
+    if not text:
+        return None
+    month = _MONTHS.get(text[7:12])
+    if month is not None and text[3:5] + text[16:17] + text[22:23] + text[25:] == _MARKS:
+        with suppress(ValueError):
+            return datetime.fromisoformat(f"{text[12:16]}-{month}-{text[5:7]}T{text[17:25]}Z")
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - for some servers only
+
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return moment if moment.tzinfo is not None else None
+
+
+class FetchFailure(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The end of a fetch that failed, after all retries."""
+
+    request: FetchRequest
+    error: SourceError | StorageError
+    tries: int = 1
+
+
+Outcomes = Generator[FetchResponse | FetchFailure, None, None]
+"""The outcomes of requests; closing it cancels the requests in flight."""
+
+
+class Fetcher(Protocol):
+    """A fetcher of many resources at a time, within limits of load."""
+
+    def fetch(self, requests: Iterable[FetchRequest]) -> Outcomes:
+        """Carry out the requests; yield each outcome as it comes, in no order.
+
+        ``requests`` is read lazily, a few ahead of what is in flight, so it may be endless or
+        depend on earlier outcomes.
+        Never raises for a single request.
+        """
+
+
+class Messenger(Protocol):
+    """A sender of many messages at a time; a slow one delays no other."""
+
+    def fetch(self, requests: Iterable[FetchRequest | None]) -> Outcomes:
+        """Send the requests; yield each outcome as it arrives, in no order.
+
+        ``None`` says that there is nothing for the moment; it asks again soon while others are in
+        flight. What ``requests`` raises passes, and gives up what is in flight.
+        """
+
+
+@runtime_checkable
+class Streamer(Protocol):
+    """A reader of endless bodies, such as streams of events."""
+
+    def stream(
+        self, uri: str, fields: tuple[tuple[str, str], ...]
+    ) -> Generator[bytes, None, FetchResponse]:
+        """Yield the bytes of a 200 answer as they come; return the answer when it ends.
+
+        Nothing is yielded before the answer begins. Then nothing may be yielded (no bytes) at any
+        time, and is at least every second, so that the caller can look at the clock; silence is
+        for him to judge. While he does not ask for more, nothing more is read. It is tried once:
+        no ``robots.txt`` is checked, for the address was named and is not crawled.
+
+        Args:
+            uri: Absolute http or https URI.
+            fields: Header fields to send.
+
+        Raises:
+            SourceError: There is no such answer, or it broke off.
+        """
+
+
+_NO_NAMES: Final = frozenset({"", ".", ".."})
+
+
+def is_copy_path(path: str) -> bool:
+    """True if a path leads to a place for a copy: below the root, by names, none like our own.
+
+    Paths from lists are checked long before (``destination.scope``); code that puts, moves
+    or reads copies checks again, so that a mistake there never causes a write outside the mirror.
+    """
+    return "\0" not in path and _NO_NAMES.isdisjoint(path.split("/")) and not has_own_name(path)
+
+
+class StagedCopy(Protocol):
+    """A staged copy: bytes beside the mirror, hashed as they arrive. It is also a ``Sink``."""
+
+    @property
+    def part(self) -> PartialBody | None:
+        """The part that an earlier run left, from the first byte on; ``None`` once restarted."""
+
+    def record_validator(self, validator: str) -> None:
+        """Record the validator that later proves that the rest belongs to these bytes."""
+
+    def write(self, chunk: bytes) -> None:
+        """Write the next bytes."""
+
+    def restart(self) -> None:
+        """Forget all bytes so far."""
+
+    def seal(self) -> tuple[int, tuple[Digest, ...]]:
+        """End the writing; return the length in bytes and the requested digests."""
+
+    def open_sealed(self) -> BinaryIO:
+        """Open the sealed bytes to read and seek; the caller closes the stream."""
+
+    def suspend(self) -> None:
+        """Discard the copy; a usable part stays for a later run."""
+
+    def discard(self) -> None:
+        """Throw the bytes away; it is no error to do so twice."""
+
+
+class CopyContent(NamedTuple):
+    """The content of a copy.
+
+    Attributes:
+        length: Bytes.
+        digests: Digests of them, as in a ``hash`` attribute.
+        signature: Stat signature of the file that was read; ``None`` if it is not known.
+    """
+
+    length: int
+    digests: str
+    signature: str | None = None
+
+
+class CopyInstallation(msgspec.Struct):
+    """One staged copy and its path.
+
+    Attributes:
+        staged: The sealed bytes.
+        path: The copy's path in the mirror, relative, with ``/``.
+        lastmod: Modification time to give the copy, microseconds; ``None`` leaves it.
+        replaces: Stat signature of the present file in the mirror's state, or ``None`` for no file.
+        content: Its content there; ``None``: not known. A file that differs in both is moved to
+            quarantine, not lost.
+    """
+
+    staged: StagedCopy
+    path: str
+    lastmod: int | None = None
+    replaces: str | None = None
+    content: CopyContent | None = None
+
+
+class CopyRemoval(msgspec.Struct, frozen=True, kw_only=True):
+    """One copy to remove.
+
+    Attributes:
+        path: The copy's path in the mirror.
+        signature: Stat signature of the file in the mirror's state.
+        content: Its content in the mirror's state; ``None`` if it is not known.
+        is_altered: True if the file was found altered: if it is, it goes to the quarantine.
+    """
+
+    path: str
+    signature: str
+    content: CopyContent | None = None
+    is_altered: bool = False
+
+
+class CopyMove(msgspec.Struct, frozen=True, kw_only=True):
+    """One copy that gets another path.
+
+    Attributes:
+        path: Its present path.
+        to: Its new path.
+        signature: Stat signature of the file in the mirror's state.
+        digests: Digests of its bytes in the state: they identify a copy that was moved before.
+    """
+
+    path: str
+    to: str
+    signature: str
+    digests: tuple[Digest, ...] = ()
+
+
+class CopyInspector(Protocol):
+    """A read-only view of the copies."""
+
+    def signature(self, path: str) -> str | None:
+        """Return the stat signature of the copy at ``path``, or ``None`` when there is none."""
+
+    def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
+        """Read a copy; return its length and digests, or ``None`` when there is none."""
+
+    def digest_all(
+        self, wanted: Sequence[tuple[str, Sequence[str]]]
+    ) -> Iterator[CopyContent | StorageError | None]:
+        """Read a few dozen copies, the next ones ahead; yield the content of each in order.
+
+        Args:
+            wanted: Path and algorithms of each.
+
+        Yields:
+            Its content; ``None`` when there is none; or the error when it cannot be read.
+
+        Raises:
+            StorageError: No copy can be read.
+        """
+
+
+def has_content(look: CopyInspector, path: str, content: CopyContent | None) -> bool:
+    """Read a file; return whether it has the content that the mirror's state has of it.
+
+    This alone decides whether a file is as installed. A stat signature only saves the reading: one
+    that differs shows nothing, since a copied or restored file has another inode or time.
+
+    Args:
+        look: The copies.
+        path: Path of the file.
+        content: Length and digests in the state; ``None`` if they are not known.
+
+    Raises:
+        StorageError: The file cannot be read.
+    """
+    if content is None:
+        return False
+    known = parse_digests(content.digests)
+    found = look.digest(path, [digest.algorithm for digest in known])
+    return found is not None and found[0] == content.length and agree(found[1], known)
+
+
+class Copies(CopyInspector, Protocol):
+    """The resources as the Destination stores them: bytes at paths, nothing outside one root."""
+
+    def stage(self, algorithms: Sequence[str], of: str = "") -> StagedCopy:
+        """Start a copy beside the mirror; digests are computed while the bytes pass.
+
+        Args:
+            algorithms: Digests to compute.
+            of: Identity of the bytes. With it, the part that an earlier run left is continued, and
+                an unfinished part is stored for a later run.
+        """
+
+    def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedCopy | None:
+        """Start a copy with the bytes of another one; ``None`` when they cannot be read.
+
+        The digests show whether the bytes are unchanged.
+        """
+
+    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
+        """Put a batch in place durably; return for each its stat signature or its error.
+
+        When it returns, the new bytes and their names survive a power cut.
+        """
+
+    def newly_quarantined(self) -> list[tuple[str, str]]:
+        """Return the files moved to the quarantine since the last call: paths and names."""
+
+    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
+        """Move a batch to the trash durably; return the place of each (empty: no file).
+
+        A file with another signature and another content is left alone and reported as an error.
+        """
+
+    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
+        """Move copies to other paths durably, one after the other; nothing is overwritten.
+
+        A file moves whatever it is, so an edited one is not lost. What is not ours at the new path
+        goes to the quarantine. Where no file is to be moved any more, nothing is done.
+
+        Returns:
+            For each the signature to remember, or its error; then it is where it was. It is the
+            one that was known where what is there is edited, gone, or not surely ours.
+        """
+
+    def inspect(self) -> AbstractContextManager[CopyInspector]:
+        """Inspect many copies at once, which is quicker; results may be buffered."""
+
+    def stage_trashed(self, place: str, algorithms: Sequence[str]) -> StagedCopy | None:
+        """Start a copy with the bytes of one in the trash; ``None`` when they cannot be read.
+
+        They stay in the trash.
+
+        Raises:
+            StateError: ``place`` is no name in the trash: it leads out of it.
+        """
+
+    def trashed(self) -> Iterator[str]:
+        """Yield the names in the trash."""
+
+    def quarantined(self, path: str) -> Sequence[str]:
+        """Return the names in the quarantine of files from ``path``, newest last."""
+
+    def paths(self) -> Iterator[str]:
+        """Yield the path of every file in the mirror, in no order, its own folder left out."""
+
+
+POLL_SECONDS: Final = 0.05
+"""Seconds between two calls of a token's ``is_requested``."""
+
+_CHECK_INTERVAL: Final = 256
+_WAIT_SECONDS: Final = 0.2
+_KEPT: Final = (("kept", "what was complete"),)
+
+T = TypeVar("T")
+
+
+class CancelToken:
+    """A request to stop, and a time limit; long work checks both wherever it may safely end.
+
+    An error that was swallowed on its way is raised again by the next check. While a ``finally``,
+    an ``except`` or a ``with`` passes it on, checks raise nothing: clean-up runs to its end.
+
+    Args:
+        clock: Time of the limit and of waits.
+        is_requested: Called many times a second; true cancels. ``None``: only ``cancel`` does.
+    """
+
+    def __init__(self, clock: Clock, is_requested: Callable[[], bool] | None = None) -> None:
+        self.clock = clock
+        self._is_requested = is_requested
+        self._poll_at = 0.0
+        self._ends_at: float | None = None
+        self._stopped: StoppedError | None = None
+        self._expired: BudgetError | None = None
+        self.is_heard = False
+        """True once the work found out that its end was requested."""
+
+    def cancel(self) -> None:
+        """Request the end of the work; from any thread, or from a signal handler."""
+        self._stopped = self._stopped or StoppedError(
+            "the program asked to stop",
+            evidence=_KEPT,
+            hint="call it again: it continues from here",
+        )
+
+    def reset(self) -> None:
+        """Withdraw the request: other work begins."""
+        self._stopped, self._poll_at, self.is_heard = None, 0.0, False
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Iterator[None]:
+        """Limit the block to so many seconds; ``None``: no limit. Such blocks do not nest.
+
+        Raises:
+            BudgetError: The time is over.
+        """
+        self.lift_limit()
+        if seconds is not None:
+            self._ends_at = self.clock.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self.lift_limit()
+
+    def lift_limit(self) -> None:
+        """Remove the time limit: the work ends cleanly."""
+        self._ends_at = self._expired = None
+
+    @property
+    def is_cancelled(self) -> bool:
+        """True if the work is to end: by request, or since its time is over."""
+        return self._find_error() is not None
+
+    def raise_if_cancelled(self) -> None:
+        """Raise if the work is to end.
+
+        Raises:
+            StoppedError: The end was requested.
+            BudgetError: The time is over.
+        """
+        error = self._find_error()
+        if error is not None and not is_propagating(error):
+            raise error
+
+    def checked(self, items: Iterable[T], *, every: int = _CHECK_INTERVAL) -> Iterator[T]:
+        """Return the items, and raise between groups of so many if the work is to end."""
+        return chain.from_iterable(self._checked_groups(iter(items), every))
+
+    def _checked_groups(self, rest: Iterator[T], size: int) -> Iterator[list[T]]:
+        while group := list(islice(rest, size)):
+            self.raise_if_cancelled()
+            yield group
+
+    def wait(self, seconds: float) -> None:
+        """Wait; end the wait at most 0.2 seconds after the work is cancelled.
+
+        Raises:
+            StoppedError: The end was requested.
+            BudgetError: The time is over.
+        """
+        left = seconds
+        while left > 0 and not self.is_cancelled:
+            self.clock.sleep(min(left, _WAIT_SECONDS))
+            left -= _WAIT_SECONDS
+        self.raise_if_cancelled()
+
+    def _find_error(self) -> StoppedError | None:
+        if self._is_requested is not None and self._stopped is None:
+            self._poll(self._is_requested)
+        if self._stopped is not None:
+            self.is_heard = True
+            return self._stopped
+        is_late = self._ends_at is not None and self.clock.monotonic() >= self._ends_at
+        if is_late and self._expired is None:
+            self._expired = BudgetError(
+                "the time limit of this run is reached",
+                evidence=_KEPT,
+                hint="run again to continue",
+            )
+        return self._expired
+
+    def _poll(self, is_requested: Callable[[], bool]) -> None:
+        now = self.clock.monotonic()
+        if now >= self._poll_at:
+            self._poll_at = now + POLL_SECONDS
+            if is_requested():
+                self.cancel()

@@ -9,8 +9,7 @@ from typing import BinaryIO, Final, NamedTuple, Protocol, overload
 
 import msgspec
 
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource, ResourceRun
+from resourcesync.model.entries import Link, Resource, ResourceRun
 from resourcesync.model.timestamps import from_seconds
 
 _RUN: Final = 1_000

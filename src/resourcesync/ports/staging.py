@@ -5,7 +5,7 @@ from typing import Protocol
 
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.copies import StagedCopy
+from resourcesync.ports import StagedCopy
 
 
 class TakingCopy(StagedCopy, Protocol):

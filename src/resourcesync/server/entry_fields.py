@@ -15,7 +15,7 @@ from typing import Final, final
 import msgspec
 
 from resourcesync.model import digests
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Link
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import ChunkedResponse, Headers, HttpRequest

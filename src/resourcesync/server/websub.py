@@ -22,7 +22,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
-from resourcesync.ports.fetcher import Messenger
+from resourcesync.ports import Messenger
 from resourcesync.server import asgi
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import Hub

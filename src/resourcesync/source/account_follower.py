@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.filling import MIN_ALLOWED_LOSS, LossLimit
 from resourcesync.errors import ConfigurationError, DiscontinuityError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch, Posted, ResourceAccount

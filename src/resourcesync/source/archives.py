@@ -4,8 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from resourcesync.model.capabilities import Header, Part
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Header, Link, Part
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import description, naming

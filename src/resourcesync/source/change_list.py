@@ -8,9 +8,7 @@ from itertools import chain, count, takewhile
 from msgspec.structs import replace
 
 from resourcesync.catalogue.database import CatalogueSnapshot
-from resourcesync.model.capabilities import Header, Part
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change, Header, Link, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import archives, description, naming

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import BinaryIO, Final
 
 from resourcesync.errors import OriginalChangedError
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports.originals import Original, Originals
 

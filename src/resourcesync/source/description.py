@@ -11,8 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.model.capabilities import CapabilityEntry, Header
-from resourcesync.model.links import Link
+from resourcesync.model.entries import CapabilityEntry, Header, Link
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import LISTED_CAPABILITIES, VALID_FROM, Capability, Relation
 from resourcesync.source import naming

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.schema import BAD_ROW
 from resourcesync.documents import writer
 from resourcesync.errors import StateError
-from resourcesync.model.capabilities import Entry, Header
+from resourcesync.model.entries import Entry, Header
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source.naming import SourceNaming

@@ -11,9 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.model.capabilities import Header, Package
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Header, Link, Package
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source.naming import SourceNaming

@@ -6,7 +6,7 @@ from typing import BinaryIO, Final
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, DocumentError
-from resourcesync.model.capabilities import CapabilityEntry
+from resourcesync.model.entries import CapabilityEntry
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming

@@ -37,9 +37,8 @@ from msgspec.structs import replace
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.rows import EntryLink
 from resourcesync.model.digests import Digest, agree, parse_digests
+from resourcesync.model.entries import LAST_PRIORITY, Link, Resource
 from resourcesync.model.globs import normal_path, parse_glob
-from resourcesync.model.links import LAST_PRIORITY, Link
-from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports.originals import Original, Originals, WrappedOriginals

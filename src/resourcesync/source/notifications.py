@@ -13,8 +13,7 @@ import msgspec
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
-from resourcesync.model.capabilities import DocumentChange
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change, DocumentChange
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 from resourcesync.ports import Clock

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Clock

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 from resourcesync.documents.dialects import narrow_header
 from resourcesync.errors import DocumentError, StorageError
-from resourcesync.model.capabilities import Entry, Header
 from resourcesync.model.digests import format_digests
-from resourcesync.model.resources import Change, Resource, ResourceRun
+from resourcesync.model.entries import Change, Entry, Header, Resource, ResourceRun
 from resourcesync.model.vocabulary import Capability, Dialect
 
 if TYPE_CHECKING:

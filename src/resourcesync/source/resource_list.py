@@ -18,9 +18,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import CatalogueSnapshot
 from resourcesync.documents import splice, writer
 from resourcesync.documents.splice import EntryEdit, EntrySlices
-from resourcesync.model.capabilities import Header, Part
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource, ResourceRun
+from resourcesync.model.entries import Header, Link, Part, Resource, ResourceRun
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.source import archives, description, naming

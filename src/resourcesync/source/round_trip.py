@@ -9,9 +9,8 @@ from typing import Final
 from resourcesync.discovery.uris import normalise
 from resourcesync.documents import reader, writer
 from resourcesync.errors import ConfigurationError, DocumentError, OutOfScopeError
-from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import ALGORITHMS, format_digests
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Header, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability
 

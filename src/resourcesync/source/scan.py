@@ -24,7 +24,7 @@ from resourcesync.compare import (
 )
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree, disagree
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.ports.originals import Original, OriginalRun, Originals
 
 _log = logging.getLogger(__name__)

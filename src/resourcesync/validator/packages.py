@@ -8,7 +8,7 @@ import msgspec
 
 from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.marks import MarkStore

@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.ports import Clock
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Clock
 from resourcesync.watch.scheduler import (
     JobKind,
     JobOutcome,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
 from resourcesync.discovery.uris import join
 from resourcesync.errors import DocumentError, SourceError
-from resourcesync.model.capabilities import CapabilityEntry, Entry, Header
+from resourcesync.model.entries import CapabilityEntry, Entry, Header
 from resourcesync.model.vocabulary import Capability
 from resourcesync.websub.messages import read_links
 

@@ -6,9 +6,7 @@ from typing import Final
 
 from resourcesync.documents import reader, writer
 from resourcesync.errors import DocumentError
-from resourcesync.model.capabilities import DocumentChange, Header
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change, DocumentChange, Header, Link
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 MOST_ENTRIES: Final = 1_000

@@ -5,8 +5,14 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Message, Purpose
-from resourcesync.ports.fetcher import Messenger
+from resourcesync.ports import (
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    Messenger,
+    Purpose,
+)
 from resourcesync.websub import messages
 from resourcesync.websub.delivery import BodySink
 from resourcesync.websub.messages import sign

@@ -16,8 +16,15 @@ from msgspec.structs import replace
 
 from resourcesync.discovery.uris import join
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
-from resourcesync.ports.fetcher import Messenger
+from resourcesync.ports import (
+    Clock,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    Message,
+    Messenger,
+    Purpose,
+)
 from resourcesync.push_state.rows import ChannelSubscription, FollowerState
 from resourcesync.push_state.stores import FileFollowers
 from resourcesync.websub import messages

@@ -8,7 +8,7 @@ from typing import Any
 from resourcesync.app.publishing import accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.documents import reader
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.accounts.scripted_account import ScriptedSystem
 from tests.support.in_memory import ManualClock

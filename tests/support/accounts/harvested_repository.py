@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from resourcesync.errors import SourceUnavailableError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Fetcher, FetchRequest
 from resourcesync.ports.accounts import AccountOptions

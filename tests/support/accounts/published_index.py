@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change
 from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync_elasticsearch.account import IndexAccount

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from resourcesync.app import plugins
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from tests.support.accounts.distributions import install
 from tests.support.accounts.telling import TellingAccount, TellingSystem

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 

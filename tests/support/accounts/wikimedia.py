@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.requests import open_fetcher
+from resourcesync.ports import CancelToken
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
-from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings.mirror import Network
 
 LONG_AGO: Final = datetime(2026, 1, 2, tzinfo=UTC)

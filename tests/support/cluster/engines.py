@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync_cluster.engines.executors import ExecutorEngine, open_engine
 from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.ports import ExecutionEngine, UnitOutcome

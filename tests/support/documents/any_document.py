@@ -7,17 +7,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from resourcesync.model.capabilities import (
+from resourcesync.model.digests import ALGORITHMS, Digest
+from resourcesync.model.entries import (
     CapabilityEntry,
+    Change,
     DocumentChange,
     Entry,
+    Extra,
     Header,
+    Link,
     Package,
     Part,
+    Resource,
 )
-from resourcesync.model.digests import ALGORITHMS, Digest
-from resourcesync.model.links import Extra, Link
-from resourcesync.model.resources import Change, Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability, ChangeKind
 
 BLANKS = " \t\r\n"

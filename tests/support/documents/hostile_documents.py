@@ -16,7 +16,7 @@ from typing import Final
 
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
-from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.entries import RefusedEntry
 from tests.support.documents.text import CHANGE_LIST, URI, CountingStream, document, url
 
 KIB, MIB = 2**10, 2**20

@@ -17,10 +17,8 @@ from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.documents.packages.safety import DEFAULT_LIMITS, PackageLimits
 from resourcesync.documents.packages.zip_directory import CENTRAL, END, LOCAL
 from resourcesync.errors import PackageError, VerificationError
-from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import Digest, usable
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Header, Link, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from tests.support.documents.text import document
 

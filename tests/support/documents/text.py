@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from resourcesync.documents.reader import Document, Limits, TextRow, Tolerated, read_stream
-from resourcesync.model.capabilities import Entry, Header, RefusedEntry
+from resourcesync.model.entries import Entry, Header, RefusedEntry
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
 
 URI = "https://source.example/list.xml"

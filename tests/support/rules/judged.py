@@ -5,7 +5,7 @@ from pathlib import Path
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.checks.target_access import new_validator
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from resourcesync.validator.events import ValidationEvent, ValidationOptions
 from resourcesync.validator.rule import RULES, RuleFinding

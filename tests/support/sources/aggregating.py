@@ -8,8 +8,7 @@ from resourcesync.app.publishing.published_tree import documents_of
 from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.source.publication_settings import CATALOGUE
 
 

@@ -11,9 +11,8 @@ from typing import BinaryIO
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
-from resourcesync.model.capabilities import CapabilityEntry, Header, Part
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import CapabilityEntry, Change, Header, Part, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import Originals

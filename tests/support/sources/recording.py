@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Link, Resource
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from tests.support.servers.hostile_server import Asked, HostileServer, Step, answer
 

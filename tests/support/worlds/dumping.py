@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.contents import PresentContents

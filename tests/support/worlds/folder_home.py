@@ -13,7 +13,7 @@ from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.ports.patches import PatchFormat
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import MemoryFetcher

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.errors import StoppedError
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from tests.support.in_memory import ManualClock
 
 

@@ -10,7 +10,7 @@ from resourcesync.adapters import consumer_programs
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError, StoppedError
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from tests.support.waiting import wait_until
 
 

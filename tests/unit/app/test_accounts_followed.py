@@ -12,7 +12,7 @@ from resourcesync.errors import (
     DiscontinuityError,
     SourceUnavailableError,
 )
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.originals import Omission

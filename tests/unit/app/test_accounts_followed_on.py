@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.app.publishing import accounts
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.source.publication_options import PublicationResult, PublishRequest

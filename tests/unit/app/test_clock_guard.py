@@ -10,7 +10,7 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents import reader
 from resourcesync.errors import StateError
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.dumps.dump_publisher import DumpRequest
 from resourcesync.source.plan import PublicationStep

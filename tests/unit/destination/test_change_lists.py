@@ -14,8 +14,7 @@ from resourcesync.destination.changes.times import (
     count_old_entries,
 )
 from resourcesync.errors import SourceUnavailableError
-from resourcesync.model.capabilities import Header
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Header, Resource
 from resourcesync.model.timestamps import DAY, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.destination.changes.times import LastChanges
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 

@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.destination.lists.proof import ListVersion, ReadPart, is_pinned
 from resourcesync.destination.lists.resource_reader import with_parts
-from resourcesync.model.capabilities import Part
+from resourcesync.model.entries import Part
 from resourcesync.model.timestamps import to_microseconds
 
 URI = "http://source.example/resourcelist-1.xml"

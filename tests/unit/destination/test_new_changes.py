@@ -20,8 +20,7 @@ from resourcesync.destination.scope import Scope
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.writer import write
 from resourcesync.mirror_state.rows import ProcessedDocument
-from resourcesync.model.capabilities import Header
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Header, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 

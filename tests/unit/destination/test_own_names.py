@@ -7,7 +7,7 @@ import pytest
 from resourcesync.destination.mapping.escapes import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.model.own_names import has_own_name
-from resourcesync.ports.copies import is_copy_path
+from resourcesync.ports import is_copy_path
 
 BASE = "https://museum.example/"
 OWN = [

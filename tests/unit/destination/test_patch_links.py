@@ -11,8 +11,7 @@ from resourcesync.destination.links import (
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.ports.patches import PatchFormat
 
 SHA = "sha-256:" + "a" * 64

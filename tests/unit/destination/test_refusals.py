@@ -1,7 +1,7 @@
 """Refused entries: each counts once, and is taken back in whichever form it was refused."""
 
 from resourcesync.destination.lists.selection import MAX_REFUSED, Refusals
-from resourcesync.model.capabilities import RefusedEntry
+from resourcesync.model.entries import RefusedEntry
 
 BASE = "http://source.example/"
 THERE = "http://elsewhere.example/"

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.errors import ConfigurationError, OutOfScopeError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from tests.support.documents.hostile_uris import hostile_uris
 
 HOME = "https://museum.example"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from resourcesync.destination.scope import FilterVerdict, Scope
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.entries import Resource
 from resourcesync.model.globs import normal_path, parse_glob
-from resourcesync.model.resources import Resource
 
 HOME = "https://museum.example"
 ORIGINS = frozenset({HOME})

@@ -10,7 +10,7 @@ from resourcesync.discovery.links import (
     SIGNPOSTS,
     find_signposts,
 )
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Link
 
 HERE = "https://repo.example/items/1"
 

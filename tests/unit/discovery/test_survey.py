@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from resourcesync.discovery.tree import DocumentSurvey
 from resourcesync.model.digests import parse_digests, usable
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import from_microseconds
 
 TIMES = st.integers(10**15, 2 * 10**15).map(from_microseconds)

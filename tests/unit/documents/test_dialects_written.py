@@ -7,9 +7,7 @@ from msgspec.structs import replace
 
 from resourcesync.documents.dialects import narrow_header
 from resourcesync.documents.writer import closing, opening, render, write
-from resourcesync.model.capabilities import CapabilityEntry, Header, Part
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import CapabilityEntry, Change, Header, Link, Part, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 
 NINE = datetime(2013, 1, 3, 9, tzinfo=UTC)

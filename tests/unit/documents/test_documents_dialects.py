@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import (
     RS_NS,
     Capability,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.documents.reader import Limits
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 from tests.support.documents.text import document, tell, url
 

@@ -12,7 +12,7 @@ from resourcesync.errors import (
     MalformedDocumentError,
     TruncatedDocumentError,
 )
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from tests.support.documents.text import (
     CHANGE_LIST,
     URI,

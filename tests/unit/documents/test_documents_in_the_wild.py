@@ -6,8 +6,7 @@ import pytest
 
 from resourcesync.errors import MalformedDocumentError, NotAListError
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Link, Resource
 from resourcesync.model.vocabulary import (
     RS_NS,
     SITEMAP_NS,

@@ -4,7 +4,7 @@ import pytest
 
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentLimitError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from tests.support.documents.text import document, rows, tell, url
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from tests.support.documents.text import (
     CHANGE_LIST,
     document,

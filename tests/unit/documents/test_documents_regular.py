@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from tests.support.documents.text import CHANGE_LIST, document, open_document, tell
 
 SHA = "sha-256:" + "0a" * 32

@@ -5,10 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resourcesync.documents.writer import closing, opening, render, write
-from resourcesync.model.capabilities import CapabilityEntry, Entry, Header, Part
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import CapabilityEntry, Change, Entry, Header, Link, Part, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from tests.support.documents.text import tell
 

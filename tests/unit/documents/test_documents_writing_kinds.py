@@ -6,9 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.documents.writer import opening, render, write
-from resourcesync.model.capabilities import DocumentChange, Entry, Header, Package, Part
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import (
+    Change,
+    DocumentChange,
+    Entry,
+    Header,
+    Link,
+    Package,
+    Part,
+    Resource,
+)
 from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
 
 NINE = datetime(2013, 1, 3, 9, tzinfo=UTC)

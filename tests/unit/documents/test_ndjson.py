@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from resourcesync.documents import ndjson
 from resourcesync.errors import DocumentError, DocumentLimitError, MalformedDocumentError
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Link, Resource
 from resourcesync.model.vocabulary import ChangeKind
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)

@@ -13,8 +13,8 @@ from resourcesync.errors import (
     DocumentLimitError,
     MalformedDocumentError,
 )
+from resourcesync.model.entries import Resource
 from resourcesync.model.leniencies import LENIENCIES, Leniency
-from resourcesync.model.resources import Resource
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RuleProfile
 from tests.support.documents.sitemap_forms import (

@@ -13,8 +13,7 @@ from resourcesync.adapters.http.response_head import (
     is_remainder,
     parse_head,
 )
-from resourcesync.ports import FetchRequest, PartialBody
-from resourcesync.ports.fetcher import Proof
+from resourcesync.ports import FetchRequest, PartialBody, Proof
 from tests.support.servers.fetching import (
     KeepingSink,
     failure,

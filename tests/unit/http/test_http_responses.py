@@ -12,8 +12,7 @@ from resourcesync.errors import (
     SourceRefusedError,
     SourceUnavailableError,
 )
-from resourcesync.ports import Purpose
-from resourcesync.ports.fetcher import Proof
+from resourcesync.ports import Proof, Purpose
 from tests.support.servers.fetching import (
     KeepingSink,
     failure,

@@ -41,7 +41,7 @@ WRITE = """
 import json, resource, sys
 from tests.support.documents.packages import RESOURCES
 from resourcesync.documents.packages.zip_writer import write_package
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 entry = Resource(uri="http://h/1", length=48 * 2**20, path="/1", media_type=sys.argv[2])
 block = bytes(range(256)) * 256
 with open(sys.argv[1], "wb") as file:

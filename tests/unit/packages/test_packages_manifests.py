@@ -11,8 +11,7 @@ from resourcesync.documents.packages.manifest_agreement import check_copy, check
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.reader import Document, read_stream
 from resourcesync.errors import PackageError, TruncatedPackageError
-from resourcesync.model.capabilities import Header, Package, RefusedEntry
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Header, Link, Package, RefusedEntry
 from resourcesync.model.vocabulary import Capability
 from tests.support.documents.packages import (
     CHANGES,

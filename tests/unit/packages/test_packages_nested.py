@@ -6,8 +6,7 @@ from msgspec.structs import replace
 from resourcesync.documents.packages.safety import DEFAULT_LIMITS
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentLimitError, PackageError
-from resourcesync.model.capabilities import RefusedEntry
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change, RefusedEntry
 from tests.support.documents.packages import (
     CHANGES_MD,
     RESOURCES_MD,

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.documents.packages.planning import PackageSize, plan_packages
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.documents.writer import body
-from resourcesync.model.resources import Resource, ResourceRun, joined_runs
+from resourcesync.model.entries import Resource, ResourceRun, joined_runs
 from tests.support.documents.packages import RESOURCES, opened, resource
 
 SIZES = [

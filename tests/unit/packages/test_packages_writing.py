@@ -18,8 +18,7 @@ from resourcesync.documents.packages.zip_directory import LOCAL
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.documents.writer import write
 from resourcesync.errors import DigestMismatchError, LengthMismatchError, PackageError
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Link, Resource
 from resourcesync.model.vocabulary import MAX_ENTRIES, ChangeKind, Relation
 from tests.support.documents.packages import (
     CHANGES,

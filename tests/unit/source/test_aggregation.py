@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from resourcesync.mirror_state.rows import EntryLink
 from resourcesync.model.digests import Digest, parse_digests
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Link
 from resourcesync.source.links import UpstreamEntry, republished_links
 
 OURS = (Digest("sha-256", "a" * 64),)

@@ -16,9 +16,8 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import OriginalChangedError
-from resourcesync.model.capabilities import CapabilityEntry, Package
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import CapabilityEntry, Change, Package, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.originals import Original
 from resourcesync.source import naming

@@ -7,7 +7,7 @@ import pytest
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.reader import read_stream
-from resourcesync.model.capabilities import CapabilityEntry, Header, Package, Part
+from resourcesync.model.entries import CapabilityEntry, Header, Package, Part
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits

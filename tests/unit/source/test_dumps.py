@@ -13,8 +13,7 @@ from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import OriginalChangedError, StorageError
-from resourcesync.model.capabilities import Package
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Package, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source import naming
 from tests.support.worlds.dumping import DumpedSource

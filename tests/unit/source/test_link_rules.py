@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.source.links import LinkedOriginals, links_by_rule, parse_rule
 from resourcesync.source.scan import scan
 from tests.support.in_memory import ManualClock, MemoryOriginals

@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import StateError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming

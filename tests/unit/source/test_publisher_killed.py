@@ -16,7 +16,7 @@ from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.ports.originals import Omission, Original, Originals
 from resourcesync.source.naming import is_sitemap
 from resourcesync.source.publisher import ListPublisher

@@ -12,8 +12,7 @@ import pytest
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
-from resourcesync.model.capabilities import Part
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Part, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits

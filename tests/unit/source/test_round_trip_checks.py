@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from resourcesync.model.digests import ALGORITHMS, Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.source.round_trip import find_fault, find_round_trip_fault
 
 TEXTS = st.text(st.characters(codec="utf-8", max_codepoint=0x2FF), max_size=6) | st.text(

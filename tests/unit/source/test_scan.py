@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.ports.originals import Omission, Original
 from resourcesync.source.scan import LeftFile, ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals

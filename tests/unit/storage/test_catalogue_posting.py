@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from resourcesync import sqlite_file
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import LockedError, StateError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import Posted
 from tests.support.sources.recording import FULL_SAMPLE, NOW, resource

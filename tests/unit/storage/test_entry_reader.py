@@ -10,8 +10,7 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.errors import StateError
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from tests.support.in_memory import ManualClock
 
 URI = "http://h.example/a"

@@ -21,8 +21,7 @@ from resourcesync.errors import (
     StorageError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
-from resourcesync.ports.copies import CopyContent
+from resourcesync.ports import CopyContent, CopyInstallation, CopyMove, CopyRemoval
 from tests.support.storage.racing import race
 
 

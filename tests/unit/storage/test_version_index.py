@@ -11,7 +11,7 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.catalogue.versions import ResourceVersion, VersionIndex, VersionPatch
 from resourcesync.errors import StorageError
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from tests.support.in_memory import ManualClock
 
 A, B = "https://h/a", "https://h/b"

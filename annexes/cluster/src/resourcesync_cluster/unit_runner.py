@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple
 
 from resourcesync.errors import EngineError, ResourceSyncError
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync_cluster.politeness import HostLimits, Turn, TurnQueue
 from resourcesync_cluster.ports import (
     ExecutionEngine,

@@ -14,8 +14,7 @@ from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.workers import Site, Workers
 from resourcesync.app.requests import open_fetcher
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.ports import Clock, Reporter
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Clock, Reporter
 from resourcesync.ports.staging import StagingArea
 from resourcesync_cluster import worker
 from resourcesync_cluster.engines.executors import open_engine

@@ -10,7 +10,7 @@ from resourcesync.errors import (
     DiscontinuityError,
     SourceUnavailableError,
 )
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from resourcesync_elasticsearch.change_log import (

@@ -13,7 +13,7 @@ import msgspec
 
 from resourcesync.errors import BadResponseError, DiscontinuityError
 from resourcesync.model import formatting
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock

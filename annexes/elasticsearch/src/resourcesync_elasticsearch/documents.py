@@ -17,8 +17,7 @@ import msgspec
 
 from resourcesync.errors import ConfigurationError, SourceNotFoundError
 from resourcesync.model.digests import Digest, parse_digests
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.model.timestamps import from_microseconds, parse_w3c
 from resourcesync_elasticsearch.client import SearchServer, segment
 from resourcesync_elasticsearch.settings import IndexSettings

@@ -20,7 +20,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
     StateError,
 )
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import Clock, FetchResponse, Streamer
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount

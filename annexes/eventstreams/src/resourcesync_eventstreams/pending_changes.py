@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.originals import Omission

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync.errors import ConfigurationError, DiscontinuityError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.originals import Omission

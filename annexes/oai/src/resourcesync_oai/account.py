@@ -12,7 +12,7 @@ from typing import Final
 
 from resourcesync.discovery.links import encode_links, find_signposts
 from resourcesync.errors import DiscontinuityError, SourceError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from resourcesync.discovery.links import decode_links
 from resourcesync.documents import ndjson
 from resourcesync.model.digests import Digest, parse_digests
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.model.vocabulary import Relation
 from resourcesync.sqlite_file import Connection
 from resourcesync_oai.documents.records import parse_datestamp

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount

@@ -8,8 +8,7 @@ from typing import Final, TypeVar
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.digests import Digest, parse_digests
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource, many_resources
+from resourcesync.model.entries import Link, Resource, many_resources
 from resourcesync_postgresql.layout import Column, TableLayout
 from resourcesync_postgresql.statements import ROW, quoted
 

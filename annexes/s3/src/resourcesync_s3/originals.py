@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from resourcesync.errors import ConfigurationError, OriginalChangedError
 from resourcesync.model.digests import Digest
+from resourcesync.model.entries import Resource
 from resourcesync.model.own_names import MAX_URI, UNESCAPED, uri_fault
-from resourcesync.model.resources import Resource
 from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
 from resourcesync.ports.originals import Omission, Original, Originals, OriginalsOptions
 from resourcesync.sqlite_file import TEMPORARY_ERRORS, connect_temporary

@@ -19,9 +19,15 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, format_digests
-from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval, PartialBody, StagedCopy
-from resourcesync.ports.cancellation import CancelToken
-from resourcesync.ports.copies import CopyContent
+from resourcesync.ports import (
+    CancelToken,
+    CopyContent,
+    CopyInstallation,
+    CopyMove,
+    CopyRemoval,
+    PartialBody,
+    StagedCopy,
+)
 from resourcesync_simulator.clock import SimulatedClock
 from resourcesync_simulator.faults import Crash, FaultInjector, with_crashes
 from resourcesync_simulator.network import SimulatedNetwork

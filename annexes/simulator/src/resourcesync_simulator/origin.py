@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.model.digests import Digest
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import floor_to_second
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync_simulator.scenario import Burst, OriginSettings, Sizes, zone_of

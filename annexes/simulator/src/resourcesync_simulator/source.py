@@ -26,8 +26,7 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import DiskFullError, ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.document_writer import WrittenDocument

@@ -43,8 +43,8 @@ from resourcesync.adapters.files.selection import (
 )
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import ALGORITHMS, parse_digests
+from resourcesync.model.entries import Resource, ResourceRun
 from resourcesync.model.own_names import MAX_URI, uri_fault
-from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import from_seconds, to_microseconds
 from resourcesync.own_files import FILE, open_below, opened
 from resourcesync.ports import Clock

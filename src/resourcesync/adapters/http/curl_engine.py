@@ -19,7 +19,7 @@ from resourcesync.adapters.http.settings import (
     system_authorities,
 )
 from resourcesync.adapters.http.transfer import HttpTransfer
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 
 _HIGHEST_SELECTABLE = 1000
 _BLIND_WAIT = 0.005

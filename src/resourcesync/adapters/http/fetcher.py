@@ -17,8 +17,15 @@ from resourcesync.adapters.http.politeness import KnownOrigins, NoKnownOrigins
 from resourcesync.adapters.http.settings import FetchSettings, check_authorities
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError
-from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Outcomes, Purpose
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import (
+    CancelToken,
+    Clock,
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    Outcomes,
+    Purpose,
+)
 
 MAX_TURN_SECONDS = 0.1
 """The longest time of one turn of the loop, in seconds."""

@@ -32,8 +32,7 @@ from resourcesync.errors import (
     quoted,
 )
 from resourcesync.model.content_codings import content_codings
-from resourcesync.ports import PartialBody, Proof
-from resourcesync.ports.fetcher import age_when_served
+from resourcesync.ports import PartialBody, Proof, age_when_served
 
 LARGEST = 64 * 1024
 """Bytes of all heads of one response together."""

@@ -24,8 +24,14 @@ from resourcesync.adapters.mirror.staging import FileSyncer, Staging
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
-from resourcesync.ports.copies import CopyContent, has_content, is_copy_path
+from resourcesync.ports import (
+    CopyContent,
+    CopyInstallation,
+    CopyMove,
+    CopyRemoval,
+    has_content,
+    is_copy_path,
+)
 
 _LEAF: Final = 100
 _NOTE: Final = ".note"

@@ -14,7 +14,7 @@ from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.own_files import FOLDER, is_regular, open_file, sync_folder
-from resourcesync.ports.copies import CopyContent, is_copy_path
+from resourcesync.ports import CopyContent, is_copy_path
 
 _MAX_OPEN: Final = 128
 _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})

@@ -14,7 +14,7 @@ from resourcesync.app.document_access import (
     no_such_file_error,
 )
 from resourcesync.app.requests import open_fetcher
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from resourcesync.validator.crawl import OpenedTarget
 from resourcesync.validator.events import ValidationOptions

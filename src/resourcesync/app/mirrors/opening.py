@@ -41,8 +41,7 @@ from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import (
     remove_file,
 )
-from resourcesync.ports import Clock, Reporter
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Clock, Reporter
 from resourcesync.settings.mirror import Network
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from resourcesync.errors import (
     SourceError,
 )
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 
 _DAY: Final = 86_400_000_000

@@ -8,8 +8,7 @@ from typing import Final, Protocol
 import msgspec
 
 from resourcesync.app import plugins
-from resourcesync.ports import Fetcher, Reporter
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Fetcher, Reporter
 from resourcesync.settings.mirror import Network
 
 _SLOTS: Final = 8

@@ -16,9 +16,8 @@ from resourcesync.app.publishing.mending import mending
 from resourcesync.app.requests import open_fetcher
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, damaged_note_error, quoted
-from resourcesync.ports import Clock
+from resourcesync.ports import CancelToken, Clock
 from resourcesync.ports.accounts import AccountOptions, Posted, ResourceAccount
-from resourcesync.ports.cancellation import CancelToken
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import Network
 from resourcesync.source.account_follower import VALUES_NOTE, AccountFollower, FollowSettings

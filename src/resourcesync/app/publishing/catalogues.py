@@ -18,7 +18,7 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.discovery.uris import origin
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, StorageError, quoted
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
 from resourcesync.source.clock_guard import check_clock

@@ -33,8 +33,8 @@ from resourcesync.mirror_state.rows import (
     MirrorChangeKind,
 )
 from resourcesync.model.digests import parse_digests
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.model.resources import Change, Resource
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock

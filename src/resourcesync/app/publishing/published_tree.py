@@ -19,7 +19,7 @@ from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, ResourceSyncError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy
-from resourcesync.model.links import Link
+from resourcesync.model.entries import Link
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Relation

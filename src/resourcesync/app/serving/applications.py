@@ -27,7 +27,7 @@ from resourcesync.app.serving.push_channels import OwnHub, channel_links, open_o
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError, quoted
-from resourcesync.model.capabilities import CapabilityEntry, Part
+from resourcesync.model.entries import CapabilityEntry, Part
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.access_log import AccessLog

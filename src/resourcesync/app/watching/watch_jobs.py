@@ -22,8 +22,7 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import LoggedChange
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Clock
 from resourcesync.watch.scheduler import MirrorHistory
 
 _LOG = logging.getLogger(__name__)

@@ -11,9 +11,8 @@ from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.destination.reports import report_fields
 from resourcesync.discovery.tree import DocumentReading, DocumentSurvey, PartsTotal, SourceNode
 from resourcesync.model import formatting
-from resourcesync.model.capabilities import Package
 from resourcesync.model.digests import format_digests
-from resourcesync.model.links import find_link
+from resourcesync.model.entries import Package, find_link
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 Fields = Mapping[str, Any]

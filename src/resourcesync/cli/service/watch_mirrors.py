@@ -33,8 +33,7 @@ from resourcesync.errors import (
 )
 from resourcesync.mirror_state.rows import LoggedChange
 from resourcesync.model import formatting as forms
-from resourcesync.ports import Clock
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken, Clock
 from resourcesync.server.dashboard.views import PushStatus
 from resourcesync.settings.mirror import Network
 from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob

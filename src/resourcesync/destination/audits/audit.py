@@ -38,8 +38,7 @@ from resourcesync.model.digests import (
 from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
-from resourcesync.ports import CopyInspector
-from resourcesync.ports.copies import CopyContent
+from resourcesync.ports import CopyContent, CopyInspector
 
 _DEFAULT_MAX_FINDINGS: Final = 10_000
 MAX_REPAIR_FINDINGS: Final = 100_000

@@ -33,7 +33,7 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import disagree, parse_digests
-from resourcesync.ports.copies import CopyContent
+from resourcesync.ports import CopyContent
 
 _GROUP: Final = 256
 

@@ -30,10 +30,10 @@ from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ProcessedDocument
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change
 from resourcesync.model.timestamps import DAY, known_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.ports.cancellation import CancelToken
+from resourcesync.ports import CancelToken
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document

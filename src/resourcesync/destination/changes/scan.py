@@ -16,8 +16,7 @@ from resourcesync.destination.planner import UNREADABLE, ListedEntry
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ProcessedDocument
-from resourcesync.model.capabilities import RefusedEntry
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change, RefusedEntry
 from resourcesync.model.timestamps import DAY
 from resourcesync.model.vocabulary import ChangeKind
 

@@ -17,9 +17,8 @@ from msgspec.structs import replace
 
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument
-from resourcesync.model.capabilities import Header, Part
 from resourcesync.model.digests import format_digests
-from resourcesync.model.resources import Change
+from resourcesync.model.entries import Change, Header, Part
 from resourcesync.model.timestamps import (
     DAY,
     Microseconds,
@@ -32,7 +31,7 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 if TYPE_CHECKING:
     from resourcesync.destination.external_sort import ExternalSorter
     from resourcesync.destination.planner import ListedEntry
-    from resourcesync.model.resources import Change
+    from resourcesync.model.entries import Change
 
 
 OVERLAP: Final = 1_000_000

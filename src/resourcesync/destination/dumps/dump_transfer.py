@@ -38,7 +38,7 @@ from resourcesync.errors import (
     VerificationError,
 )
 from resourcesync.mirror_state.rows import PendingTask
-from resourcesync.model.capabilities import Header
+from resourcesync.model.entries import Header
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
 
 if TYPE_CHECKING:

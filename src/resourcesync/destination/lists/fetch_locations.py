@@ -11,8 +11,7 @@ from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import Fetch, ListedEntry
 from resourcesync.discovery.uris import origin_if_any
 from resourcesync.model.digests import STRONG, disagree, has_strong, parse_digests, usable
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 
 MAX_MIRRORS: Final = 8
 MIN_RESUMABLE: Final = 1 << 20

@@ -16,7 +16,7 @@ from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reader import Document
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.digests import agree, disagree, format_digests, parse_digests, usable
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import SECOND, known_microseconds
 
 OpenTemporary = Callable[[], BinaryIO]

@@ -18,8 +18,8 @@ from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.external_sort import translate_disk_errors
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin_if_any
-from resourcesync.model.capabilities import Header, Package, Part
 from resourcesync.model.digests import Digest, disagree, format_digests, has_strong, usable
+from resourcesync.model.entries import Header, Package, Part
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import (

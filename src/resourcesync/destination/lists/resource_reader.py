@@ -20,10 +20,17 @@ from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.mirror_state.rows import ProcessedDocument
-from resourcesync.model.capabilities import Entry, Header, Package, Part, RefusedEntry
 from resourcesync.model.digests import Digest, agree, usable
+from resourcesync.model.entries import (
+    Entry,
+    Header,
+    Package,
+    Part,
+    RefusedEntry,
+    Resource,
+    ResourceRun,
+)
 from resourcesync.model.leniencies import Leniency
-from resourcesync.model.resources import Resource, ResourceRun
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 

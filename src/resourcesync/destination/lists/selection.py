@@ -30,10 +30,9 @@ from resourcesync.discovery.uris import (
 )
 from resourcesync.errors import OutOfScopeError
 from resourcesync.mirror_state.rows import RefusedRow
-from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.digests import format_digests
+from resourcesync.model.entries import Change, RefusedEntry, Resource, ResourceRun
 from resourcesync.model.leniencies import Leniency, LeniencyTally
-from resourcesync.model.resources import Change, Resource, ResourceRun
 from resourcesync.model.timestamps import lastmod_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 

@@ -27,8 +27,7 @@ from resourcesync.model.digests import (
     served_digests,
     usable,
 )
-from resourcesync.ports import CopyInspector, Proof, StagedCopy
-from resourcesync.ports.copies import CopyContent, has_content
+from resourcesync.ports import CopyContent, CopyInspector, Proof, StagedCopy, has_content
 
 DIGEST_MISMATCH: Final = "digest-mismatch"
 """Error code: the server's digest of an answer is not that of its bytes."""

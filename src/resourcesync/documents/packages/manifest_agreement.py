@@ -15,10 +15,9 @@ from resourcesync import errors
 from resourcesync.documents.packages.planning import ManifestEntry
 from resourcesync.documents.reader import Document
 from resourcesync.documents.writer import render
-from resourcesync.model.capabilities import Header, Package, Part, RefusedEntry
 from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest, usable
-from resourcesync.model.resources import Change, Resource
+from resourcesync.model.entries import Change, Header, Package, Part, RefusedEntry, Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability, Dialect
 

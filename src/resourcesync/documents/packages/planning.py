@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from resourcesync.documents.packages.safety import new_path
 from resourcesync.documents.writer import render, write
-from resourcesync.model.capabilities import Header
-from resourcesync.model.resources import (
+from resourcesync.model.entries import (
     Change,
+    Header,
     Resource,
     ResourceRun,
     joined_runs,

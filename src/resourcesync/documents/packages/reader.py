@@ -33,11 +33,9 @@ from resourcesync.errors import (
     PackedMemberError,
     TruncatedPackageError,
 )
-from resourcesync.model.capabilities import RefusedEntry
 from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource, ResourceRun
+from resourcesync.model.entries import Change, Link, RefusedEntry, Resource, ResourceRun
 
 __all__ = ["ManifestMember", "PackageReader", "open_package"]
 

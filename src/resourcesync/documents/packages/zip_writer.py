@@ -12,9 +12,7 @@ from resourcesync.documents.packages.planning import ManifestEntry, content_of, 
 from resourcesync.documents.packages.safety import MANIFEST, find_clash, member_name
 from resourcesync.documents.packages.zip_directory import DESCRIBED, FULL32
 from resourcesync.documents.writer import write
-from resourcesync.model.capabilities import Header
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource, ResourceRun
+from resourcesync.model.entries import Change, Header, Link, Resource, ResourceRun
 from resourcesync.model.vocabulary import MAX_ENTRIES
 
 _SAMPLE: Final = 64

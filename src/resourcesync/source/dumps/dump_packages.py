@@ -23,10 +23,8 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import CatalogueSnapshot
 from resourcesync.documents.packages.planning import ManifestEntry, PackageSize, plan_packages
 from resourcesync.documents.writer import closing, opening
-from resourcesync.model.capabilities import Header
 from resourcesync.model.digests import disagree
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource, ResourceRun
+from resourcesync.model.entries import Change, Header, Link, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports.originals import ResourceContents

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.capabilities import Header, Part
+from resourcesync.model.entries import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports import Clock

@@ -14,9 +14,7 @@ from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_writer import write_package
-from resourcesync.model.capabilities import Header
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Change, Resource, ResourceRun, without_patches
+from resourcesync.model.entries import Change, Header, Link, Resource, ResourceRun, without_patches
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import ResourceContents

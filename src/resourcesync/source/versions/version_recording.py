@@ -21,8 +21,7 @@ from resourcesync.catalogue.versions import ResourceVersion, VersionIndex, Versi
 from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import ConfigurationError, OriginalChangedError, PatchError
 from resourcesync.model.digests import Digest, format_digests, parse_digests
-from resourcesync.model.links import Link
-from resourcesync.model.resources import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock
