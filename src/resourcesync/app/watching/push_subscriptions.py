@@ -6,6 +6,7 @@ import logging
 import os
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -145,6 +146,7 @@ class PushSubscriptions:
         self._is_over = False
         self._thread = threading.Thread(target=self._tick, name="resourcesync-push", daemon=True)
         self._looked: dict[str, float] = {}
+        self._waiting: deque[tuple[str, Path, Network]] = deque()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -194,10 +196,16 @@ class PushSubscriptions:
             self._subscriber.leave(name)
         self._bell.set()
 
+    def follow_soon(self, name: str, folder: Path, network: Network) -> None:
+        """Follow a mirror that exists, on the thread of the subscriptions."""
+        self._waiting.append((name, folder, network))
+        self._bell.set()
+
     def follow(self, name: str, folder: Path, network: Network) -> None:
         """Subscribe a mirror to its Source's channels; they are looked up once a day.
 
-        After an incomplete answer they are looked up again after the next pull.
+        After an incomplete answer they are looked up again after the next pull. Nothing is looked
+        up before the first one.
         """
         now = self._clock.monotonic()
         last = self._looked.get(name)
@@ -208,6 +216,8 @@ class PushSubscriptions:
             for path in mirror_state.each_mirror([folder])
             if mirror_state.is_mirror(path)
         ]
+        if not found:
+            return
         is_all = all(channels.is_complete for channels in found)
         if is_all:
             self._looked[name] = now
@@ -232,6 +242,8 @@ class PushSubscriptions:
     def _tick(self) -> None:
         while not self._is_over:
             try:
+                while self._waiting and not self._is_over:
+                    self.follow(*self._waiting.popleft())
                 pause = self._subscriber.tick()
             except ResourceSyncError as error:  # such as a full disk; polling goes on in any case
                 _LOG.warning("push: %s", error)

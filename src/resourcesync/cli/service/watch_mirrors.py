@@ -306,6 +306,11 @@ class Subscriptions:
         for name in requested:
             self._screen.report("warning", _no_callback_warning(name))
 
+    def follow_soon(self, name: str, folder: Path, network: Network) -> None:
+        """Follow the channels of a mirror that exists, before its next pull."""
+        if self._push is not None:
+            self._push.follow_soon(name, folder, network)
+
     def follow(self, name: str, folder: Path, network: Network) -> None:
         """Follow the channels of a mirror's Source; it is polled in any case."""
         if self._push is None:

@@ -196,6 +196,8 @@ class _WatchService:
             if mirror.wanted.accepts_hints
         }
         self._push.subscribe(requested)
+        for name, (_, network) in requested.items():
+            self._push.follow_soon(name, watched[name].target.folder, network)
         self._settings = settings
         self._folders = {name: mirror.target.folder for name, mirror in watched.items()}
         self._work.configure(watched, chosen)
