@@ -29,8 +29,6 @@ SATELLITES: Final = {
 
 WAITS: Final = {
     "annexes/s3/tests/test_cli_buckets.py": 1,
-    "tests/cli/test_cli_publish.py": 1,
-    "tests/cli/test_cli_publish_watch.py": 1,
     "tests/cli/test_cli_stopping.py": 4,
     "tests/cli/test_cli_watch.py": 1,
     "tests/journeys/test_library_keeping.py": 1,

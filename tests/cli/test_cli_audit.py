@@ -6,20 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED, Said, rows, spoil
-from tests.support.commands.run import files_of
+from tests.support.commands.command_line import Said, rows, spoil
 from tests.support.servers.tiny_source import TinySource
-
-
-def test_what_an_audit_names_mends_the_mirror(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    spoil("museum")
-    run(["audit", "museum"])
-    (advice,) = re.findall(r"  next        resourcesync (.*)", said.readouterr().out)
-
-    assert run(advice.split()) == 0
-    assert run(["audit", "museum"]) == 0
-    assert files_of(Path("museum")) == {**MIRRORED, "mine.txt": b"mine"}
 
 
 def test_findings_go_to_files(source: TinySource, said: Said) -> None:
@@ -90,17 +78,3 @@ def test_a_published_folder_is_not_made_a_mirror(command: str, tree: Path, said:
     assert "resourcesync pull" not in err
     assert "resourcesync validate public" in err
     assert not Path("nothing").exists()
-
-
-def test_a_sample_is_not_counted_against_what_the_filters_leave(
-    source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "museum"]) == 0
-    assert run(["pull", "museum", "--exclude", "*.txt"]) == 0
-    said.readouterr()
-
-    assert run(["audit", "museum", "--method", "remote"]) == 0
-
-    shown = re.search(r"In sync +(\d+)( of (\d+))? files read", said.readouterr().out)
-    assert shown is not None
-    assert shown[2] is None or int(shown[1]) <= int(shown[3])

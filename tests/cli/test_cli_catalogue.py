@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync import Catalogue, Change, ChangeKind, Resource
+from resourcesync import Catalogue, Change, ChangeKind
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
-from resourcesync.errors import ConfigurationError
 from resourcesync.model.entries import Entry
 from tests.support.commands.command_line import Said, rows
 
@@ -174,19 +173,6 @@ def test_lines_are_published_without_a_catalogue_of_their_own(
     ]
 
 
-def test_no_lines_at_all_delete_nothing(said: Said) -> None:
-    told({"uri": BASE + "a"})
-    assert run(["publish", f"ndjson:{LINES}", "--url", BASE, "--out", "out", "--quiet"]) == 0
-    told()
-
-    assert run(["publish", f"ndjson:{LINES}", "--out", "out"]) == 2
-    assert "error[many-gone]" in said.readouterr().err
-    assert listed("changelist.xml") == []
-
-    assert run(["publish", f"ndjson:{LINES}", "--out", "out", "--allow-empty"]) == 0
-    assert len(listed("changelist.xml")) == 1
-
-
 def test_an_import_without_lines_deletes_nothing(said: Said) -> None:
     begin()
     told()
@@ -200,17 +186,3 @@ def test_an_import_without_lines_deletes_nothing(said: Said) -> None:
     assert run(["catalogue", "import", "c.db", str(LINES), "--allow-empty"]) == 0
     assert said.readouterr().out.splitlines()[0] == "Recorded  2 deleted"
     assert run(["catalogue", "post", "c.db", str(LINES), "--allow-empty"]) == 2
-
-
-def test_a_program_that_reports_nothing_deletes_nothing() -> None:
-    catalogue = Catalogue("c.db")
-    assert catalogue.fill([]).created == 0, "a new catalogue has nothing to lose"
-    catalogue.fill([Resource(uri=BASE + "a")])
-
-    with pytest.raises(ConfigurationError, match="1 of 1 resources would be gone") as refused:
-        catalogue.fill([])
-
-    assert refused.value.code == "many-gone"
-    assert [resource.uri for resource in catalogue.resources()] == [BASE + "a"]
-    assert catalogue.fill([], is_all=False).deleted == 0
-    assert catalogue.fill([], allow_empty=True).deleted == 1

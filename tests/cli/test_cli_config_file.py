@@ -1,6 +1,5 @@
 """``config``: begin, find, check and show the configuration file."""
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -95,26 +94,6 @@ def test_checking_asks_nobody_for_a_secret(tmp_path: Path, said: Said) -> None:
     assert "0 mirrors, 4 secrets" in said.readouterr().out
 
 
-def test_what_counts_is_shown_as_it_would_be_written(said: Said) -> None:
-    put(GOOD)
-
-    assert run(["config", "show"]) == 0
-
-    shown = said.readouterr().out
-    assert tomllib.loads(shown) == {
-        "mirror": {
-            "museum": {
-                "source": "https://museum.example/",
-                "dest": "museum",
-                "jobs": 64,
-                "trash": "7d",
-                "include": ["/a/*", "/ü/*"],
-                "auth": "key",
-            }
-        }
-    }
-
-
 def test_a_secret_is_never_shown(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("THE_TOKEN", "s3cret")
     put(GOOD.replace('{ env = "THE_TOKEN" }', '"s3cret"'))
@@ -123,16 +102,6 @@ def test_a_secret_is_never_shown(said: Said, monkeypatch: pytest.MonkeyPatch) ->
     run(["config", "check"])
 
     assert "s3cret" not in "".join(said.readouterr())
-
-
-def test_a_mirror_with_a_mistake_does_not_hide_the_others(said: Said) -> None:
-    put("[mirror.bad]\n" + GOOD)
-
-    assert run(["config", "show"]) == 2
-
-    captured = said.readouterr()
-    assert "[mirror.museum]" in captured.out
-    assert "`source` in [mirror.bad] is missing" in captured.err
 
 
 def test_a_secret_that_is_not_there_is_a_warning_with_its_name(

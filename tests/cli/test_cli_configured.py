@@ -1,30 +1,15 @@
 """Mirrors and secrets of the configuration file, as the commands use them."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED, Said, rows
+from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
-from tests.support.servers.tiny_source import TinySource, dead_address
-
-
-@pytest.fixture
-def dead() -> Iterator[str]:
-    with dead_address() as address:
-        yield address
-
-
-def test_a_folder_is_relative_to_the_file_that_names_it(source: TinySource) -> None:
-    put(museum(source), "etc/some.toml")
-
-    assert run(["pull", "museum", "--config", "etc/some.toml"]) == 0
-
-    assert files_of(Path("etc/copies/museum")) == MIRRORED
+from tests.support.servers.tiny_source import TinySource
 
 
 def test_a_name_wins_over_a_folder_and_a_path_names_the_folder(
@@ -38,31 +23,6 @@ def test_a_name_wins_over_a_folder_and_a_path_names_the_folder(
 
     assert files_of(Path("copies/museum")) == MIRRORED
     assert "museum is not a mirror" in said.readouterr().err
-
-
-def test_all_mirrors_are_pulled_though_some_are_bad(
-    source: TinySource, said: Said, dead: str
-) -> None:
-    dead = f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\n'
-    typo = '[mirror.typo]\nsource = "https://h.example/"\ndest = "typo"\nevrey = "15m"\n'
-    put(dead + typo + museum(source))
-
-    assert run(["pull", "--all", "--json"]) == 4
-
-    found = rows(said)
-    assert files_of(Path("copies/museum")) == MIRRORED
-    ends = found[-1]["mirrors"]
-    assert [(end["mirror"], end["exit"]) for end in ends] == [
-        ("dead", 4),
-        ("typo", 2),
-        ("museum", 0),
-    ]
-    assert found[0]["mirrors"] == ["dead", "typo", "museum"]
-    [typo_error] = [
-        fields for fields in found if fields["type"] == "error" and fields["code"] == "config"
-    ]
-    assert typo_error["evidence"][0] == {"label": "mirror", "text": "typo"}
-    assert not Path("typo").exists()
 
 
 def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
@@ -231,13 +191,3 @@ def test_two_mirrors_in_each_others_folder_are_refused_before_anything_runs(
     assert run(["pull", "--all"]) == 2
     assert not Path("copies").exists()
     assert files_of(Path("copies3")) == MIRRORED
-
-
-def test_a_folder_that_the_environment_moves_may_clash_too(
-    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(f'{museum(source)}[mirror.two]\nsource = "{source.url}"\ndest = "elsewhere"\n')
-    monkeypatch.setenv("RESOURCESYNC_MIRROR__TWO__DEST", "copies")
-
-    assert run(["pull", "museum"]) == 2
-    assert "is inside the folder of [mirror.two]" in said.readouterr().err

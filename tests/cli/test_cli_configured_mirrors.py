@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import LATER, MIRRORED, Said
-from tests.support.commands.run import files_of
+from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import AUTH, museum, put, tokens
 from tests.support.servers.tiny_source import TinySource
 
@@ -95,29 +94,6 @@ def test_a_netrc_is_asked_for_the_remembered_source(
     assert run(["pull", "here", "--auth", "mine"]) == 0
 
     assert tokens(source) == {"Basic bWU6czNjcmV0"}
-
-
-def test_a_secret_that_cannot_be_had_stops_one_mirror_only(source: TinySource, said: Said) -> None:
-    put(AUTH + museum(source, 'auth = "key"') + museum(source).replace("museum", "other"))
-
-    assert run(["pull", "--all"]) == 2
-
-    assert files_of(Path("copies/other")) == MIRRORED
-    assert "[auth.key] comes from the environment variable THE_TOKEN" in said.readouterr().err
-
-
-def test_a_secret_of_the_mirror_gives_way_to_the_one_on_the_command_line(
-    source: TinySource, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("THE_TOKEN", "first")
-    monkeypatch.setenv("OTHER_TOKEN", "second")
-    other = AUTH.replace("key", "other").replace("THE_TOKEN", "OTHER_TOKEN")
-    put(AUTH + other + museum(source, 'auth = "key"'))
-    source.offer({"/a.txt": b"a"}, at=LATER)
-
-    assert run(["pull", "museum", "--auth", "other"]) == 0
-
-    assert tokens(source) == {"Bearer second"}
 
 
 def test_two_sources_are_not_told_one_secret(source: TinySource, said: Said) -> None:

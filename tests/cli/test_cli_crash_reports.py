@@ -1,6 +1,5 @@
 """A crash report is sent to strangers: no secret of an address or a command line is in it."""
 
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -73,31 +72,6 @@ def test_no_secret_of_an_address_is_in_the_report_wherever_the_address_stands(
         report = report_of(error, arguments)
         assert secret not in report
         assert secret[:10] not in report
-
-
-@given(SECRETS, ADDRESSES, st.sampled_from([KeyError, ValueError]))
-def test_a_secret_of_the_command_line_is_hidden_in_messages_without_the_address_too(
-    secret: str, form: str, kind: type[Exception]
-) -> None:
-    if any(mark in secret for mark in "@?#/&=:"):  # then it is a part of what is hidden
-        secret = "s3cret-of-mine"
-    error = raised(kind(secret), OverflowError(f"{secret} is too large"))
-
-    assert secret not in report_of(error, ["pull", form.format(secret), "m"])
-
-
-def test_what_leads_to_the_fault_stays(state: Path) -> None:
-    error = raised(TypeError("entry 7 of https://h/list.xml has no length"), KeyError("length"))
-
-    report = report_of(error, ["pull", "https://h/list.xml", "m", "--jobs", "3"])
-
-    assert "command: pull https://h/list.xml m --jobs 3" in report
-    assert "TypeError: entry 7 of https://h/list.xml has no length" in report
-    assert "KeyError: 'length'" in report
-    assert "Traceback (most recent call last)" in report
-    assert f'File "{__file__}", line ' in report
-    for path in state.rglob("crash-*.txt"):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 def test_values_of_options_that_carry_secrets_are_left_out() -> None:

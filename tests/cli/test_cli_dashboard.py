@@ -1,15 +1,11 @@
 """The pages of ``watch --admin`` and ``serve --admin``: real mirrors, and a real server."""
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import Request, urlopen
+from urllib.request import urlopen
 
 import pytest
 
@@ -17,16 +13,10 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.publishing import trees
 from resourcesync.app.serving import applications
-from resourcesync.app.stored_names import StoredNames
-from resourcesync.app.watching.service import StateCache
-from resourcesync.app.watching.watch_settings import WatchSettings
 from resourcesync.cli.main import run
-from resourcesync.cli.render.status import status_table
-from resourcesync.cli.service.watch_mirrors import WatchJobRunner
 from resourcesync.cli.service.watch_status import WatchPages
 from resourcesync.cli.target_options import load
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import CancelToken
 from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import mirror_pages
@@ -35,12 +25,10 @@ from resourcesync.server.dashboard.operator_actions import OperatorApplication
 from resourcesync.server.dashboard.views import MirrorSummary
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.watch.scheduler import JobKind, MirrorJob
-from tests.support.commands.command_line import FILES, Said
-from tests.support.commands.run import free_port
+from tests.support.commands.command_line import FILES
 from tests.support.commands.settings_file import museum, put
 from tests.support.page_checkers import barriers, markup_faults
 from tests.support.servers.tiny_source import TinySource
-from tests.support.worlds.world import World
 
 PULL = MirrorJob(mirror="museum", kind=JobKind.PULL)
 CALLBACK = "https://two.example:8443/hook/secret-2"
@@ -125,13 +113,6 @@ def test_what_is_not_watched_has_no_page(address: str, place: str, code: int) ->
     assert found == code
 
 
-def test_the_pages_only_read(address: str) -> None:
-    with pytest.raises(HTTPError) as caught:
-        urlopen(Request(address, data=b"x", method="POST"))
-    caught.value.close()
-    assert caught.value.code == 405
-
-
 def test_a_mirror_that_cannot_be_read_is_said_to_be_so(source: TinySource, tmp_path: Path) -> None:
     own = tmp_path / "broken" / ".resourcesync"
     own.mkdir(parents=True)
@@ -148,28 +129,6 @@ def test_a_mirror_that_cannot_be_read_is_said_to_be_so(source: TinySource, tmp_p
     assert found["broken"].lower() in mirror_page(detail).lower()
 
 
-def test_watch_serves_the_pages(source: TinySource, said: Said) -> None:
-    put(museum(source, 'every = "1h"\n'))
-    port, found = free_port(), list[str]()
-
-    def look() -> None:
-        until = time.monotonic() + 20
-        while time.monotonic() < until and not found:
-            with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/") as answer:
-                text = answer.read().decode()
-                found.extend([text] if "in sync</span>" in text else [])
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
-    thread.join()
-    assert "museum" in found[0]
-    assert "<th>Next pull</th>" in found[0]
-    assert f"Admin     http://127.0.0.1:{port}/\n" in said.readouterr().out
-
-
 def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path) -> None:
     class Closed(WatchPages):
         def mirrors(self) -> Sequence[MirrorSummary]:
@@ -182,29 +141,6 @@ def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path
             text = answer.read().decode()
     assert (caught.value.code, str(tmp_path) in text) == (503, False)
     assert "Permission denied." in text
-
-
-def test_deletions_that_are_held_back_are_told_alike_everywhere(tmp_path: Path) -> None:
-    world, place = World(tmp_path / "m"), str(tmp_path / "m")
-    for number in range(40):
-        world.source.put(f"{number}", "same")
-    world.source.publish()
-    world.pull()
-    for number in range(30):
-        world.source.remove(f"{number}")
-    world.source.publish()
-    world.clock.advance(hours=2)
-    assert world.pull().held == 30
-
-    configuration = load(None)
-    found = WatchPages(lambda: ((place,), configuration), world.clock).mirror(place)
-    assert found is not None
-    page = mirror_page(found)
-    assert (found.summary.status.listed.right, found.summary.status.wanted) == (10, 40)
-    assert "  25 %  " in status_table([found.summary.status], world.clock.now())[1]
-    assert ">25 %<" in page
-    assert "30 deletions held" in page
-    assert "40 listed" not in page
 
 
 def test_a_running_pull_is_shown_with_its_progress_until_it_ends(
@@ -222,23 +158,6 @@ def test_a_running_pull_is_shown_with_its_progress_until_it_ends(
     [job] = [summary.running for summary in pages.mirrors()]
     assert job is not None
     assert job.total == 0  # that of the last pull is forgotten
-
-
-def test_a_pull_of_the_service_reports_its_progress(
-    configuration: MirrorConfiguration, tmp_path: Path
-) -> None:
-    seen: list[str] = []
-
-    def show(mirror: str, fields: Mapping[str, object]) -> None:
-        seen.append(f"{mirror} {fields['done']} of {fields['total']}")
-
-    runner = WatchJobRunner(
-        SystemClock(), lambda _: None, show, StoredNames(tmp_path / "pulled"), StateCache()
-    )
-    settings = WatchSettings(configuration=configuration, names=configuration.names)
-    runner.configure(*settings.watched_mirrors())
-    runner(PULL, CancelToken(SystemClock()))
-    assert seen[-1] == f"museum {len(FILES)} of {len(FILES)}"
 
 
 @contextmanager

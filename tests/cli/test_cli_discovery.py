@@ -8,7 +8,7 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.run import files_of
-from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.servers.tiny_source import TinySource
 
 WELL_KNOWN = "/.well-known/resourcesync"
 
@@ -26,29 +26,6 @@ def other() -> Iterator[TinySource]:
     with TinySource() as running:
         running.offer(FILES)
         yield running
-
-
-def test_a_page_leads_by_the_link_in_its_head(hidden: TinySource, said: Said) -> None:
-    page = b"<!DOCTYPE html><html lang=en><link rel=resourcesync href=capabilitylist.xml><p>Hi"
-    hidden.put("/", page, "text/html")
-
-    assert run(["pull", hidden.url, "museum", "-n"]) == 0
-    assert f"Found by  HTML link of {hidden.url}\n" in said.readouterr().out
-    assert run(["pull", hidden.url, "museum"]) == 0
-    assert files_of(Path("museum")) == MIRRORED
-
-
-def test_robots_lead_to_the_list_of_resourcesync_among_sitemaps(
-    hidden: TinySource, said: Said
-) -> None:
-    plain = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"></urlset>'
-    hidden.put("/plain.xml", plain)
-    hidden.put("/robots.txt", b"User-agent: *\r\nSitemap: /plain.xml\r\nsitemap: /resourcelist.xml")
-
-    assert run(["pull", hidden.url, "museum", "-n"]) == 0
-    assert f"Found by  robots.txt of {hidden.url}\n" in said.readouterr().out
-    assert run(["pull", hidden.url, "museum"]) == 0
-    assert files_of(Path("museum")) == MIRRORED
 
 
 @pytest.mark.parametrize("place", ["/", "/robots.txt"])
@@ -83,14 +60,6 @@ def test_an_origin_that_was_allowed_is_asked_again_without_saying_so(
     assert files_of(Path("museum")) == MIRRORED
 
 
-def test_a_robots_file_that_is_late_is_not_taken_for_none(hidden: TinySource) -> None:
-    hidden.put("/sitemap.xml", b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>')
-    hidden.answers["/robots.txt"] = Answer(status=503)
-
-    assert run(["pull", hidden.url, "museum", "-o", "retries=0"]) == 4
-    assert not Path("museum").exists()
-
-
 @pytest.mark.parametrize(
     "command",
     [("explore", "{}"), ("validate", "{}")],
@@ -109,38 +78,6 @@ def test_who_looks_at_a_source_is_led_to_an_allowed_origin_too(
     assert run([*words, "--allow-origin", other.url]) in (0, 1)
     assert "/resourcelist.xml" in {asked.target for asked in other.asked}
     assert said.readouterr().err == ""
-
-
-RSS_1 = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"></rdf:RDF>'
-
-
-def test_robots_that_name_such_a_feed_alone_lead_on_to_the_usual_places(
-    hidden: TinySource, said: Said
-) -> None:
-    hidden.put("/robots.txt", b"Sitemap: /feed/")
-    hidden.put("/feed/", RSS_1)
-    hidden.put("/", b"<html>", "text/html")
-
-    assert run(["pull", hidden.url, "museum"]) == 5
-    error = said.readouterr().err
-    assert "The document is an RSS 1.0 feed, which is not supported yet" in error
-
-    hidden.put("/sitemap.xml", hidden.answers["/resourcelist.xml"].body)
-    assert run(["pull", hidden.url, "museum"]) == 0
-    assert files_of(Path("museum")) == MIRRORED
-
-
-@pytest.mark.parametrize("path", ["/sitemap.xml", "/sitemap.txt"])
-def test_a_page_in_the_place_of_a_sitemap_is_told_with_the_next_step(
-    hidden: TinySource, said: Said, path: str
-) -> None:
-    hidden.put(path, b"<!doctype html><title>log in</title>", "text/html")
-
-    assert run(["pull", hidden.url + path, "museum"]) == 5
-
-    error = said.readouterr().err
-    assert "open the address in a browser" in error
-    assert "log in" in error
 
 
 def test_of_feeds_and_sitemaps_in_robots_the_sitemaps_are_followed(

@@ -1,50 +1,18 @@
 """``publish --dumps``: what it packs, says and leads to; and links by rule in what is published."""
 
-import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import FILES, Said, rows
-from tests.support.commands.run import free_port, running, script
+from tests.support.commands.command_line import Said, rows
 
 PUBLIC = Path("public")
 DOCUMENTS = PUBLIC / "resourcesync"
 
 
-@contextmanager
-def served(here: Path) -> Iterator[str]:
-    """Dump the tree for an address, and serve it there."""
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/"
-    assert run(["publish", "public", "--dumps", "all", "--url", url, "-q"]) == 0
-    command = (script("resourcesync"), "serve", "public", "--bind", url[7:-1])
-    with running(*command, port=port, cwd=here):
-        yield url
-
-
 def archives() -> list[Path]:
     return sorted(DOCUMENTS.glob("*.zip"))
-
-
-def test_a_publication_with_dumps_packs_everything(tree: Path, said: Said) -> None:
-    assert (
-        run(["publish", "public", "--dumps", "resources", "--url", "https://museum.example"]) == 0
-    )
-
-    lines = said.readouterr().out.splitlines()
-    assert lines[0].startswith("Scanned   12 files")
-    assert lines[-1].startswith("Packed    12 entries in 1 package, ")
-    with zipfile.ZipFile(archives()[0]) as package:
-        assert package.testzip() is None
-        assert sorted(package.read(name) for name in package.namelist()[1:]) == sorted(
-            FILES.values()
-        )
-    assert (DOCUMENTS / "resourcedump.xml").exists()
-    assert not (DOCUMENTS / "changedump.xml").exists()
 
 
 def test_all_dumps_have_the_files_and_then_the_changes(tree: Path, said: Said) -> None:
@@ -110,22 +78,6 @@ def test_dumping_again_packs_only_what_changed(tree: Path, said: Said) -> None:
     assert (DOCUMENTS / "changedump-000001.zip").exists()
 
 
-def test_a_dump_that_is_superseded_is_archived_for_as_long_as_lists_are(
-    tree: Path, said: Said
-) -> None:
-    run(["publish", "public", "--dumps", "resources", "--url", "https://museum.example"])
-    (before,) = archives()
-    run(["publish", "public", "-o", "archive=30d"])
-    (tree / "objects/0000.txt").write_text("altered\n")
-
-    assert run(["publish", "public", "--dumps", "resources"]) == 0
-
-    assert before in archives()
-    assert len(list(DOCUMENTS.glob("resourcedump_*.xml"))) == 1
-    assert "resourcedumparchive.xml" in (DOCUMENTS / "capabilitylist.xml").read_text()
-    assert "resourcedump_" in (DOCUMENTS / "resourcedumparchive.xml").read_text()
-
-
 def test_a_dump_of_somebody_else_is_never_replaced(tree: Path, said: Said) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
     foreign = DOCUMENTS / "resourcedump.xml"
@@ -137,22 +89,6 @@ def test_a_dump_of_somebody_else_is_never_replaced(tree: Path, said: Said) -> No
     assert "was not written by resourcesync" in said.readouterr().err
     assert foreign.read_text() == "<urlset/>"
     assert archives() == []
-
-
-def test_a_mirror_is_made_from_the_dump_and_the_judge_finds_nothing(
-    tree: Path, here: Path, said: Said
-) -> None:
-    with served(here) as url:
-        (tree / "objects/0001.txt").write_text("altered\n")
-        assert run(["publish", "public", "--dumps", "all", "-q"]) == 0
-        said.readouterr()
-        assert run(["pull", url, "mirror", "-o", "dumps=always", "--json"]) == 0
-        end = rows(said)[-1]
-        assert run(["validate", url, "--live", "--sample", "100%", "--fail-on", "warning"]) == 0
-
-    assert end["created"] == 12
-    assert end["requests"] < 12
-    assert (Path("mirror") / "objects/0001.txt").read_text() == "altered\n"
 
 
 # --- links by rule -------------------------------------------------------------------------------

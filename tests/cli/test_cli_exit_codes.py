@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync import errors
-from resourcesync.cli import exit_codes
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.errors import ResourceSyncError
 
@@ -69,29 +68,12 @@ def test_every_error_of_the_tree_has_its_exit_code() -> None:
     assert {name: exit_code_for(_of(kind)).value for name, kind in TREE.items()} == EXPECTED
 
 
-def test_several_mirrors_end_as_the_worst_of_them() -> None:
-    documented = (70, 8, 7, 6, 5, 4, 3, 10, 9, 1, 0)
-    codes = [ExitCode(code) for code in documented]
-
-    for position, code in enumerate(codes):
-        assert worst(codes[position:]) is code
-
-
 @given(SEVERAL, SEVERAL)
 def test_worst_does_not_depend_on_order_or_grouping(
     item: list[ExitCode], other: list[ExitCode]
 ) -> None:
     assert worst([*item, *other]) is worst([*other, *item]) is worst([worst(item), worst(other)])
     assert worst(item) in item
-
-
-@given(SEVERAL)
-def test_a_failure_is_never_hidden_by_success(codes: list[ExitCode]) -> None:
-    assert (worst(codes) is ExitCode.OK) == all(code is ExitCode.OK for code in codes)
-
-
-def test_the_module_says_when_a_rerun_helps() -> None:
-    assert "A rerun helps for 3, 4, 10" in Path(exit_codes.__file__).read_text("utf-8")
 
 
 def test_the_documented_order_of_codes_is_that_of_several_mirrors() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said
-from tests.support.servers.tiny_source import TinySource, dead_address
+from tests.support.servers.tiny_source import TinySource
 
 INDEX = (
     '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -126,10 +126,3 @@ def test_nothing_to_show_is_an_error(
     assert run(["explore", address]) == code
 
     assert said.readouterr().err.startswith(f"error[{word}]: ")
-
-
-def test_a_source_that_does_not_answer_is_unreachable(said: Said) -> None:
-    with dead_address() as address:
-        assert run(["explore", address, "-o", "retries=0"]) == 4
-
-    assert said.readouterr().err.startswith("error[connect]: ")

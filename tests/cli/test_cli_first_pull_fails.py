@@ -22,10 +22,3 @@ def test_a_catalogue_a_trash_and_a_quarantine_outlive_a_first_pull_that_fails(
     for name in ("catalogue.db", "trash/deleted", "quarantine/edited"):
         assert (own / name).read_text() == name
     assert not (own / "state.db").exists()
-
-
-def test_a_first_pull_that_fails_leaves_no_folder_behind(tmp_path: Path) -> None:
-    ran = command("pull", NOBODY, str(tmp_path / "new"), "-o", "retries=0", home=tmp_path)
-
-    assert ran.returncode == 4
-    assert not (tmp_path / "new").exists()

@@ -48,21 +48,3 @@ def test_a_pull_that_fails_names_the_command_that_makes_room(
     assert commands
     for command in commands:
         assert run(shlex.split(command)) == 0
-
-
-def test_status_and_the_alert_name_it_too(source: TinySource, said: Said) -> None:
-    put(museum(source))
-    assert run(["pull", "museum", "-qq"]) == 0
-    source.offer({**FILES, "/large.bin": b"x" * 3 * ROOM})
-    with full_disk():
-        assert run(["pull", "museum", "-qq"]) == 8
-    said.readouterr()
-
-    assert run(["status", "museum"]) == 0
-    [command] = COMMAND.findall(said.readouterr().out)
-    assert run(shlex.split(command)) == 0
-
-    assert run(["config", "alerts"]) == 0
-    [action] = COMMAND.findall(said.readouterr().out)
-    command = action.partition(", or")[0].replace("{{ $labels.mirror }}", "museum")
-    assert run(shlex.split(command)) == 0

@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, Said, rows
-from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.servers.tiny_source import TinySource
 
 SITEMAP = "http://www.sitemaps.org/schemas/sitemap/0.9"
 GONE = "/objects/0003.txt"
@@ -102,59 +102,7 @@ def test_a_changed_file_that_is_to_be_deleted_is_named_with_what_to_do(
     assert edited.read_text() == "my notes"
 
 
-def test_a_changed_file_stays_known_whatever_policies_came_between(
-    edited: Path, said: Said
-) -> None:
-    assert run(["pull", "museum"]) == 3
-    assert run(["pull", "museum", "--delete", "never"]) == 0
-    said.readouterr()
-
-    assert run(["pull", "museum"]) == 3
-
-    assert "1 changed locally and kept" in said.readouterr().out
-    assert edited.read_text() == "my notes"
-
-
 # --- pages that lead away -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("site", ["http://no-such-host.invalid", "http://127.0.0.9:1"])
-def test_a_page_that_leads_to_a_site_without_an_address_is_skipped_where_that_is_accepted(
-    site: str, source: TinySource, said: Said
-) -> None:
-    source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
-    listed = ["pull", source.url, "museum", "-o", "retries=0"]
-
-    assert run(listed) == 3
-    assert run([*listed, "--accept-missing"]) == 0
-
-    said.readouterr()
-    offer_sitemap(source, FILES)
-    source.answers[GONE] = Answer(status=302, headers={"Location": f"{site}/login"})
-    assert run(["pull", f"{source.url}/sitemap.xml", "pages", "-o", "retries=0"]) == 0
-    out = said.readouterr().out
-    assert f"~ {GONE}   skipped: redirected to another site, {site}: " in out
-    assert "1 skipped" in out
-
-
 # --- lists that are not whole ---------------------------------------------------------------------
-
-
-def test_a_list_that_was_cut_says_nothing_of_what_is_missing(
-    source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "museum"]) == 0
-    source.offer(dict(list(FILES.items())[:5]))  # of the same moment
-    said.readouterr()
-
-    assert run(["pull", "museum", "--mode", "baseline"]) == 3
-    told = said.readouterr().out
-    run(["audit", "museum"])
-    audited = said.readouterr().out
-
-    assert "5 of at least 5" in told
-    assert "The Source's next Resource List proves what" in told
-    assert "run it again" not in told
-    assert "repair museum --delete" not in audited
-    assert run(["pull", "museum", "--mode", "baseline", "--json"]) == 3
-    assert rows(said)[-1]["faults"]["gap"] is True

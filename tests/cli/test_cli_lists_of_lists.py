@@ -10,7 +10,7 @@ from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource
 from tests.support.software.software_source import Event, Known
-from tests.support.software.weko import INDEX, Weko
+from tests.support.software.weko import Weko
 from tests.support.worlds.network import BASE
 
 AT = 'at="2026-01-01T00:00:00Z"'
@@ -36,14 +36,6 @@ def test_it_is_pulled_as_an_index(mistaken: TinySource) -> None:
     assert run(["pull", mistaken.url, "museum"]) == 0
 
     assert files_of(Path("museum")) == MIRRORED
-
-
-def test_it_is_shown_as_an_index(mistaken: TinySource, said: Said) -> None:
-    assert run(["explore", mistaken.url]) == 0
-
-    text = said.readouterr().out
-    assert "resource list index  at 2026-01-01 00:00:00Z  2 parts" in text
-    assert "all 2 parts: 12 resources" in text
 
 
 def test_the_judge_names_the_mistake_and_goes_on_to_the_lists(
@@ -85,24 +77,3 @@ def weko(source: TinySource) -> TinySource:
         source.put(f"/{path}", text, "application/xml")
     source.put("/a.html", b"a")
     return source
-
-
-def test_the_judge_walks_on_from_a_description_that_says_capability(
-    weko: TinySource, said: Said
-) -> None:
-    assert run(["validate", weko.url, "--live", "--json"]) == 1
-
-    found = rows(said)
-    told = {(row["rule"], row["uri"]) for row in found if row["type"] == "finding"}
-    judged = {row["uri"] for row in found if row["type"] == "document"}
-    day = f"{weko.url}/resync/33/20260102/changelist.xml"
-    assert ("SD04", f"{weko.url}/.well-known/resourcesync") in told
-    assert ("CH03", f"{weko.url}/{INDEX}") in told
-    assert ("CH01", day) in told
-    assert {f"{weko.url}/resync/capability.xml", day} <= judged
-
-
-def test_a_change_list_of_change_lists_is_shown_as_an_index(weko: TinySource, said: Said) -> None:
-    assert run(["explore", weko.url]) == 0
-
-    assert "change list index" in said.readouterr().out

@@ -9,10 +9,8 @@ import pytest
 
 from resourcesync.cli.log_file import open_log
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
-from tests.support.commands.meanwhile import meanwhile
+from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.commands.run import files_of
-from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource, dead_address
 
 LOG = "all.ndjson"
@@ -26,18 +24,6 @@ def logged(*kinds: str) -> list[dict[str, Any]]:
     for row in found:
         assert {"v", "type", "run", *OF_A_LOG} <= row.keys()
     return [row for row in found if row["type"] in kinds]
-
-
-def test_a_run_is_one_line_with_its_mirror_its_counts_and_its_duration(
-    source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "museum", "--json", *JSON]) == 0
-
-    [end] = logged("run.end")
-    assert (end["command"], end["mirror"], end["source"]) == ("pull", "museum", source.url)
-    assert (end["exit"], end["created"], end["level"]) == (0, 12, "info")
-    assert end["seconds"] > 0
-    assert end["run"] == rows(said)[0]["run"], "a log and the output name a run alike"
 
 
 def test_a_failure_is_a_line_with_its_code_and_its_address(said: Said) -> None:
@@ -76,24 +62,6 @@ def test_a_full_disk_of_the_log_does_not_stop_a_pull(source: TinySource, said: S
     assert run(["pull", source.url, "museum", "-q", "--log-file", "/dev/full"]) == 0
     assert files_of(Path("museum")) == MIRRORED
     assert said.readouterr() == ("", "")
-
-
-def test_a_log_that_becomes_unwritable_does_not_stop_watch(source: TinySource) -> None:
-    Path("logs").mkdir()
-    put(museum(source, 'every = "1s"\n') + '[log]\nfile = "logs/watch.log"\n')
-
-    def begun() -> bool:
-        return (
-            Path("logs/watch.log").exists() and "12 changes" in Path("logs/watch.log").read_text()
-        )
-
-    def vanish() -> bool:
-        shutil.rmtree("logs")
-        source.offer({**FILES, "/new.txt": b"new"}, at=LATER)
-        return True
-
-    with meanwhile(begun, vanish, Path("copies/museum/new.txt").exists):
-        assert run(["watch"]) == 0
 
 
 def test_a_text_of_a_source_controls_no_terminal_that_shows_the_log(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """What is said where a target, an option or a file is not what it ought to be."""
 
-from pathlib import Path
-
 import pytest
 
 from resourcesync.cli.main import run
@@ -51,12 +49,3 @@ def test_a_package_that_comes_whole_and_is_cut_is_unusable(source: TinySource, s
     assert "error[package-truncated]: " in told
     assert "the Source's own package is truncated" in told
     assert "  fix    report it to the Source; " in told
-
-
-def test_a_package_that_is_cut_short_is_an_error(here: Path, said: Said) -> None:
-    (here / "cut.zip").write_bytes(b"PK\x03\x04abc")
-
-    assert run(["validate", "cut.zip"]) == 1
-    assert "cut.zip: RS729 error: " in said.readouterr().out
-
-    assert run(["validate", "cut.zip", write("good.xml", WHOLE)]) == 1

@@ -16,7 +16,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.errors import LockedError
 from tests.support.commands.run import environment
-from tests.support.commands.started import command, python
+from tests.support.commands.started import python
 
 HEAVY = ("pycurl", "starlette", "uvicorn", "rich", "sqlite3", "protego", "asyncio", "msgspec")
 
@@ -173,14 +173,6 @@ def test_a_mistake_is_told_in_json_when_json_was_asked_for(
     assert rows[-1]["exit"] == 2
     assert rows[0]["command"] == "pull"
     assert said.err == ""
-
-
-def test_a_mistake_in_a_real_process_exits_2(tmp_path: Path) -> None:
-    ran = command("pull", "--nonsense", home=tmp_path)
-
-    assert ran.returncode == 2
-    assert ran.stdout == ""
-    assert ran.stderr.endswith("exit 2\n")
 
 
 def test_the_package_runs_as_a_module(tmp_path: Path) -> None:

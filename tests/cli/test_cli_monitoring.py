@@ -20,11 +20,10 @@ from resourcesync.cli.main import run
 from resourcesync.cli.render.metrics import Labels
 from resourcesync.cli.service.watch_status import WatchFigures
 from resourcesync.mirror_state.database import SqliteMirrorState
-from tests.support.commands.command_line import FILES, Said
+from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import put
 from tests.support.commands.watching import Watching
 from tests.support.servers.hostile_server import HostileServer, answer
-from tests.support.servers.tiny_source import TinySource
 
 UNTIL = datetime(2031, 5, 17, 12, 30, 1, tzinfo=UTC)
 REPORTS = ("resourcesync_mirror_", "resourcesync_pull_")
@@ -129,37 +128,6 @@ def test_the_end_of_the_certificate_is_that_of_the_last_connection(
     trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
     assert run(["pull", "museum", "-o", "ca_file=other.pem", "-o", "retries=0"]) == 6
     assert certificate_of("museum") == UNTIL, "a run that could not connect knows no other"
-
-
-def test_a_source_without_tls_has_no_end_of_a_certificate(source: TinySource, said: Said) -> None:
-    assert run(["pull", source.url, "museum"]) == 0
-    said.readouterr()
-    assert run(["status", "museum", "--format", "prom"]) == 0
-
-    assert certificate_of("museum") is None
-    text = said.readouterr().out
-    assert "certificate" not in text
-    size = sum(map(len, FILES.values()))
-    assert samples(text)['resourcesync_mirror_size_bytes{mirror="museum"}'] == size
-
-
-def test_a_mirror_that_cannot_be_read_is_named_and_has_a_metric_that_says_so() -> None:
-    configuration = MirrorConfiguration(None)
-    figures = WatchFigures(lambda: (("nowhere", "no-more"), configuration), dict)
-
-    rows = json.loads(figures.status())["mirrors"]
-
-    assert [(row["mirror"], row["code"]) for row in rows] == [
-        ("nowhere", "not-a-mirror"),
-        ("no-more", "not-a-mirror"),
-    ]
-    [readable] = [
-        found for found in figures.figures() if found.name == "resourcesync_mirror_readable"
-    ]
-    assert dict(readable.values) == {
-        (("mirror", "nowhere"),): 0,
-        (("mirror", "no-more"),): 0,
-    }
 
 
 def test_a_mirror_that_is_no_longer_watched_has_no_metric_of_its_last_audit() -> None:

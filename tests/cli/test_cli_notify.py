@@ -63,23 +63,6 @@ def test_a_hub_that_is_away_fails_no_publication_and_hears_it_from_notify(
     assert (end["changes"], end["documents"], end["hubs"], end["problems"]) == (1, 2, 1, 0)
 
 
-def test_a_program_is_told_the_evidence_of_a_warning_as_the_schema_says(
-    tree: Path, hub: Listener, said: Said
-) -> None:
-    hub.answer = lambda _: (503, b"")
-    published(hub.origin)
-    changed("new.txt")
-    assert run(["publish", "public", "-q"]) == 0
-    said.readouterr()
-
-    assert run(["publish", "public", "--notify-only", "--json"]) == 4
-
-    [warning] = [row for row in rows(said) if row["type"] == "warning"]
-    assert warning["code"] == "notify"
-    assert warning["evidence"]
-    assert {frozenset(item) for item in warning["evidence"]} == {frozenset({"label", "text"})}
-
-
 def test_notify_ends_with_3_when_some_hubs_heard_it(tree: Path, hub: Listener) -> None:
     published(hub.origin, NOWHERE)
     changed("new.txt")
@@ -102,11 +85,6 @@ def test_an_empty_hub_takes_all_hubs_back(tree: Path, said: Said) -> None:
     ]
 
 
-def test_notify_needs_a_published_tree(here: Path, said: Said) -> None:
-    assert run(["publish", "public", "--notify-only"]) == 2
-    assert "public is not published" in said.readouterr().err
-
-
 def test_notify_knows_the_names_of_the_configuration_file(
     tree: Path, hub: Listener, here: Path
 ) -> None:
@@ -125,16 +103,6 @@ def test_notify_knows_the_names_of_the_configuration_file(
 def test_who_only_notifies_publishes_nothing(tree: Path, said: Said, other: str) -> None:
     assert run(["publish", "public", "--notify-only", other]) == 2
     assert f"--notify-only and {other} exclude each other" in said.readouterr().err
-
-
-def test_a_change_that_is_not_published_is_not_notified(
-    tree: Path, hub: Listener, said: Said
-) -> None:
-    published(hub.origin)
-    changed("new.txt")
-    said.readouterr()
-    assert run(["publish", "public", "--notify-only"]) == 0
-    assert said.readouterr().out == "Notified  nothing new\n"
 
 
 def test_a_catalogue_notifies_as_a_folder_does(here: Path, hub: Listener) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from resourcesync import Mirror, Publisher
 from resourcesync.cli.main import run
-from tests.support.commands.started import python
 from tests.support.servers.tiny_source import TinySource
 
 FACE = ("keywords", "mirror", "publisher")
@@ -89,33 +88,3 @@ def test_a_publication_of_the_library_and_one_of_the_command_line_are_the_same(
     by_command = calls_into_app(lambda: run(["publish", str(tmp_path / "two"), "--url", url, "-q"]))
 
     assert_same(by_library, by_command)
-
-
-OUTBUILDINGS = ("backends", "cluster", "simulator", "testing")
-LOADED = (
-    "print(*(name for name in sys.modules if name.startswith('resourcesync.')"
-    f" and name.split('.')[1] in {OUTBUILDINGS}))"
-)
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "from resourcesync import Mirror; Mirror(sys.argv[1], 'mirror').pull()",
-        "from resourcesync import Publisher; Publisher('.', url='https://museum.example/').publish()",
-        "from resourcesync import validate; list(validate(sys.argv[1], live=True))",
-        "from resourcesync.cli.main import run; run(['pull', sys.argv[1], 'mirror', '-qq'])",
-        "from resourcesync.cli.main import run; run(['audit', sys.argv[1], '-qq'])",
-        "from resourcesync.cli.main import run; run(['validate', sys.argv[1], '-qq'])",
-        "from resourcesync.cli.main import run; run(['watch', '--help'])",
-    ],
-)
-def test_a_folder_and_the_web_load_no_outbuilding(
-    code: str, source: TinySource, here: Path
-) -> None:
-    (here / "a.txt").write_text("a")
-
-    ran = python(f"import sys; {code}; {LOADED}", source.url, home=here, measured=False)
-
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines()[-1] == ""

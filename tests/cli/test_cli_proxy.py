@@ -208,18 +208,6 @@ def test_a_mistake_in_the_file_is_told_without_what_stands_there(
         assert "s3cret" not in captured.err + captured.out
 
 
-def test_a_password_in_the_environment_is_not_shown_either(
-    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
-) -> None:
-    put(museum(source))
-    monkeypatch.setenv("RESOURCESYNC_PULL_OPTION", "proxy=http://me:s3cret@127.0.0.1:3128")
-
-    assert run(["pull", "museum"]) == 2
-
-    captured = said.readouterr()
-    assert "s3cret" not in captured.err + captured.out
-
-
 @pytest.mark.parametrize("user", ["me:s3cret", "me\\u0000", "me\\n", ""])
 def test_a_user_that_no_proxy_can_be_told_is_refused(
     user: str, source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, said: Said
@@ -310,20 +298,6 @@ def test_a_host_in_no_proxy_is_asked_directly(
     assert run(["pull", source.url, "here"]) == 0
 
     assert not proxy.asked
-
-
-def test_a_variable_that_is_no_proxy_is_a_mistake_and_its_value_is_not_repeated(
-    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", "gopher://s3cret:70")
-
-    assert run(["pull", source.url, "here"]) == 2
-
-    captured = said.readouterr()
-    assert "http_proxy" in captured.err
-    assert "-o proxy=direct" in captured.err
-    assert "s3cret" not in captured.err + captured.out
-    assert not source.asked
 
 
 def test_doctor_names_the_proxy_that_counts_without_its_secret(

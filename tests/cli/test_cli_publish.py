@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -47,18 +46,6 @@ def test_a_refused_run_keeps_the_catalogue_of_what_was_published(tree: Path, sai
     assert (tree / CATALOGUE).is_file()
 
 
-def test_a_refused_run_keeps_the_settings_of_an_empty_folder_that_was_published(
-    tmp_path: Path, said: Said
-) -> None:
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    assert run(["publish", str(folder), "--url", URL, "--allow-empty"]) == 0
-
-    assert run(["publish", str(folder), "-o", "archive=1d", "-o", "dialect=0.5"]) == 2
-
-    assert run(["publish", str(folder), "--allow-empty"]) == 0
-
-
 def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
     tmp_path: Path, said: Said
 ) -> None:
@@ -90,19 +77,6 @@ def test_another_address_is_announced_with_the_dumps_that_it_leaves(tree: Path, 
     assert "resourcesync/changedump.xml is no longer listed" in err
     assert run(["publish", "public"]) == 0
     assert said.readouterr().err == ""
-
-
-@pytest.mark.parametrize("url", ["museum.example", "ftp://museum.example/", "https://m/?a=b"])
-def test_publish_refuses_an_address_that_is_none(tree: Path, url: str, said: Said) -> None:
-    assert run(["publish", "public", "--url", url]) == 2
-    assert not (tree / "resourcesync").exists()
-
-
-def test_a_dry_publication_of_a_new_tree_writes_nothing_at_all(tree: Path, said: Said) -> None:
-    assert run(["publish", "public", "--url", "https://museum.example", "-n"]) == 0
-
-    assert "would create 12" in said.readouterr().out
-    assert sorted(path.name for path in tree.iterdir()) == ["objects"]
 
 
 def test_options_of_publish_are_remembered_with_the_tree(tree: Path, said: Said) -> None:
@@ -149,15 +123,6 @@ def test_the_catalogue_may_be_outside_a_folder_that_is_emptied(tree: Path, said:
     assert not (tree / ".resourcesync").exists()
     assert "new.txt" in (tree / "resourcesync/changelist.xml").read_text()
     assert run(["publish", "public"]) == 2, "there is no catalogue in the folder"
-
-
-def test_documents_inside_the_tree_are_not_published(tree: Path) -> None:
-    run(["publish", "public", "--url", "https://museum.example", "--out", "public/meta"])
-
-    assert run(["publish", "public", "--json"]) == 0
-
-    listed = Path("public/meta/resourcesync/resourcelist.xml").read_bytes()
-    assert listed.count(b"<loc>") == 12
 
 
 def test_documents_of_an_earlier_out_are_never_published_as_resources(tree: Path) -> None:
@@ -287,42 +252,6 @@ def test_a_file_of_somebody_else_is_never_overwritten(
     assert f"{name} already exists" in said.readouterr().err
     assert theirs.read_text() == "<mine/>"
     assert not (tree / ".resourcesync").exists()
-
-
-def test_a_file_of_somebody_else_is_not_overwritten_by_another_out_either(
-    tree: Path, said: Said
-) -> None:
-    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
-    theirs = Path("lists/resourcesync/resourcelist.xml")
-    theirs.parent.mkdir(parents=True)
-    theirs.write_text("<mine/>")
-
-    assert run(["publish", "public", "--out", "lists"]) == 2
-
-    assert theirs.read_text() == "<mine/>"
-
-
-@pytest.mark.parametrize("digests", [["sha-512"], ["sha-256", "md5"]])
-def test_other_digests_renew_the_list_and_are_no_change(
-    tree: Path, digests: list[str], said: Said
-) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    for path in tree.rglob("*.txt"):
-        os.utime(path, (1_700_000_000, 1_700_000_000))
-    time.sleep(0.05)  # until no file is too fresh to be trusted
-    run(["publish", "public"])
-    said.readouterr()
-
-    options = [word for name in digests for word in ("-o", f"hash={name}")]
-    assert run(["publish", "public", "--json", *options]) == 0
-
-    end = rows(said)[-1]
-    assert (end["hashed"], end["created"], end["updated"], end["deleted"]) == (12, 0, 0, 0)
-    text = (tree / "resourcesync/resourcelist.xml").read_text()
-    for algorithm in digests:
-        assert text.count(f"{algorithm}:") == 12
-    assert run(["publish", "public", "--json"]) == 0
-    assert rows(said)[-1]["written"] == []
 
 
 def test_an_empty_address_is_refused_and_leaves_the_stored_one(tree: Path, said: Said) -> None:

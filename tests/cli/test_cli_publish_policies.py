@@ -48,14 +48,6 @@ def test_a_tree_that_is_suddenly_empty_is_not_published_unless_it_is_meant(
     assert "12 deleted" in said.readouterr().out
 
 
-def test_an_empty_folder_is_not_published_by_mistake(tree: Path, said: Said) -> None:
-    shutil.rmtree(tree / "objects")
-
-    assert run(["publish", "public", *URL]) == 2
-    assert not (tree / "resourcesync").exists()
-    assert run(["publish", "public", *URL, "--allow-empty"]) == 0
-
-
 def test_robots_txt_is_written_where_there_is_none_and_is_no_resource(
     tree: Path, said: Said
 ) -> None:

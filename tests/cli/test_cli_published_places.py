@@ -43,16 +43,6 @@ def test_the_documents_of_another_source_are_not_overwritten(
     assert not Path("archive/.resourcesync").exists()
 
 
-def test_a_known_source_does_not_move_over_another_one(museum: Path, said: Said) -> None:
-    assert run(["publish", "archive", "--url", OTHER]) == 0
-    before = files_of(museum)
-
-    assert run(["publish", "archive", "--out", "museum"]) == 2
-
-    assert files_of(museum) == before
-    assert run(["publish", "archive"]) == 0, "it stays where it was"
-
-
 def test_a_catalogue_that_is_lost_does_not_begin_again_without_a_word(
     museum: Path, said: Said
 ) -> None:
@@ -75,20 +65,6 @@ def test_a_source_begins_again_at_its_own_address_only(museum: Path, said: Said)
     assert f"{MUSEUM}/resourcesync/capabilitylist.xml" in told
     assert "remove the documents" in told
     assert files_of(museum) == before
-
-
-def test_documents_that_were_restored_from_a_backup_are_published_again(
-    museum: Path, said: Said
-) -> None:
-    shutil.copytree(museum / "resourcesync", "backup")
-    (museum / "more.txt").write_text("more")
-    assert run(["publish", "museum"]) == 0
-    shutil.rmtree(museum / "resourcesync")
-    shutil.copytree("backup", museum / "resourcesync")
-
-    assert run(["publish", "museum"]) == 0
-
-    assert "more.txt" in (museum / "resourcesync/changelist.xml").read_text()
 
 
 def test_documents_that_move_leave_a_warning_and_are_found_by_the_server(

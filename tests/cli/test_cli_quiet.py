@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import FILES, LATER, Said, spoil
+from tests.support.commands.command_line import FILES, LATER, Said
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
 
@@ -32,20 +32,6 @@ def test_a_mirror_that_is_well_is_no_news(command: list[str], mirror: Path, said
     assert mirror.is_dir()
     assert run(command) == 0
     assert said.readouterr() == ("", "")
-
-
-def test_what_is_wrong_is_said_with_the_same_exit_code(
-    source: TinySource, mirror: Path, said: Said
-) -> None:
-    spoil(str(mirror))
-    assert run(["audit", "museum", "-q"]) == 1
-    assert "Not in sync" in said.readouterr().err
-
-    source.answers.clear()
-    assert run(["pull", "--all", "-q"]) == 5
-    captured = said.readouterr()
-    assert "error[missing]" in captured.err
-    assert "Mirrors   0 of 1" in captured.err
 
 
 def test_what_failed_is_named_with_why_and_what_to_do(

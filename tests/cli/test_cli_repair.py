@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.adapters.mirror import audit_files
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED, Said, rows, spoil
+from tests.support.commands.command_line import MIRRORED, Said, spoil
 from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource
 
@@ -63,26 +63,6 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(museum: str, sa
     assert step == "  next   run it again: resourcesync pull museum"
 
 
-def test_without_an_audit_files_are_looked_at_first(museum: str, said: Said) -> None:
-    assert run(["repair", museum, "--json"]) == 0
-
-    found = rows(said)
-    assert sorted(row["path"] for row in found if row["type"] == "finding") == [
-        "mine.txt",
-        "objects/0003.txt",
-        "objects/0005.txt",
-    ]
-    assert found[-1]["created"] + found[-1]["updated"] == 2
-
-
-def test_an_audit_that_is_not_known_is_said(museum: str, said: Said) -> None:
-    run(["audit", museum])
-    said.readouterr()
-
-    assert run(["repair", museum, "--from-audit", "01JD2M3Q"]) == 2
-    assert "there is no audit '01JD2M3Q'" in said.readouterr().err
-
-
 def test_a_damaged_file_of_findings_is_said_and_mends_nothing(museum: str, said: Said) -> None:
     run(["audit", museum])
     (kept,) = Path(museum, ".resourcesync/reports").iterdir()
@@ -104,26 +84,6 @@ def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     assert len(kept) == 2
     assert [len(path.read_text().splitlines()) for path in kept] == [2, 2]
     assert json.loads(kept[0].read_text().splitlines()[0])["kind"] in {"+", "*"}
-
-
-def test_a_missing_file_is_created_and_an_altered_one_is_updated(museum: str, said: Said) -> None:
-    assert run(["repair", museum, "--json"]) == 0
-
-    found = rows(said)
-    items = {row["path"]: row["action"] for row in found if row["type"] == "item"}
-    assert items == {"objects/0003.txt": "create", "objects/0005.txt": "update"}
-    assert (found[-1]["created"], found[-1]["updated"]) == (1, 1)
-
-
-def test_a_missing_file_that_cannot_be_had_leaves_no_old_copy(
-    source: TinySource, museum: str, said: Said
-) -> None:
-    del source.answers["/objects/0003.txt"], source.answers["/objects/0005.txt"]
-
-    assert run(["repair", museum, "--json"]) == 3
-
-    kept = {row["path"]: row["kept"] for row in rows(said) if row["type"] == "item"}
-    assert kept == {"objects/0003.txt": False, "objects/0005.txt": True}
 
 
 def test_a_dry_run_of_a_repair_names_each_action(museum: str, said: Said) -> None:

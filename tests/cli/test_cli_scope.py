@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.commands.command_line import FILES, Said, rows
 from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource
 
@@ -126,16 +126,4 @@ def test_pruning_is_held_back_as_other_deletions_are_and_no_later_run_does_it_by
     assert run(["pull", "museum", "--max-delete", "100%"]) == 0
     assert len(here()) == len(FILES)
     assert run(["pull", "museum", "--prune", "--max-delete", "9"]) == 0
-    assert here() == FEW
-
-
-def test_pruning_leaves_what_is_not_listed_to_the_rules_of_deletion(
-    source: TinySource, said: Said
-) -> None:
-    run(["pull", source.url, "museum"])
-    rest = {name: body for name, body in FILES.items() if name != "/objects/0001.txt"}
-    source.offer(rest, at=LATER)
-
-    assert run(["pull", "museum", *THREE, "--prune", "--delete", "never"]) == 0
-
     assert here() == FEW

@@ -10,11 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
-from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.started import Started
@@ -123,19 +119,6 @@ def test_answers_are_logged_to_a_file_that_is_begun_again_when_it_was_moved(
         assert '"GET /nope HTTP/1.1" 404' in last
 
 
-def test_a_log_of_answers_that_cannot_be_written_is_a_warning(tree: Path, here: Path) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    arguments = ["public", "--bind", "127.0.0.1:0", "--url", "https://museum.example/"]
-
-    with served(*arguments, "--access-log", "no/access.log", cwd=here) as (process, lines):
-        assert ask_status(lines[0].split()[-1]) == 200
-        process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=20)
-
-    assert process.returncode == 0
-    assert err.startswith("warning[log]: cannot write the access log no/access.log: No such")
-
-
 def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:
     assert run(["serve", "public"]) == 2
     assert "fix    publish it first: resourcesync publish public --url" in said.readouterr().err
@@ -170,17 +153,6 @@ def test_serve_says_when_an_address_is_taken(tree: Path, source: TinySource, sai
 
     assert run(["serve", "public", "--bind", source.url.removeprefix("http://")]) == 2
     assert "cannot listen" in said.readouterr().err
-
-
-def test_a_server_answers_503_until_there_is_something_to_serve(tree: Path, here: Path) -> None:
-    late = LateApplication()
-    with ServerThread(late) as server:
-        assert run(["pull", server.uri, "museum", "-o", "retries=0"]) == 4
-        publish_tree(tree, {"url": server.uri}, clock=SystemClock())
-        late.application = find_tree(tree).application(SystemClock())
-        assert run(["pull", server.uri, "museum"]) == 0
-
-    assert files_of(Path("museum")) == MIRRORED
 
 
 def test_serve_answers_its_operators_elsewhere(tree: Path, here: Path) -> None:

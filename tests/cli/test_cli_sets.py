@@ -1,7 +1,6 @@
 """``pull`` of a Source with several sets: one that is chosen, or a mirror for each."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -51,15 +50,6 @@ def test_several_sets_are_told_with_the_commands_to_run(two: TinySource, said: S
     assert not Path("museum").exists()
 
 
-def test_a_mirror_stays_with_its_set(two: TinySource) -> None:
-    run(["pull", two.url, "museum", "--set", "texts"])
-    offer(two, {**SETS, "texts": {"/texts/c.txt": b"c\n", "/texts/b.txt": b"text b\n"}}, at=LATER)
-
-    assert run(["pull", "museum", "--mode", "baseline"]) == 0
-
-    assert files_of(Path("museum")) == {"texts/b.txt": b"text b\n", "texts/c.txt": b"c\n"}
-
-
 def test_a_mirror_of_one_set_does_not_become_one_of_another(two: TinySource, said: Said) -> None:
     run(["pull", two.url, "museum", "--set", "texts"])
     before = files_of(Path("museum"))
@@ -74,13 +64,6 @@ def test_a_mirror_of_one_set_does_not_become_one_of_another(two: TinySource, sai
     assert "is a mirror of one set" in said.readouterr().err
     assert files_of(Path("museum")) == before
     assert run(["pull", "museum", "--set", "texts"]) == 0
-
-
-def test_a_set_that_is_not_offered_is_told_even_where_there_is_one(
-    source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "museum", "--set", "objects"]) == 2
-    assert "no set 'objects'" in said.readouterr().err
 
 
 def test_all_sets_are_a_mirror_each(two: TinySource, said: Said) -> None:
@@ -256,11 +239,3 @@ def test_a_damaged_memory_of_the_sets_is_told_and_changes_nothing(
     assert run(["audit", "museum"]) == 8
     assert said.readouterr().err.count("sets.json is damaged") == 3
     assert under("museum") == SETS
-
-
-def test_a_link_in_place_of_the_memory_is_not_followed(two: TinySource, said: Said) -> None:
-    Path("museum/.resourcesync").mkdir(parents=True)
-    os.symlink("/etc/passwd", "museum/.resourcesync/sets.json")
-
-    assert run(["pull", two.url, "museum"]) == 8
-    assert "passwd" not in said.readouterr().err

@@ -1,6 +1,5 @@
 """``status`` after a run that failed: when, why, with which exit code, and what to do now."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,19 +62,6 @@ def test_programs_are_told_why_the_last_run_failed(away: TinySource, said: Said)
     assert run([*MUSEUM, "--check"]) == 1
 
 
-def test_what_is_remembered_of_a_failed_pull_ends_with_one_that_comes_through(
-    away: TinySource, said: Said
-) -> None:
-    run(["pull", "museum"])
-    away.offer({"/a.txt": b"a"})
-    said.readouterr()
-
-    assert run(["pull", "museum"]) == 0
-    assert "Run the same command again to update." in said.readouterr().out  # it is the first one
-    assert run([*MUSEUM, "--json"]) == 0
-    assert told(said)["failed_run"] is None
-
-
 @pytest.mark.parametrize("command", ["audit", "repair", "why", "changes"])
 def test_no_other_command_takes_a_mirror_that_never_found_its_source_for_a_good_one(
     command: str, away: TinySource, said: Said
@@ -89,12 +75,6 @@ def test_no_other_command_takes_a_mirror_that_never_found_its_source_for_a_good_
     captured = said.readouterr()
     assert "internal" not in captured.err
     assert "in sync" not in captured.out.lower().replace("not in sync", "")
-
-
-def test_a_dry_run_that_failed_leaves_nothing(away: TinySource) -> None:
-    run(["pull", "museum", "-n"])
-
-    assert not Path("copies/museum").exists()
 
 
 def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:

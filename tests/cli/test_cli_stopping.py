@@ -1,7 +1,6 @@
 """Signals, and output that nobody reads: a run ends, and says so if it can."""
 
 import contextlib
-import json
 import os
 import pty
 import re
@@ -56,18 +55,6 @@ def test_a_signal_ends_a_run_with_its_code_and_a_closing_line(
         f"exit {code}\n"
     )
     assert signal.getsignal(number) is before
-
-
-def test_a_stop_in_json_is_the_end_of_the_run(
-    with_job: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with_job(lambda _screen: os.kill(os.getpid(), signal.SIGTERM), json=True)
-
-    assert main.run(["demo"]) == 143
-
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [row["type"] for row in rows] == ["run.start", "run.end"]
-    assert rows[-1]["exit"] == 143
 
 
 def test_a_stop_that_a_callback_swallows_comes_again(
@@ -327,20 +314,6 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
         assert main.run(["pull", "museum"]) == 0
 
     assert sorted(files_of(Path("museum")).values()) == sorted(files.values())
-
-
-def test_a_pull_whose_reader_leaves_stops_and_can_go_on(here: Path) -> None:
-    with TinySource() as source:
-        source.offer(slow_files())
-        with pulling(source, here, "-v") as loud:
-            loud.stdout.readline()
-            loud.stdout.close()
-            loud.wait(timeout=30)
-            loud.stderr.seek(0)
-            err = loud.stderr.read()
-
-        assert (loud.returncode, err) == (141, "")
-        assert main.run(["pull", source.url, "museum"]) == 0
 
 
 def test_on_a_terminal_a_bar_is_drawn_and_the_lines_come_out_whole(here: Path) -> None:

@@ -94,14 +94,6 @@ def test_a_source_that_lists_it_again_has_the_say_again(mirror: TinySource, said
     assert len(list(TRASH.iterdir())) == 2
 
 
-def test_what_was_brought_back_is_deleted_by_a_person(mirror: TinySource, said: Said) -> None:
-    run(["trash", "restore", "museum", "--all"])
-
-    assert run(["repair", "museum", "--delete"]) == 0
-
-    assert not here().keys() & set(GONE)
-
-
 def test_nothing_is_overwritten(mirror: TinySource, said: Said) -> None:
     Path("museum/objects/0001.txt").write_text("mine")
     said.readouterr()

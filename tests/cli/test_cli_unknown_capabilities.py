@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED, Said
+from tests.support.commands.command_line import MIRRORED
 from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource
 
@@ -36,15 +36,6 @@ def test_they_do_not_stop_a_pull(gifted: TinySource) -> None:
     assert not {"/telepathy.xml", "/levitation.xml"} & {asked.target for asked in gifted.asked}
 
 
-def test_among_the_documents_of_robots_they_are_passed_over(gifted: TinySource) -> None:
-    del gifted.answers[WELL_KNOWN]
-    gifted.put("/robots.txt", b"Sitemap: /telepathy.xml\nSitemap: /resourcelist.xml\n")
-
-    assert run(["pull", gifted.url, "museum"]) == 0
-
-    assert files_of(Path("museum")) == MIRRORED
-
-
 def test_in_an_index_of_descriptions_they_are_passed_over(gifted: TinySource) -> None:
     gifted.answers["/sd.xml"] = gifted.answers[WELL_KNOWN]
     parts = "".join(
@@ -62,25 +53,3 @@ def test_in_an_index_of_descriptions_they_are_passed_over(gifted: TinySource) ->
     assert run(["pull", gifted.url, "museum"]) == 0
 
     assert files_of(Path("museum")) == MIRRORED
-
-
-@pytest.mark.parametrize(
-    ("command", "code", "shown"),
-    [
-        (("explore", "{}"), 3, "12 resources"),
-        (("validate", "{}", "--live"), 3, "Checked 3 documents, 15 entries, 1 not reachable"),
-    ],
-    ids=lambda item: item[0] if isinstance(item, tuple) else "",
-)
-def test_what_is_no_address_is_told_and_costs_nothing_else(
-    source: TinySource, said: Said, command: tuple[str, ...], code: int, shown: str
-) -> None:
-    entries = ['<url><loc>http://[</loc><rs:md capability="changelist"/></url>']
-    entries.append(source.pointer("/resourcelist.xml", "resourcelist"))
-    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', entries)
-
-    assert run([word.format(source.url) for word in command]) == code
-
-    captured = said.readouterr()
-    assert "http://[" in captured.out + captured.err
-    assert shown in captured.out + captured.err

@@ -34,14 +34,6 @@ def test_rules_are_selected_and_ignored(said: Said) -> None:
     assert run(["validate", name, "--select", "XY"]) == 2
 
 
-def test_bytes_that_are_no_xml_are_a_finding(said: Said) -> None:
-    names = [write("a.xml", "<urlset"), write("b.xml", ""), write("c.xml", "<html></html>")]
-
-    assert run(["validate", *names]) == 1
-
-    assert {code("G01"), code("G02")} <= set(codes(said.readouterr().out))
-
-
 def test_what_an_author_writes_cannot_fool_the_terminal(said: Said) -> None:
     text = f"{OPEN}{UP}<rs:md capability='x\x9b\u202e'/></urlset>"
 
@@ -86,16 +78,6 @@ def test_a_document_that_cannot_be_had_is_named_and_the_rest_is_judged(
     lines = said.readouterr().out.splitlines()
     assert lines[0].startswith(f"{source.url}/resourcelist.xml: missing failed: ")
     assert lines[-2] == ("Checked 2 documents, 2 entries, 1 not reachable: 0 errors, 0 warnings")
-
-
-def test_a_document_served_as_something_else_is_told(source: TinySource, said: Said) -> None:
-    offer(source)
-    body = source.answers["/resourcelist.xml"].body
-    source.put("/resourcelist.xml", body, "text/plain")
-
-    run(["validate", source.url, "--live", "--select", "HT05"])
-
-    assert f"{source.url}/resourcelist.xml: {code('HT05')} " in said.readouterr().out
 
 
 def test_a_sample_is_fetched_and_held_against_the_list(source: TinySource, said: Said) -> None:

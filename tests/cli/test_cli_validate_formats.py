@@ -50,15 +50,6 @@ def test_github_gets_a_command_for_each_finding(name: str, said: Said) -> None:
     assert len(lines) == 2
 
 
-def test_an_unusable_target_is_told_on_stderr_beside_the_document(said: Said) -> None:
-    assert run(["validate", "no-such.xml", "--format", "github"]) == 2
-
-    captured = said.readouterr()
-    assert captured.err.startswith("error[config]: no such file")
-    assert "exit" not in captured.out
-    assert captured.out.strip()
-
-
 @given(FINDINGS)
 def test_a_command_is_one_line_whatever_a_document_holds(finding: RuleFinding) -> None:
     (line,) = render_github(*encode_event(finding))

@@ -5,7 +5,6 @@ import os
 import signal
 import socket
 import time
-from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
-from tests.support.servers.tiny_source import TinySource, dead_address
+from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.several_sets import SETS, offer
 
 TELL = 'on_change = ["sh", "-c", "cat >> told.ndjson"]'
@@ -120,26 +119,6 @@ def test_a_program_that_times_out_is_stopped_reported_and_run_again(
     assert not Path("late").exists()
 
 
-def test_one_that_fails_waits_and_keeps_no_other_back(source: TinySource, said: Said) -> None:
-    with dead_address() as dead:
-        table = f'[mirror.dead]\nsource = "{dead}"\ndest = "dead"\nretries = 0\nevery = "1h"\n'
-        put(table + museum(source, 'every = "1s"\n'))
-        asked = len(source.asked)
-
-        with meanwhile(lambda: len(source.asked) > asked + 28):
-            assert run(["watch", "--json"]) == 0
-
-    lines = [row for row in rows(said) if row["type"] == "watch.pull"]
-    failing = [line for line in lines if line["mirror"] == "dead"]
-    assert [(fields["exit"], fields["tries"], fields["code"]) for fields in failing] == [
-        (4, 1, "connect")
-    ]
-    [failure] = failing
-    wait = datetime.fromisoformat(failure["again"]) - datetime.fromisoformat(failure["time"])
-    assert 50 <= wait.total_seconds() <= 61
-    assert len([line for line in lines if line["mirror"] == "museum"]) >= 2
-
-
 def test_a_valid_new_configuration_is_applied_and_an_invalid_one_is_not(
     source: TinySource, said: Said
 ) -> None:
@@ -230,17 +209,6 @@ def test_a_mirror_is_watched_by_its_folder_alone(source: TinySource) -> None:
 
     with meanwhile(lambda: len(source.asked) > before + 4):
         assert run(["watch", "docs", "--every", "1s"]) == 0
-
-
-@pytest.mark.parametrize("place", ["x", "../nodir", "empty"])
-def test_what_is_neither_a_mirrors_name_nor_its_folder_is_refused(place: str, said: Said) -> None:
-    Path("empty").mkdir()
-
-    assert run(["watch", place]) == 2
-
-    error = said.readouterr().err
-    assert f"error[not-a-mirror]: {place} is not a mirror" in error
-    assert f"resourcesync pull https://HOST/ {place}" in error
 
 
 def test_an_address_is_refused_with_the_first_step(source: TinySource, said: Said) -> None:

@@ -4,20 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync import errors
-from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES, Rule
 from tests.support.commands.command_line import Said
 
 ROOT = Path(__file__).parents[2]
-CODES = sorted(
-    {
-        kind.default_code
-        for kind in vars(errors).values()
-        if isinstance(kind, type) and issubclass(kind, errors.ResourceSyncError)
-    }
-)
 
 
 def test_a_rule_is_explained_by_its_code_and_by_its_id(said: Said) -> None:
@@ -44,16 +35,6 @@ def test_every_rule_has_its_page(rule: Rule, said: Said) -> None:
     assert len(lines) == 7
     page, _, anchor = lines[6].removeprefix("  page      ").partition("#")
     assert f"\n## {anchor.upper()}\n" in (ROOT / page).read_text("utf-8")
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_the_code_of_every_error_is_explained(code: str, said: Said) -> None:
-    assert run(["why", code]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    assert lines[0].startswith(f"{code}  ")
-    assert int(lines[1].split()[1].rstrip(":")) in {int(exit_code) for exit_code in ExitCode}
-    assert f"`{code}`" in (ROOT / lines[-1].removeprefix("  page    ")).read_text("utf-8")
 
 
 @pytest.mark.parametrize("name", ["RS4o2", "", "nothing", " "])

@@ -54,23 +54,6 @@ def test_times_become_local_with_the_offset_of_their_day(zone: str) -> None:
     assert with_local_times(text) == (f"from {LOCAL[zone][0]}, until {LOCAL[zone][1]}: in sync")
 
 
-@pytest.mark.parametrize(
-    ("part", "whole", "text"),
-    [
-        (0, 0, "100 %"),
-        (0, 9, "0 %"),
-        (9, 9, "100 %"),
-        (982, 1000, "98.2 %"),
-        (1, 2, "50 %"),
-        (2_412_903, 2_412_906, "99.99988 %"),
-        (999_999_999, 1_000_000_000, "99.99999 %"),
-        (1, 1_000_000_000, "0.00001 %"),
-    ],
-)
-def test_a_share_is_rounded_but_never_to_all_or_nothing(part: int, whole: int, text: str) -> None:
-    assert formatting.share(part, whole) == text
-
-
 @given(st.integers(0, 10**12), st.integers(1, 10**12))
 def test_only_all_is_100_percent_and_only_none_is_0(part: int, whole: int) -> None:
     part = min(part, whole)
