@@ -70,10 +70,7 @@ class Baseline:
     def run(
         self, *, gap: bool = False, known: ProcessedDocument | None = None, newer: bool = False
     ) -> session.SyncOutcome | session.Next:
-        """Synchronize the mirror with the Resource List and the changes since.
-
-        With a known or a newer list as a condition, the list may have nothing new.
-        """
+        """Synchronize the mirror with the Resource List and the changes since."""
         with ExitStack() as held:
             with session.timed_phase(self._pull.dependencies, "lists"):
                 lists = self._read(held, gap=gap, known=known, newer=newer)

@@ -293,10 +293,7 @@ def is_behind(cursor: Cursor, history: "ChangeHistory", now: int) -> bool:
 
 
 def after_list(cursor: Cursor, history: "ChangeHistory", now: int) -> "ChangeHistory":
-    """Return the changes since a Resource List, which report all that was processed before.
-
-    T does not go back.
-    """
+    """Return the changes since a Resource List, which report all that was processed."""
     if not history.reaches_back:
         return history
     if is_behind(cursor, history, now):

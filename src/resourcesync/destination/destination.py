@@ -420,10 +420,7 @@ class Destination:
         rolling: "AuditRolling | None" = None,
         kept: int = 10_000,
     ) -> "AuditReport":
-        """Compare the mirror's copies with what the Source lists; no copy is changed (§5.2).
-
-        The findings are stored for `repair`.
-        """
+        """Compare the copies with the lists; store the findings, change no copy (§5.2)."""
         from resourcesync.destination.audits.audit import Audit  # noqa: PLC0415 - lazy
         from resourcesync.destination.audits.reports import AuditRecord, notes_with_audit  # noqa: PLC0415 - lazy
 

@@ -47,10 +47,7 @@ class LinkTarget(NamedTuple):
 
 
 class LinkFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Filter of the links to follow.
-
-    Registered relations ignore case.
-    """
+    """Filter of the links to follow; registered relations ignore case."""
 
     relations: frozenset[str]
     scope: Scope
@@ -115,10 +112,7 @@ def encode_entry_links(resource: Resource) -> str:
 
 
 class PatchLink(NamedTuple):
-    """Patch that leads to a listed version.
-
-    ``length`` is an upper limit unless ``is_exact``.
-    """
+    """Patch that leads to a listed version; ``length`` is an upper limit unless ``is_exact``."""
 
     media_type: str
     uri: str

@@ -233,10 +233,7 @@ def _with_age(row: ListedEntry) -> ListedEntry:
 
 
 def has_known_change(listed: Iterable[ListedEntry], changes: Iterable[ListedEntry]) -> bool:
-    """True if a Change List without an interval begins before the Resource List.
-
-    It does if it has a change that the Resource List includes, with the same content and date.
-    """
+    """True if a Change List without an interval begins before the Resource List."""
     for _, rows in groupby(merge(listed, changes, key=_by_uri), key=_by_uri):
         first, *others = rows
         is_listed = not first.change and first.hash != "" and first.lastmod is not None
@@ -256,10 +253,7 @@ def _is_known_change(row: ListedEntry, listed: ListedEntry) -> bool:
 def store_entry_links(
     state: SqliteMirrorState, rows: Iterable[ListedEntry], *, generation: int, now: int, anew: bool
 ) -> None:
-    """Store the links of entries with the mirror, for a later publication of it.
-
-    Most lists have no such links; then nothing is read or written.
-    """
+    """Store the links of entries with the mirror, for a later publication of it."""
     found = _entry_rows(state, rows, generation, anew=anew)
     while chunk := list(islice(found, _CHUNK)):
         state.commit(StateTransaction(entries=chunk, now=now))

@@ -210,10 +210,7 @@ class _ProbeRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CapabilityListProbe:
-    """Probe of the Capability List for lists that moved.
-
-    ``found`` are the lists that the Source offers now, once `probe` returned true.
-    """
+    """Probe of the Capability List for lists that moved: ``found``, once `probe` returned true."""
 
     def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
@@ -358,10 +355,7 @@ def _find_changed(pull: SyncSession) -> str:
 
 
 class NewerListCheck:
-    """Check for a newer Resource List.
-
-    ``known``: versions that need not be requested again, once `check` found nothing newer.
-    """
+    """Check for a newer Resource List; if there is none, ``known`` need not be requested again."""
 
     def __init__(self, pull: SyncSession, known: ListVersion) -> None:
         self.known = known

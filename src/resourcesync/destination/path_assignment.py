@@ -71,10 +71,7 @@ _NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 
 class PathAssignment:
-    """Assignment of unique paths to the resources of a mirror.
-
-    ``renamed`` files were moved; in a dry run, are to be moved.
-    """
+    """Assignment of unique paths to a mirror's resources; ``renamed`` files are moved."""
 
     def __init__(
         self, equipment: Dependencies, selection: ResourceSelection, *, dry_run: bool

@@ -182,10 +182,7 @@ class SkewMeasuringFetcher:
 
     @property
     def skew(self) -> timedelta:
-        """Time by which this machine's clock is ahead, by all answers so far; negative: behind.
-
-        Zero if the answers do not agree.
-        """
+        """Time by which this clock is ahead (negative: behind); 0 if the answers disagree."""
         if self._skews is None:
             return _NO_SKEW
         least, most = self._skews

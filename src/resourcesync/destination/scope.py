@@ -34,16 +34,7 @@ _TYPE: Final = re.compile(r"(?:\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
-    """Filters of the listed resources. They are stored with the mirror.
-
-    Attributes:
-        include, exclude: Globs on the URI's path.
-        types: Media types.
-        max_size: Bytes.
-        since: Only resources modified since, UTC.
-        allow_origins: Origins that the Source may list besides its own.
-        links: Relations; targets of such links of selected entries are selected too.
-    """
+    """Filters of the listed resources, stored with the mirror; `PullOptions` describes them."""
 
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()

@@ -167,10 +167,7 @@ def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> Word:
 
 
 def count_unavailable(counts: PendingCounts, memory: SyncState) -> tuple[int, int]:
-    """Return how many listed resources are absent at the Source, and how many are skipped.
-
-    None are if that is not accepted: then they failed.
-    """
+    """Return how many listed resources are accepted as absent, and how many as skipped."""
     if not memory.accepts_missing:
         return 0, 0
     return counts.with_codes(*tasks.ABSENT_CODES), counts.with_codes(*tasks.SKIPPED_CODES)
@@ -198,10 +195,7 @@ def absent_folder(state: SqliteMirrorState) -> str:
 
 
 def failing_tasks(state: SqliteMirrorState) -> Iterator[Pending]:
-    """Yield the tasks of edited files, and of what is listed and not in the mirror as listed.
-
-    Each has its reason.
-    """
+    """Yield the tasks of edited files, and of what is listed and not in the mirror as listed."""
     memory = SyncState(state)
     for row in state.pending(PendingTask.DELETE):
         if row.code == tasks.EDITED:

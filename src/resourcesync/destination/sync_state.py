@@ -230,10 +230,7 @@ class SyncState:
         return self.decode("refused", int) or 0
 
     def unhashed(self) -> tuple[UnhashedCounts, int]:
-        """Return the numbers of copies that no hash proves, and of the last logged change.
-
-        They are counted again only if copies changed since.
-        """
+        """Return the numbers of copies that no hash proves, and of the last logged change."""
         known, last = self.rechecks, self._state.change_bounds()[1]
         is_known = known is not None and known.counted == last
         return known.counts if known and is_known else self._state.count_unhashed(), last

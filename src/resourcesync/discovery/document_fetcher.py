@@ -137,10 +137,7 @@ class DocumentFetcher:
         known: Mapping[str, Validated | None],
         on_missing: Callable[[str, ResourceSyncError], None],
     ) -> Generator[FetchedDocument, None, None]:
-        """Fetch those of many documents that are not what is known of them, several at a time.
-
-        Each is yielded as it comes, in no order.
-        """
+        """Fetch those of many documents that are not as known, several at a time, as they come."""
         requests = (self._request(uri, validated) for uri, validated in known.items())
         yield from filter(None, self._outcomes(requests, on_missing))
 

@@ -141,10 +141,7 @@ Skipped = Literal["", "seen", "channel", "unknown", "unread", "budget"]
 
 
 class DocumentReading(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of one document, read to its end.
-
-    ``children`` are the documents or packages that it lists, in its order.
-    """
+    """The content of one document, read to its end; ``children`` is what it lists, in its order."""
 
     uri: str
     final_uri: str

@@ -146,10 +146,7 @@ def tls_counterpart(home: str) -> str:
 
 
 def host_twin(home: str) -> str:
-    """Return the origin of the same host with ``www.``, or without it; empty if there is none.
-
-    Origins with a port, numeric hosts, and names of one label have none.
-    """
+    """Return the origin of the same host with ``www.``, or without it; empty if there is none."""
     scheme, _, host = home.partition("://")
     bare = host.removeprefix("www.")
     if scheme not in _PORTS or ":" in host or "." not in bare or _NUMERIC.fullmatch(bare):

@@ -209,10 +209,7 @@ class Audit:
     def _read_copies(
         self, differences: Iterator[Difference[planner.ListedEntry, Copy]], inspector: CopyInspector
     ) -> Iterator[Difference[planner.ListedEntry, Copy]]:
-        """Read the copies; from here on, those are the same whose bytes are the same, too.
-
-        The content of each other copy is stored for its check.
-        """
+        """Read the copies; from here on, those are the same whose bytes are the same, too."""
         cancel, counts = self._pull.dependencies.cancel, self._counts
         while group := list(islice(differences, _READ_AHEAD)):
             cancel.raise_if_cancelled()

@@ -156,10 +156,7 @@ def listed_from_copy(copy: Copy) -> planner.ListedEntry:
 
 
 def stored_rows(state: SqliteMirrorState) -> Iterator[planner.ListedEntry]:
-    """Yield the last known entries: of each copy, and of each pending fetch.
-
-    Copies with a pending deletion are not listed any more.
-    """
+    """Yield the last known entries: of copies that stay, and of pending fetches."""
     going = (row.uri for row in state.pending(PendingTask.DELETE))
     next_to_go = next(going, None)
     for difference in compare(state.copies(), state.pending(PendingTask.FETCH), same=never_same):
@@ -225,10 +222,7 @@ class FailedCheck(NamedTuple):
 
 
 class FixityResult(msgspec.Struct, kw_only=True):
-    """Result of a fixity check.
-
-    ``oldest`` is the time of the oldest verification after this check.
-    """
+    """Result of a fixity check; ``oldest`` is the time of the oldest verification after it."""
 
     count: int = 0
     read_bytes: int = 0

@@ -420,10 +420,7 @@ def _package_spans(
     packages: Iterable[DumpPackage],
     known_as: Callable[[str], ProcessedDocument | None] = lambda _: None,
 ) -> list[times.ChangeListSpan]:
-    """Return the intervals of packages: as the dump gives them, or as they were read before.
-
-    A package without either keeps its position, after the one before it.
-    """
+    """Return the intervals of packages: as the dump gives them, or as they were read before."""
     spans: list[times.ChangeListSpan] = []
     begun = 0
     for offered in packages:

@@ -81,10 +81,7 @@ def mark_of(change: "Change", latest: int) -> ChangeMark:
 
 
 def is_newest_first(changes: Sequence[ChangeMark], known: "Window | None") -> bool | None:
-    """Return whether a list has the newest change first; ``None`` if nothing shows its order.
-
-    Its times show it, as far as it gives some; else those of the list that was processed did.
-    """
+    """Return whether a list has the newest change first; ``None`` if nothing shows its order."""
     times = [change.time for change in changes if change.time is not None]
     if len(set(times)) > 1 and times == sorted(times, reverse=True):
         return True

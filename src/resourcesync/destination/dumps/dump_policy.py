@@ -29,10 +29,7 @@ _MIN_SHARE_UNSIZED: Final = 0.5
 
 
 class ResourceCount(msgspec.Struct, frozen=True, kw_only=True):
-    """Number and size of some resources.
-
-    ``size`` is that of those with a known length.
-    """
+    """Number and size of some resources; ``size`` is that of those with a known length."""
 
     count: int = 0
     size: int = 0
@@ -55,10 +52,7 @@ class ResourceCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PackageEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """Estimate of a package before it is fetched.
-
-    ``None`` is unknown.
-    """
+    """Estimate of a package before it is fetched; ``None`` is unknown."""
 
     length: int | None
     wanted: ResourceCount
@@ -97,10 +91,7 @@ def is_dump_worth_checking(wanted: ResourceCount, policy: DumpPolicy) -> bool:
 def are_manifests_worth_fetching(
     prospects: Iterable[PackageEstimate], rest: ResourceCount, policy: DumpPolicy
 ) -> bool:
-    """True if fetching the manifests costs less than half of what it may save.
-
-    Without manifests the estimates decide.
-    """
+    """True if fetching the manifests costs less than half of what it may save."""
     if policy != "auto":
         return policy == "always"
     held = (

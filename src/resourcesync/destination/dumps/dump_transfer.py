@@ -125,10 +125,7 @@ class DumpTransfer:
         self._is_folder_empty = next(iter(equipment.copies.paths()), None) is None
 
     def fetch_from_dumps(self, uris: Sequence[str | None]) -> TransferTally:
-        """Install the needed resources that the dumps at these addresses have.
-
-        Faults of a dump are reported as warnings.
-        """
+        """Install the needed resources that dumps have; their faults are warnings."""
         packages = self._pull.packages
         try:
             for uri in dict.fromkeys(filter(None, uris)):

@@ -29,10 +29,7 @@ _ONE_STRONG: Final = re.compile(r"sha-256:[0-9a-f]{64}")
 
 
 class ManifestRow(NamedTuple):
-    """Entry of a manifest.
-
-    ``package`` is its number in a batch. ``lastmod`` may be the time of the change.
-    """
+    """Entry of a manifest of a numbered package; ``lastmod`` may be the time of the change."""
 
     uri: str
     package: int

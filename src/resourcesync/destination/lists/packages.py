@@ -72,10 +72,7 @@ class DumpPackage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DumpPackages:
-    """Packages of dumps.
-
-    ``packed_change_lists`` are the Change Lists read so far whose entries are packages.
-    """
+    """Packages of dumps; ``packed_change_lists`` are the Change Lists that consist of packages."""
 
     def __init__(self, equipment: Dependencies, documents: DocumentFetcher) -> None:
         self.packed_change_lists: set[str] = set()
@@ -170,10 +167,7 @@ class DumpPackages:
         return fetched
 
     def manifest(self, offered: DumpPackage) -> FetchedDocument:
-        """Return the manifest of a package as a document under the package's own address.
-
-        Its ``etag`` is the package's version.
-        """
+        """Return a package's manifest under its address; the ``etag`` is the package's version."""
         copied = self.manifest_copy(offered)
         if copied is not None:
             return _manifest_document(offered, copied.stream, copied.final_uri)

@@ -93,10 +93,7 @@ def is_pinned(part: ReadPart, began: int) -> bool:
 
 
 class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
-    """The moments that one reading of a list states, microseconds.
-
-    ``head`` is that of the list or index itself, ``parts`` those of parts, by address.
-    """
+    """Moments that one reading of a list states, microseconds: of its head, of parts by address."""
 
     head: Microseconds | None = None
     parts: Mapping[str, Microseconds] = msgspec.field(default_factory=dict)
@@ -230,10 +227,7 @@ class ListVersion(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple["ListVersion", ...] | None = None
 
     def without_old_dates(self, read_at: int | None, now: int) -> "ListVersion":
-        """Return the version without the validators that are no longer believed.
-
-        See `is_believed`.
-        """
+        """Return the version without the validators that are no longer believed (`is_believed`)."""
         parts = self.parts and tuple(part.without_old_dates(read_at, now) for part in self.parts)
         version = replace(self, parts=parts)
         return (

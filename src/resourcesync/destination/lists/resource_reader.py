@@ -70,10 +70,7 @@ class ListSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_version(fetched: FetchedDocument) -> proof.ListVersion:
-    """Return the version of a Resource List, or of its index.
-
-    The parts of an index are not known from it.
-    """
+    """Return the version of a Resource List; of an index, its parts are unknown."""
     document = fetched.open()
     is_index = document.header.is_index
     ats = [known_microseconds(document.header.at)]

@@ -93,10 +93,7 @@ def _plain_name(profile: escapes.FileSystemProfile) -> re.Pattern[str]:
 
 
 class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Mapping from URIs to paths in one mirror.
-
-    ``base`` is normalised, and ends in ``/``. ``relocated`` URIs cannot have their names.
-    """
+    """Mapping from URIs to paths in one mirror; ``relocated`` URIs cannot have their names."""
 
     base: str
     profile: escapes.FileSystemProfile

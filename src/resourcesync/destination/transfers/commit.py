@@ -47,10 +47,7 @@ class StagedResource(msgspec.Struct):
 
 
 class CommitBatch:
-    """Batch of finished fetches, installed and recorded group by group.
-
-    Its plan comes from a reading of the lists up to ``at``, microseconds.
-    """
+    """Batch of finished fetches of a plan up to ``at``, installed and recorded group by group."""
 
     def __init__(self, pull: SyncSession, at: int) -> None:
         equipment = pull.dependencies

@@ -119,10 +119,7 @@ def verify_answer(
 
 
 class ReceivedBytes(NamedTuple):
-    """Staged bytes, compared with what is listed.
-
-    ``wrong`` is ``None`` or ``(code, expected, actual)``.
-    """
+    """Staged bytes, compared with what is listed; ``wrong`` is ``(code, expected, actual)``."""
 
     staged: StagedCopy
     length: int
