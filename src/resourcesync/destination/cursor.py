@@ -173,11 +173,7 @@ def _frontier(history: "ChangeHistory", cursor: Cursor) -> tuple[ProcessedDocume
         read = {record.uri for record in records}
         records += [done for done in cursor.processed if done.uri not in read]
     grown = tuple(record for record in records if record.until is None)
-    return grown or tuple(sorted(records, key=_end)[-1:])
-
-
-def _end(record: ProcessedDocument) -> int:
-    return record.until or record.from_
+    return grown or tuple(sorted(records, key=lambda done: done.until or done.from_)[-1:])
 
 
 class Following(msgspec.Struct, frozen=True):

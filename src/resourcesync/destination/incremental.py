@@ -134,7 +134,8 @@ class Incremental:
 
     def _follow(self, uri: str, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:
         """Apply lists that continue the mirror, unless others show that it is not as they say."""
-        if changed := self._find_changed_list():
+        changed = "" if self._pull.options.dry_run else find_changed_closed_list(self._pull)
+        if changed:
             return self._roll_back(f"the Source rewrote a Change List, {changed}")
         if not self._leads_to_all(uri, history) and self._check_for_newer_list():
             return Next.BASELINE
@@ -165,12 +166,6 @@ class Incremental:
         if not self._check_for_newer_list():
             raise stale_lists(uri, self._pull.cursor, reported)
         return self._roll_back("the Source rewrote its Change List")
-
-    def _find_changed_list(self) -> str:
-        """Return a closed Change List that changed since; empty if there is none."""
-        if self._pull.options.dry_run:
-            return ""
-        return find_changed_closed_list(self._pull)
 
     def _leads_to_all(self, uri: str, history: ChangeHistory) -> bool:
         """True if the Source says that these Change Lists lead to all of its Resource List.
@@ -264,7 +259,7 @@ class Incremental:
         if history.may_be_old:
             rows = map(_with_doubt, rows)
         if self._is_unproven:  # the next Resource List tells whether it is gone
-            rows = (row for row in rows if not _is_older_deletion(row))
+            rows = (row for row in rows if not row.is_older or row.change != ChangeKind.DELETED)
         for row in rows:
             has_patch = row.patch is not None
             yield row if has_patch and self._is_next(row, history) else without_patch(row)
@@ -324,13 +319,13 @@ class Incremental:
         )
         for _, group in groupby(merged, key=_by_uri):
             first = next(group)
-            if is_reviewed or isinstance(first, ListedEntry) or not self._stays_retained(first):
-                yield first
-            else:
+            is_kept = isinstance(first, Pending) and (
+                first.task == PendingTask.RETAIN and self._policy.retains(first.reason)
+            )
+            if is_kept and not is_reviewed:
                 self._retained_count += 1
-
-    def _stays_retained(self, task: Pending) -> bool:
-        return task.task == PendingTask.RETAIN and self._policy.retains(task.reason)
+            else:
+                yield first
 
     def _store_tasks(self, history: ChangeHistory, at: int) -> None:
         """Store the changes as tasks; the cursor moves only after all are stored."""
@@ -435,10 +430,6 @@ class Incremental:
             decision = self._decide_task(task)
             if isinstance(decision, Fetch):
                 yield decision
-
-
-def _is_older_deletion(row: ListedEntry) -> bool:
-    return row.is_older and row.change == ChangeKind.DELETED
 
 
 def _with_doubt(row: ListedEntry) -> ListedEntry:

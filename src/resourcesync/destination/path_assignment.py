@@ -156,12 +156,9 @@ class PathAssignment:
         return changed > stay
 
     def resume_moves(self) -> None:
-        """Move the files that a killed run left to be moved."""
-        if not self._dry_run and self._sync_state.is_note_set(MOVING):
-            self.move_all()
-
-    def move_all(self) -> None:
-        """Move every copy to its mapped path; the next run retries failed moves."""
+        """Move the copies that a killed run left to be moved; the next run retries failed moves."""
+        if self._dry_run or not self._sync_state.is_note_set(MOVING):
+            return
         if isinstance(self._mapping, NameMapping):
             self._vacate_paths(self._mapping.relocated)
         stay = self._move(map(_uri_of, self._state.copies()))

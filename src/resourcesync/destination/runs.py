@@ -280,7 +280,7 @@ def build_report(
     return reports.RunReport(
         pull=run,
         mode=pulled.mode,
-        state=_state_after_run(held=held, behind=bool(behind)),
+        state=Word.STOPPED if held else Word.BEHIND if behind else Word.IN_SYNC,
         dry_run=dry_run,
         spent=pulled.spent,
         resources=resources,
@@ -345,17 +345,13 @@ def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
 def _retained_counts(
     pulled: SyncOutcome, state: SqliteMirrorState, counts: PendingCounts
 ) -> reports.RetainedCounts:
+    planned = pulled.filtered_count
     return replace(
         status.count_retained(state, counts),
         unlisted=pulled.retained_count,
-        filtered=_filtered_count(pulled, counts),
+        filtered=counts.with_codes(FILTERED) if planned is None else planned,
         edited=sum(failure.code == LOCAL_CHANGE for failure in pulled.deletions.failures),
     )
-
-
-def _filtered_count(pulled: SyncOutcome, counts: PendingCounts) -> int:
-    planned = pulled.filtered_count
-    return counts.with_codes(FILTERED) if planned is None else planned
 
 
 def _first_failures(pulled: SyncOutcome, state: SqliteMirrorState) -> tuple[reports.Failing, ...]:
@@ -368,9 +364,3 @@ def _blocked_deletions(pulled: SyncOutcome, to_delete: int, *, dry_run: bool) ->
     if dry_run:
         return pulled.deletions.held
     return to_delete if pulled.are_deletions_done else 0
-
-
-def _state_after_run(*, held: int, behind: bool) -> Word:
-    if held:
-        return Word.STOPPED
-    return Word.BEHIND if behind else Word.IN_SYNC

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
-from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -195,8 +194,8 @@ class SyncSession:
         self.list_clock = self.cursor.list_clock or 0
         self.is_old_reading = False
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
-        received = partial(_received_bytes, equipment)
-        self.budget = Budget(options.max_bytes, received, equipment.cancel)
+        received = equipment.traffic
+        self.budget = Budget(options.max_bytes, lambda: received()[1], equipment.cancel)
         self.accepts_missing = self._accepts_missing()
         self.packages = DumpPackages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
@@ -441,10 +440,6 @@ def timed_phase(equipment: Dependencies, name: str) -> Iterator[None]:
         seconds = round(equipment.clock.monotonic() - started, 6)
         fields = {"time": equipment.clock.now(), "name": name, "seconds": seconds}
         equipment.report("phase", fields)
-
-
-def _received_bytes(equipment: Dependencies) -> int:
-    return equipment.traffic()[1]
 
 
 def no_time_note(snapshot: ListSnapshot) -> dict[str, str]:

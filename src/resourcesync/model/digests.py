@@ -28,6 +28,7 @@ _SPELLINGS: Final = {
     "sha512": "sha-512",
     "md-5": "md5",
 }
+_RANKS: Final = {name: rank for rank, name in enumerate(ALGORITHMS)}
 _MAX_TOKENS: Final = 16
 _PREFIX: Final = "sha-256:"
 _SHA256_LENGTH: Final = len(_PREFIX) + ALGORITHMS["sha-256"]
@@ -127,11 +128,7 @@ def has_strong(digests: Iterable[Digest]) -> bool:
 def usable(digests: Iterable[Digest]) -> tuple[Digest, ...]:
     """Return the digests that can be checked, strongest first."""
     found = [digest for digest in digests if digest.is_usable]
-    return tuple(sorted(found, key=_rank))
-
-
-def _rank(digest: Digest) -> int:
-    return tuple(ALGORITHMS).index(digest.algorithm)
+    return tuple(sorted(found, key=lambda digest: _RANKS[digest.algorithm]))
 
 
 def contradiction(

@@ -113,7 +113,9 @@ class Audit:
                 at, rows = self._read_listed_rows(held)
             inspector = held.enter_context(self._pull.dependencies.copies.inspect())
             self._compare(rows, inspector)
-        self._finish()
+        self._suspects.flush()
+        self._find_foreign_files()
+        self._record_proof()
         found = structs.asdict(counts) | {
             "listed": counts.listed - counts.unknown,
             "present": counts.present - counts.unknown,
@@ -153,11 +155,6 @@ class Audit:
         counts = self._counts
         listed = counts.listed - counts.unknown + counts.absent + counts.skipped
         return serves_too_little(self._pull.sync_state, counts.absent, counts.accurate, listed)
-
-    def _finish(self) -> None:
-        self._suspects.flush()
-        self._find_foreign_files()
-        self._record_proof()
 
     def _record_proof(self) -> None:
         """Record that every byte of every copy was read now and matches."""

@@ -212,7 +212,8 @@ def explain(
             _read_listed(pull, known)
         except ResourceSyncError as error:
             known.source_error = error.message
-    known.path = known.path or _path_of(pull, uri)
+    if not known.path and (row := pull.selection.retained_row(uri)) is not None:
+        known.path = row.path
     _read_file(pull, known)
     _mark_suspect(pull, known)
     known.finding = next(
@@ -275,11 +276,6 @@ def _uris_of(pull: SyncSession, name: str) -> list[str]:
 
 def _relative_path(path: str) -> str:
     return path.removeprefix("./").removeprefix("/")
-
-
-def _path_of(pull: SyncSession, uri: str) -> str:
-    row = pull.selection.retained_row(uri)
-    return "" if row is None else row.path
 
 
 def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:

@@ -35,7 +35,9 @@ class Recheck:
         known = pull.sync_state.rechecks
         self._state = recheck_plan.with_base(known or recheck_plan.first_state(base, now), base)
         seconds = recheck_plan.time_limit(self._state, now, pull.options.max_duration)
-        due, self._state = recheck_plan.pace(self._state, self._count(), now)
+        counts, _ = pull.sync_state.unhashed()
+        number = counts.dated if self._only_dated else counts.copies
+        due, self._state = recheck_plan.pace(self._state, number, now)
         if due:
             with timed_phase(pull.dependencies, "recheck"):
                 self._request(pulled, due, seconds)
@@ -51,10 +53,6 @@ class Recheck:
         # What only a dump has need not be at its own address.
         is_served = Capability.RESOURCE_DUMP not in self._pull.listing_dumps
         return is_written and is_served and pulled.is_complete and not pulled.spent
-
-    def _count(self) -> int:
-        counts, _ = self._pull.sync_state.unhashed()
-        return counts.dated if self._only_dated else counts.copies
 
     def _request(self, pulled: SyncOutcome, due: int, seconds: float) -> None:
         transfer = ResourceTransfer(self._pull, self._pull.cursor.checkpoint or 0)

@@ -301,6 +301,7 @@ class CommitBatch:
             for ready in installed
             if ready.contradicts
         )
+        due = self._pull.cursor.with_question()  # a baseline, if lists contradict each other
         if installed or refused or failed or completed or patched:
             self._state.commit(
                 rows.StateTransaction(
@@ -313,13 +314,9 @@ class CommitBatch:
                     unconfirmed=unconfirmed,
                     now=self.now() if unconfirmed else 0,
                     notes=encode_notes(unsure=True if self.tally.open_dates else None)
-                    | (self._due_note() if self.tally.undecided else {}),
+                    | (cursor_note(due) if self.tally.undecided else {}),
                 )
             )
-
-    def _due_note(self) -> dict[str, str]:
-        """Return the note that a baseline is due: it is stored with what lists contradict."""
-        return cursor_note(self._pull.cursor.with_question())
 
     def _count(self, ready: StagedResource) -> None:
         fetch, copy, tally = ready.fetch, ready.copy, self.tally
