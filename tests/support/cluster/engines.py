@@ -3,10 +3,9 @@
 import contextlib
 import os
 import shutil
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,7 +21,8 @@ from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.ports import ExecutionEngine, UnitOutcome
 from resourcesync_cluster.unit_runner import run_units
 from tests.support.cluster.unit_work import Piece, do_piece
-from tests.support.commands.run import free_port, script
+from tests.support.commands.run import script
+from tests.support.servers.second_try import Program, started
 
 ROOT: Final = Path(__file__).parents[3]
 """Where the modules of tests are, which workers must import."""
@@ -44,37 +44,33 @@ def done(
 
 
 @contextlib.contextmanager
-def dask_cluster(
-    folder: Path, workers: int = 2, *, path: Path = ROOT, port: int = 0
-) -> Iterator[str]:
+def dask_cluster(folder: Path, workers: int = 2) -> Iterator[str]:
     """Start a scheduler and workers as an operator does; yield the engine's address."""
-    port = port or free_port()
-    here = f"tcp://127.0.0.1:{port}"
-    quiet = ("--no-dashboard", "--local-directory", folder)
-    scheduler = ("scheduler", "--host", "127.0.0.1", "--port", f"{port}", "--no-dashboard")
-    worker = ("worker", here, "--host", "127.0.0.1", "--nthreads", "1", "--memory-limit", "0")
-    with contextlib.ExitStack() as ending:
-        for words in (scheduler, *[(*worker, "--no-nanny", *quiet)] * workers):
-            ending.enter_context(_daemon(path, script("dask"), *words, log=folder / "dask.log"))
-        yield f"dask://127.0.0.1:{port}"
+    paths = [f"{ROOT}", *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    dask, host = (sys.executable, str(script("dask"))), ("--host", "127.0.0.1", "--no-dashboard")
 
+    def scheduler(ports: Mapping[str, int]) -> list[str]:
+        return [*dask, "scheduler", *host, "--port", f"{ports['']}"]
 
-@contextlib.contextmanager
-def _daemon(path: Path, *words: str | Path, log: Path) -> Iterator[None]:
-    paths = [f"{path}", *filter(None, [os.environ.get("PYTHONPATH")])]
-    with log.open("ab") as stream:
-        process = subprocess.Popen(
-            [sys.executable, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    with (
+        started(scheduler, folder / "dask.log", ready=Program.accepts, env=env) as found,
+        contextlib.ExitStack() as ending,
+    ):
+        ending.callback(found.kill)  # nothing of it is kept, and this takes no time
+        own = (
+            "--nthreads",
+            "1",
+            "--memory-limit",
+            "0",
+            "--no-nanny",
+            "--local-directory",
+            str(folder),
         )
-    try:
-        yield
-    finally:
-        process.kill()  # nothing of it is kept, and this takes no time
-        process.wait()
+        for number in range(workers):
+            worker = [*dask, "worker", f"tcp://127.0.0.1:{found.port}", *host, *own]
+            ending.callback(Program(worker, folder / f"worker-{number}.log", {}, {"env": env}).kill)
+        yield f"dask://127.0.0.1:{found.port}"
 
 
 def spark_missing() -> str:
