@@ -15,7 +15,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
-from resourcesync_postgresql import change_log
+from resourcesync_postgresql import account as accounts
 from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
 from tests.support.servers import postgres_server
 from tests.support.servers.postgres_server import Server
@@ -147,14 +147,14 @@ def test_what_is_pruned_while_it_is_read_is_told(
 ) -> None:
     position = opened.position()
     records.put("b", b"b")
-    check = change_log.readable_snapshot
+    check = accounts.readable_snapshot
 
     def check_and_prune(*asked: Any) -> str:
         found = check(*asked)
         assert records.run(f"SELECT {LOG}_prune('0')") == [(2,)]
         return found
 
-    monkeypatch.setattr(change_log, "readable_snapshot", check_and_prune)
+    monkeypatch.setattr(accounts, "readable_snapshot", check_and_prune)
 
     assert uris(list(opened.changes(position, 0))) == {"b"}
 

@@ -20,23 +20,16 @@ _HOUR: Final = 3_600
 
 TableName = tuple[str, ...]
 """The name of a table, with or without its schema."""
-
 Column = Sequence[str | None]
 """The values of one column, one for each row; ``None`` for NULL."""
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
-    """A text with placeholders for columns.
+    """A text with placeholders for columns."""
 
-    Attributes:
-        literals: The texts before, between and after the values: one more than there are fields.
-        fields: The columns, in the order of the text.
-        reserved: For each field, the characters that stay unescaped; ``None`` for no escaping.
-    """
-
-    literals: tuple[str, ...]
+    literals: tuple[str, ...]  # before, between and after the values: one more than fields
     fields: tuple[str, ...] = ()
-    reserved: tuple[str | None, ...] = ()
+    reserved: tuple[str | None, ...] = ()  # characters that stay; ``None`` for no escaping
 
     @classmethod
     def column(cls, name: str) -> Self:
@@ -99,25 +92,15 @@ def _encoded(value: str | None, safe: str) -> str | None:
 
 
 class TableLayout(msgspec.Struct, frozen=True, kw_only=True):
-    """The query that is read, and the table whose changes are followed.
+    """The query that is read, and the table whose changes are followed."""
 
-    Attributes:
-        query: The query; its columns have the names of the fields of a resource.
-        uri: The URI of a row; its columns are the key of logged changes.
-        table: The table whose triggers write the log; empty for none.
-        columns: The columns of that table whose update is a change; empty for all of them.
-        log: The table of the change log; empty for none.
-        reader: The role that reads; empty if not named.
-        timeout: Seconds after which one statement is cancelled.
-    """
-
-    query: str
-    uri: Template
-    table: TableName = ()
-    columns: tuple[str, ...] = ()
+    query: str  # its columns have the names of the fields of a resource
+    uri: Template  # its columns are the key of logged changes
+    table: TableName = ()  # its triggers write the log
+    columns: tuple[str, ...] = ()  # those whose update is a change; empty for all of them
     log: TableName = ()
-    reader: str = ""
-    timeout: int = _HOUR
+    reader: str = ""  # the role that reads
+    timeout: int = _HOUR  # seconds of one statement
 
     @property
     def key(self) -> tuple[str, ...]:

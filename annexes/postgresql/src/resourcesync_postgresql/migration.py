@@ -19,12 +19,8 @@ _EVENTS: Final = {
 
 
 def setup_text(values: Mapping[str, str]) -> str:
-    """Return the SQL for the table that options name; no connection is made."""
-    return migration(parse_layout(values, _ANY_BASE))
-
-
-def migration(layout: TableLayout) -> str:
-    """Return the SQL that creates the log, and the triggers that write it."""
+    """Return the SQL that creates the log of the table that options name, and its triggers."""
+    layout = parse_layout(values, _ANY_BASE)
     if not layout.table:
         raise ConfigurationError(
             "no table to log is given",
@@ -115,11 +111,8 @@ def _logged(layout: TableLayout, rows: str) -> str:
 
 def _trigger(layout: TableLayout, event: str, rows: str, body: str) -> str:
     """Return a function and its trigger."""
-    name, function, table = (
-        quoted(statements.triggers_of(layout)[event]),
-        own(layout, event),
-        named(layout.table),
-    )
+    name = quoted(statements.triggers_of(layout)[event])
+    function, table = own(layout, event), named(layout.table)
     referencing = f"\n    REFERENCING {rows}" if rows else ""
     return f"""\
 CREATE FUNCTION {function}() RETURNS trigger

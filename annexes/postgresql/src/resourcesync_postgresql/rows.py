@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final
 
 from resourcesync.documents import ndjson
 from resourcesync.errors import ConfigurationError, DocumentError
@@ -19,28 +19,13 @@ _MAX_TEXT: Final = 2_049
 _MAX_LINKS: Final = 65_536
 _MAX_LENGTH: Final = (1 << 63) - 1
 _TEXT: Final = f"left({{}}::text, {_MAX_TEXT})"
-_EXPRESSIONS: Final = {
-    "lastmod": "{}::timestamptz",
-    "length": "{}::bigint",
-    "hash": _TEXT,
-    "type": _TEXT,
-    "encoding": _TEXT,
-    "changefreq": _TEXT,
-    "links": f"left({{}}::text, {_MAX_LINKS + 1})",
-}
-"""The columns that a query may have besides those of the URI, each as it is read."""
 _FIELDS: Final = {"hash": "digests", "type": "media_type"}
 
 Row = Sequence[str | None]
-_Value = TypeVar("_Value")
 
 
 class RowDecoder:
-    """The selected expressions of each row, and their conversion to resources.
-
-    Attributes:
-        expressions: The SQL expressions of a published row.
-    """
+    """The selected expressions of each row, and their conversion to resources."""
 
     def __init__(self, layout: TableLayout, columns: Sequence[str]) -> None:
         self._layout = layout
@@ -59,8 +44,8 @@ class RowDecoder:
                     hint="names are written as PostgreSQL shows them, without quotes",
                 )
         self._uri_at = [select(name, _TEXT) for name in layout.uri.fields]
-        known = [name for name in _EXPRESSIONS if name in columns]
-        self._at = {name: select(name, _EXPRESSIONS[name]) for name in known}
+        known = [name for name in _COLUMNS if name in columns]
+        self._at = {name: select(name, _COLUMNS[name][0]) for name in known}
         self.expressions = tuple(places)
 
     def resources(self, rows: Sequence[Row]) -> list[Resource]:
@@ -73,26 +58,12 @@ class RowDecoder:
             found[_FIELDS.get(name, name)] = self._column(name, columns[at])
         return many_resources(len(rows), found)
 
-    def _column(self, name: str, column: Column) -> Iterable[object]:
-        match name:
-            case "lastmod":
-                return self._decoded(name, column, moment_of, None)
-            case "length":
-                return self._decoded(name, column, _length, None)
-            case "hash":
-                return self._decoded(name, column, _digests, ())
-            case "links":
-                return self._decoded(name, column, _links, ())
-            case _:
-                return (value or "" for value in column)
-
-    def _decoded(
-        self, what: str, column: Column, read: Callable[[str], _Value | None], absent: _Value | None
-    ) -> Iterator[_Value | None]:
+    def _column(self, name: str, column: Column) -> Iterator[object]:
+        _, read, absent = _COLUMNS[name]
         for value in column:
             found = None if value is None else read(value)
             if found is None and value:
-                self._warn_once(what, value)
+                self._warn_once(name, value)
             yield absent if found is None else found
 
     def _warn_once(self, what: str, value: str) -> None:
@@ -126,3 +97,15 @@ def _links(text: str) -> tuple[Link, ...] | None:
     except DocumentError:
         return None
     return entry.links if isinstance(entry, Resource) else None
+
+
+_COLUMNS: Final[dict[str, tuple[str, Callable[[str], object], object]]] = {
+    "lastmod": ("{}::timestamptz", moment_of, None),
+    "length": ("{}::bigint", _length, None),
+    "hash": (_TEXT, _digests, ()),
+    "type": (_TEXT, str, ""),
+    "encoding": (_TEXT, str, ""),
+    "changefreq": (_TEXT, str, ""),
+    "links": (f"left({{}}::text, {_MAX_LINKS + 1})", _links, ()),
+}
+"""The columns that a query may have besides those of the URI: expression, reader, default."""

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psycopg
 import psycopg.conninfo
 
-from resourcesync.errors import (
-    ConfigurationError,
-    ResourceSyncError,
-    SourceError,
-    SourceRefusedError,
-    SourceUnavailableError,
-)
+from resourcesync import errors
 from resourcesync.ports import Clock
 from resourcesync_postgresql.statements import quoted
 
@@ -68,14 +62,30 @@ class PostgresSession:
             connection.close()
 
     @contextmanager
-    def snapshot(self) -> Iterator["ReadTransaction"]:
-        """Begin a read-only transaction on a snapshot of the database."""
+    def snapshot(self) -> Iterator[None]:
+        """Read within a read-only transaction on a snapshot of the database."""
         with self._guarded():
             connection = self._connected()
             connection.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             connection.execute(_settings(self._timeout).encode())
-            yield ReadTransaction(connection)
+            yield
             connection.execute(b"COMMIT")
+
+    def fetch_one(self, statement: str) -> tuple[Any, ...] | None:
+        """Return the first row of a result, or ``None``."""
+        return self._connected().execute(statement.encode()).fetchone()
+
+    def columns(self, statement: str) -> list[str]:
+        """Return the names of the columns of a result."""
+        found = self._connected().execute(statement.encode()).description
+        return [column.name for column in found or ()]
+
+    def copy_rows(self, statement: str) -> Iterator[Sequence["Row"]]:
+        """Yield the rows of ``COPY … TO STDOUT`` in batches, as texts."""
+        with self._connected().cursor() as cursor, cursor.copy(statement.encode()) as copy:
+            rows = copy.rows()
+            while some := list(islice(rows, _AT_ONCE)):
+                yield some
 
     def listen(self, channel: str) -> None:
         """Listen for notifications on a channel; on a standby, which cannot, polling remains."""
@@ -107,13 +117,11 @@ class PostgresSession:
             return any(True for _ in self._connected().notifies(timeout=some, stop_after=1))
 
     def _connected(self) -> "psycopg.Connection[Any]":
-        connection = self._connection
-        if connection is None:
-            connection = psycopg.connect(
+        if self._connection is None:
+            self._connection = psycopg.connect(
                 **self._parameters, autocommit=True, prepare_threshold=None
             )
-            self._connection = connection
-        return connection
+        return self._connection
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
@@ -125,7 +133,7 @@ class PostgresSession:
             raise translate_error(error, self._address) from error
         except UnicodeDecodeError as error:
             self.close()
-            raise SourceError(
+            raise errors.SourceError(
                 f"{self._address}: a text in the database is no UTF-8",
                 evidence=(_RETAINED,),
                 hint="the database has the encoding SQL_ASCII; select other columns, or convert",
@@ -133,30 +141,6 @@ class PostgresSession:
         except BaseException:
             self.close()
             raise
-
-
-class ReadTransaction:
-    """A read-only transaction."""
-
-    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
-        self._connection = connection
-
-    def fetch_one(self, statement: str) -> tuple[Any, ...] | None:
-        """Return the first row of a result, or ``None``."""
-        return self._connection.execute(statement.encode()).fetchone()
-
-    def columns(self, statement: str) -> list[str]:
-        """Return the names of the columns of a result."""
-        return [
-            column.name for column in self._connection.execute(statement.encode()).description or ()
-        ]
-
-    def copy_rows(self, statement: str) -> Iterator[Sequence["Row"]]:
-        """Yield the rows of ``COPY … TO STDOUT`` in batches, as texts."""
-        with self._connection.cursor() as cursor, cursor.copy(statement.encode()) as copy:
-            rows = copy.rows()
-            while some := list(islice(rows, _AT_ONCE)):
-                yield some
 
 
 def _settings(timeout: int) -> str:
@@ -175,12 +159,12 @@ def _parameters(address: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(address)
     except psycopg.Error:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             "this is not the address of a PostgreSQL database",  # the text may contain a secret
             hint="write postgresql://USER@HOST/DATABASE",
         ) from None
     if any(found.get(name) for name in _SECRETS):
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             "an address must not contain a secret",
             hint="give it as an option, or by PGPASSWORD, ~/.pgpass or a service file: "
             "--with password=env:NAME",
@@ -188,7 +172,7 @@ def _parameters(address: str) -> dict[str, Any]:
     return {**_USUAL, **found, "client_encoding": "UTF8"}
 
 
-def translate_error(error: "psycopg.Error", address: str) -> ResourceSyncError:
+def translate_error(error: "psycopg.Error", address: str) -> errors.ResourceSyncError:
     """Translate an error of the driver."""
     said = error.diag.message_primary or str(error).strip() or type(error).__name__
     message = f"{address}: {said.splitlines()[0]:.300}"
@@ -196,12 +180,14 @@ def translate_error(error: "psycopg.Error", address: str) -> ResourceSyncError:
     evidence = (*((("SQLSTATE", state),) if state else ()), _RETAINED)
     if state.startswith("28") or state == "42501" or (not state and _refuses(said)):
         hint = _MAY_READ if state == "42501" else _MAY_ENTER
-        return SourceRefusedError(message, uri=address, evidence=evidence, hint=hint)
+        return errors.SourceRefusedError(message, uri=address, evidence=evidence, hint=hint)
     if state.startswith(_WRONG) or (not state and said.endswith(_ABSENT)):
-        return ConfigurationError(message, evidence=evidence, hint=error.diag.message_hint or "")
+        return errors.ConfigurationError(
+            message, evidence=evidence, hint=error.diag.message_hint or ""
+        )
     if not state or state.startswith(_TRANSIENT):
-        return SourceUnavailableError(message, uri=address, evidence=evidence)
-    return SourceError(message, uri=address, evidence=evidence)
+        return errors.SourceUnavailableError(message, uri=address, evidence=evidence)
+    return errors.SourceError(message, uri=address, evidence=evidence)
 
 
 def _refuses(said: str) -> bool:
