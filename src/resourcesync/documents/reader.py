@@ -15,13 +15,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO, Final, TypeVar, final
 
-from resourcesync.documents._blocks import (
-    declaration_first,
-    document_blocks,
-    header_first,
-    is_markup,
-    pieces_of,
-)
+from resourcesync.documents import _blocks, _other_forms
 from resourcesync.documents._entries import (
     check_is_entry,
     entry_uri,
@@ -48,12 +42,6 @@ from resourcesync.documents._fast_path import (
     plain_resources_of,
     resources_of,
     uris_of,
-)
-from resourcesync.documents._other_forms import (
-    TEXT_HINT,
-    SitemapForm,
-    TextSitemapScanner,
-    is_text_sitemap,
 )
 from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry, TextRow
 from resourcesync.documents._scanner import DocumentScanner, EntryScanner
@@ -97,7 +85,7 @@ def read_stream(
     """
     context = ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
     assembler = EntryAssembler(limits=limits, context=context)
-    pieces = document_blocks(pieces_of(stream), limits=limits, uri=uri)
+    pieces = _blocks.document_blocks(_blocks.pieces_of(stream), limits=limits, uri=uri)
     scanner, rest = _open_scanner(pieces, assembler, limits, context)
     while not assembler.began and assembler.depth and not scanner.closed:
         block = next(rest, None)
@@ -127,19 +115,19 @@ def _open_scanner(
     """Return the scanner of the form that a document has, and the bytes to feed it."""
     first = next(pieces, b"")
     pieces = chain((first,), pieces) if first else pieces
-    if is_text_sitemap(first):
-        return TextSitemapScanner(assembler, limits=limits, context=context), pieces
-    if not is_markup(first):
+    if _other_forms.is_text_sitemap(first):
+        return _other_forms.TextSitemapScanner(assembler, limits=limits, context=context), pieces
+    if not _blocks.is_markup(first):
         raise MalformedDocumentError(
             "The document is neither XML nor a text sitemap, which begins with an address",
             uri=context.uri,
             line=1,
             column=1,
-            hint=TEXT_HINT,
+            hint=_other_forms.TEXT_HINT,
         )
     on_late = partial(context.tolerate, Leniency.DECLARATION_LATE)
     scanner = DocumentScanner(assembler, limits=limits, context=context)
-    return scanner, header_first(declaration_first(pieces, on_late))
+    return scanner, _blocks.header_first(_blocks.declaration_first(pieces, on_late))
 
 
 def _actual_header(
@@ -216,7 +204,7 @@ class Document:
         self._on_refused = on_refused
         self._family = family_of(header)
         self._has_changes = self._family.has_changes
-        is_regular = self._family.is_regular and scanner.form is SitemapForm.XML
+        is_regular = self._family.is_regular and scanner.form is _other_forms.SitemapForm.XML
         known = self._family.known if is_regular else None
         self._blocks = FastPathReader(scanner, assembler, known, limits)
         self._is_consumed = False
@@ -233,7 +221,7 @@ class Document:
         return self.dialect.phrase_for(self.header.capability)
 
     @property
-    def form(self) -> SitemapForm:
+    def form(self) -> _other_forms.SitemapForm:
         """Form in which the document is written."""
         return self._scanner.form
 

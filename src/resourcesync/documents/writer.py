@@ -12,25 +12,10 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from resourcesync.documents._entry_output import (
-    AS_GIVEN,
-    ColumnTexts,
-    capability_row,
-    change_rows,
-    document_change_row,
-    package_row,
-    part_row,
-    resource_rows,
-)
+from resourcesync.documents import _entry_output, dialects
 from resourcesync.documents._raw_entries import foreign_text
 from resourcesync.documents._values import ROOT_KNOWN
 from resourcesync.documents._xml_output import Timed, extra_attributes, link_element, root_times
-from resourcesync.documents.dialects import (
-    DialectForm,
-    form_of,
-    narrow_entry,
-    narrow_header,
-)
 from resourcesync.model.entries import (
     CapabilityEntry,
     Change,
@@ -79,7 +64,7 @@ def _kind_of(header: Header) -> type[Entry]:
     return Part if header.is_index else _KINDS[header.capability]
 
 
-def check_header(header: Header, form: DialectForm) -> None:
+def check_header(header: Header, form: dialects.DialectForm) -> None:
     """Check a header against Appendix A and the kinds of documents that there are."""
     kind = header.capability
     if kind is not None and kind.is_snapshot and header.at is None:
@@ -188,14 +173,14 @@ def write(
     entries: Iterable[Entry],
     dialect: Dialect = Dialect.V1_1,
     *,
-    texts: ColumnTexts = AS_GIVEN,
+    texts: _entry_output.ColumnTexts = _entry_output.AS_GIVEN,
 ) -> Iterator[bytes]:
     """Yield a whole document in chunks of about 64 KiB, in memory that does not grow with it.
 
     The forms of values are not checked, as `checking.checked_writer.write` does: those that
     a publisher writes were on their way in.
     """
-    form = form_of(dialect)
+    form = dialects.form_of(dialect)
     text = _opening(header, form)
     rendered = _renderer(header, form, texts=texts)
     remaining = iter(entries)
@@ -209,17 +194,17 @@ def write(
 
 def opening(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
     """Return what comes before the entries."""
-    return _opening(header, form_of(dialect)).encode()
+    return _opening(header, dialects.form_of(dialect)).encode()
 
 
 def closing(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
     """Return what comes after the entries."""
-    return _closing(header, form_of(dialect)).encode()
+    return _closing(header, dialects.form_of(dialect)).encode()
 
 
 def render(entry: Entry, header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
     """Return one entry of a document with this header; entries are concatenated."""
-    return "".join(_renderer(header, form_of(dialect))([entry])).encode()
+    return "".join(_renderer(header, dialects.form_of(dialect))([entry])).encode()
 
 
 def body(entries: Sequence[Entry], header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
@@ -227,16 +212,16 @@ def body(entries: Sequence[Entry], header: Header, dialect: Dialect = Dialect.V1
 
     A `ResourceRun` is written in half the time.
     """
-    return "".join(_renderer(header, form_of(dialect))(entries)).encode()
+    return "".join(_renderer(header, dialects.form_of(dialect))(entries)).encode()
 
 
 def rows(entries: Sequence[Entry], header: Header) -> list[bytes]:
     """Return each of these entries of a document in 1.1 with this header, as `render` does."""
-    return [row.encode() for row in _renderer(header, form_of(Dialect.V1_1))(entries)]
+    return [row.encode() for row in _renderer(header, dialects.form_of(Dialect.V1_1))(entries)]
 
 
-def _opening(header: Header, form: DialectForm) -> str:
-    told = narrow_header(header, form.dialect)
+def _opening(header: Header, form: dialects.DialectForm) -> str:
+    told = dialects.narrow_header(header, form.dialect)
     check_header(told, form)
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', _root(told, form)]
     lines += [link_element(_in_dialect_relations(link, form)) for link in told.links]
@@ -250,13 +235,13 @@ def _opening(header: Header, form: DialectForm) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _root(header: Header, form: DialectForm) -> str:
+def _root(header: Header, form: dialects.DialectForm) -> str:
     terms = "" if form.is_plain else f' xmlns:rs="{RS_NS}"'
     return f'<{_element(header)} xmlns="{SITEMAP_NS}"{terms}>'
 
 
-def _closing(header: Header, form: DialectForm) -> str:
-    told = narrow_header(header, form.dialect)
+def _closing(header: Header, form: dialects.DialectForm) -> str:
+    told = dialects.narrow_header(header, form.dialect)
     return f"</{_element(told)}>\n"
 
 
@@ -264,11 +249,11 @@ def _element(header: Header) -> str:
     return "sitemapindex" if header.is_index else "urlset"
 
 
-def _capability(capability: Capability, form: DialectForm) -> str:
+def _capability(capability: Capability, form: dialects.DialectForm) -> str:
     return form.description if capability is Capability.DESCRIPTION else capability.value
 
 
-def _in_dialect_relations(link: Link, form: DialectForm) -> Link:
+def _in_dialect_relations(link: Link, form: dialects.DialectForm) -> Link:
     """Return a link of the root with the dialect's own words for ``up`` and ``index``."""
     if not form.links_down:
         return link
@@ -279,41 +264,43 @@ def _in_dialect_relations(link: Link, form: DialectForm) -> Link:
 
 def _renderer(
     header: Header,
-    form: DialectForm,
+    form: dialects.DialectForm,
     *,
-    texts: ColumnTexts = AS_GIVEN,
+    texts: _entry_output.ColumnTexts = _entry_output.AS_GIVEN,
 ) -> Callable[[Sequence[Entry]], list[str]]:
     """Return the function that writes entries of such a document, several at a time."""
-    told = narrow_header(header, form.dialect)
+    told = dialects.narrow_header(header, form.dialect)
     written = _rows_of(told, form, texts)
     is_exact = form.dialect is Dialect.V1_1
 
     def checked(batch: Sequence[Entry]) -> list[str]:
         check_entries(batch, header)
         if not is_exact:
-            batch = [narrow_entry(entry, header, form.dialect) for entry in batch]
+            batch = [dialects.narrow_entry(entry, header, form.dialect) for entry in batch]
         return written(batch)
 
     return checked
 
 
 def _rows_of(
-    header: Header, form: DialectForm, texts: ColumnTexts
+    header: Header, form: dialects.DialectForm, texts: _entry_output.ColumnTexts
 ) -> Callable[[Sequence[Any]], list[str]]:
     """Return what writes the entries, of the one kind that such a document has."""
     kind = _kind_of(header)
     in_package = header.capability is not None and header.capability.is_manifest
     if kind is Resource:
-        return partial(resource_rows, in_package=in_package, texts=texts)
+        return partial(_entry_output.resource_rows, in_package=in_package, texts=texts)
     if kind is Change:
-        return partial(change_rows, in_package=in_package, dated=form.is_dated, texts=texts)
+        return partial(
+            _entry_output.change_rows, in_package=in_package, dated=form.is_dated, texts=texts
+        )
     if kind is Part:
         element = "sitemap" if header.is_index else "url"
-        row: Callable[[Any], str] = partial(part_row, element=element)
+        row: Callable[[Any], str] = partial(_entry_output.part_row, element=element)
     elif kind is DocumentChange:
-        row = partial(document_change_row, dated=form.is_dated)
+        row = partial(_entry_output.document_change_row, dated=form.is_dated)
     else:
-        row = package_row if kind is Package else capability_row
+        row = _entry_output.package_row if kind is Package else _entry_output.capability_row
 
     def rows(entries: Sequence[Any]) -> list[str]:
         for entry in entries:

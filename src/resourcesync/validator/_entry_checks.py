@@ -6,16 +6,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from resourcesync.model.vocabulary import Capability, Relation
-from resourcesync.validator._attribute_checks import (
-    MD_NAMES,
-    check_change,
-    check_link,
-    check_names,
-    check_pairs,
-    check_places,
-    check_values,
-    is_uri,
-)
+from resourcesync.validator import _attribute_checks
 from resourcesync.validator._elements import TEXT, ElementNode
 from resourcesync.validator._examined_document import (
     OLD_NAMESPACES,
@@ -153,7 +144,7 @@ def _read_loc(
         subject.report("G12", "loc is empty", child)
     elif len(child.text) >= _LONGEST:
         subject.report("G13a", f"loc has {len(child.text):,} characters", child, TEXT)
-    elif not is_uri(child.text):
+    elif not _attribute_checks.is_uri(child.text):
         subject.report("G13a", f"loc {child.text[:100]!r} is not an absolute URI", child, TEXT)
     elif "#" in child.text:
         subject.report("G13b", "loc has a fragment", child, TEXT)
@@ -173,7 +164,7 @@ def _check_location(subject: ExaminedDocument, loc: ElementNode) -> None:
 
 def _read_rs(subject: ExaminedDocument, entry: ParsedEntry, child: ElementNode) -> None:
     if child.name == "ln":
-        times = check_link(subject, child)
+        times = _attribute_checks.check_link(subject, child)
         relations = frozenset(child.attributes.get("rel", "").lower().split())
         href = child.attributes.get("href", "").strip()
         entry.links.append(ParsedLink(child, relations, href, times))
@@ -182,11 +173,11 @@ def _read_rs(subject: ExaminedDocument, entry: ParsedEntry, child: ElementNode) 
             subject.report("G15", "a second rs:md in one entry", child)
             return
         entry.md = child
-        check_names(subject, child, MD_NAMES)
-        entry.times = check_values(subject, child)
-        entry.change = check_change(subject, child)
-        check_places(subject, child, in_root=False)
-        check_pairs(subject, child, entry.times)
+        _attribute_checks.check_names(subject, child, _attribute_checks.MD_NAMES)
+        entry.times = _attribute_checks.check_values(subject, child)
+        entry.change = _attribute_checks.check_change(subject, child)
+        _attribute_checks.check_places(subject, child, in_root=False)
+        _attribute_checks.check_pairs(subject, child, entry.times)
 
 
 def _check_order(subject: ExaminedDocument, node: ElementNode) -> None:

@@ -6,14 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, WELL_KNOWN_PATH, Capability, Dialect
-from resourcesync.validator._attribute_checks import (
-    MD_NAMES,
-    check_link,
-    check_names,
-    check_pairs,
-    check_places,
-    check_values,
-)
+from resourcesync.validator import _attribute_checks
 from resourcesync.validator._elements import ElementNode
 from resourcesync.validator._examined_document import (
     OLD_NAMESPACES,
@@ -92,7 +85,7 @@ class RootChecks:
             subject.report("G05", "the root has a second rs:md", node)
             return
         subject.md = subject.window.spot(node)
-        check_names(subject, node, MD_NAMES)
+        _attribute_checks.check_names(subject, node, _attribute_checks.MD_NAMES)
         self.attributes = node.attributes
         summary = subject.summary
         summary.label = label = node.attributes.get("capability", "").strip()
@@ -101,9 +94,9 @@ class RootChecks:
         subject.places.clear()
         summary.place = DocumentPlace(line=node.line, column=node.column, length=subject.md.length)
         self._check_capability(subject, node, label)
-        subject.root_times = check_values(subject, node)
-        check_places(subject, node, in_root=True)
-        check_pairs(subject, node, subject.root_times)
+        subject.root_times = _attribute_checks.check_values(subject, node)
+        _attribute_checks.check_places(subject, node, in_root=True)
+        _attribute_checks.check_pairs(subject, node, subject.root_times)
         first = {name: moment.first for name, moment in subject.root_times.items()}
         summary.at, summary.completed = first.get("at"), first.get("completed")
         summary.from_, summary.until = first.get("from"), first.get("until")
@@ -129,7 +122,7 @@ class RootChecks:
 
     def link(self, subject: ExaminedDocument, node: ElementNode) -> None:
         """Check an ``rs:ln`` of the root (§6.2, §7)."""
-        check_link(subject, node)
+        _attribute_checks.check_link(subject, node)
         relations = node.attributes.get("rel", "").strip()
         href = node.attributes.get("href", "").strip()
         if len(subject.summary.links) < _MAX_LINKS:

@@ -11,15 +11,8 @@ from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Dialect
-from resourcesync.validator import summaries
+from resourcesync.validator import _entry_checks, summaries
 from resourcesync.validator._elements import ElementNode, ElementParser, StopError
-from resourcesync.validator._entry_checks import (
-    DescriptionLinks,
-    ParsedEntry,
-    check_links,
-    is_rs,
-    read_entry,
-)
 from resourcesync.validator._examined_document import (
     DOCUMENTS,
     DocumentKind,
@@ -72,7 +65,7 @@ class Examination(Iterator[RuleFinding]):
         self._on_resource = on_resource
         self._header = RootChecks()
         self._entries: EntryChecks | None = None
-        self._descriptions = DescriptionLinks()
+        self._descriptions = _entry_checks.DescriptionLinks()
         self._timed = False
         self._undated = 0
         self._going = True
@@ -137,7 +130,7 @@ class Examination(Iterator[RuleFinding]):
             else:
                 root = "sitemapindex" if self.summary.is_index else "urlset"
                 subject.report("G03", f"<{node.name[:64]}> under <{root}>", node)
-        elif subject.profile is not RuleProfile.SITEMAP and is_rs(subject, node):
+        elif subject.profile is not RuleProfile.SITEMAP and _entry_checks.is_rs(subject, node):
             if node.name not in ("md", "ln"):
                 return
             if self._entries is not None:
@@ -157,14 +150,14 @@ class Examination(Iterator[RuleFinding]):
         if summary.entries > self._limits.entries:
             message = f"more than {self._limits.entries:,} entries; the rest is not checked"
             raise StopError(message, subject.window.spot(node))
-        entry = read_entry(subject, node)
+        entry = _entry_checks.read_entry(subject, node)
         if subject.profile is not RuleProfile.SITEMAP:
-            check_links(subject, entry)
+            _entry_checks.check_links(subject, entry)
             self._descriptions.add(subject, entry)
             self._entries.check(subject, entry)
         self._add_to_summary(entry)
 
-    def _add_to_summary(self, entry: ParsedEntry) -> None:
+    def _add_to_summary(self, entry: _entry_checks.ParsedEntry) -> None:
         kind = self._subject.kind
         if is_full(self.summary):
             return
@@ -184,7 +177,7 @@ class Examination(Iterator[RuleFinding]):
         if self._on_resource is not None and entry.uri and (is_package or kind not in DOCUMENTS):
             self._on_resource(_listed(entry, self.summary.uri))
 
-    def _add_part(self, entry: ParsedEntry) -> None:
+    def _add_part(self, entry: _entry_checks.ParsedEntry) -> None:
         """Remember what a list lists as if it were an index, as long as all entries do."""
         targets, kind = self.summary.targets, self._subject.kind
         if kind in (DocumentKind.RL, DocumentKind.CH) and len(targets) == self.summary.entries - 1:
@@ -219,13 +212,15 @@ def is_full(summary: summaries.DocumentSummary) -> bool:
     return max(len(summary.targets), len(summary.resources)) >= MAX_ENTRIES
 
 
-def _place(entry: ParsedEntry) -> summaries.DocumentPlace:
+def _place(entry: _entry_checks.ParsedEntry) -> summaries.DocumentPlace:
     return summaries.DocumentPlace(
         line=entry.node.line, column=entry.node.column, length=len(entry.node.name) + 1
     )
 
 
-def _target(entry: ParsedEntry, *, is_package: bool = False) -> summaries.ListedTarget:
+def _target(
+    entry: _entry_checks.ParsedEntry, *, is_package: bool = False
+) -> summaries.ListedTarget:
     first = {name: moment.first for name, moment in entry.times.items()}
     contents = entry.linked("contents")
     return summaries.ListedTarget(
@@ -243,12 +238,12 @@ def _target(entry: ParsedEntry, *, is_package: bool = False) -> summaries.Listed
     )
 
 
-def _length(entry: ParsedEntry) -> int | None:
+def _length(entry: _entry_checks.ParsedEntry) -> int | None:
     length = entry.value("length")
     return int(length) if length.isascii() and length.isdigit() and len(length) < 20 else None  # noqa: PLR2004 - 64 bits
 
 
-def _listed(entry: ParsedEntry, document: str) -> summaries.ListedResource:
+def _listed(entry: _entry_checks.ParsedEntry, document: str) -> summaries.ListedResource:
     return summaries.ListedResource(
         uri=entry.uri,
         document=document,

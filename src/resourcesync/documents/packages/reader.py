@@ -10,29 +10,19 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents.packages import safety
+from resourcesync import errors
+from resourcesync.documents.packages import manifest_agreement, safety
 from resourcesync.documents.packages.container import (
     PackageContainer,
     find_manifest,
     member_error,
     member_evidence,
 )
-from resourcesync.documents.packages.manifest_agreement import (
-    check_bytes,
-    checked_chunks,
-    wrong_length,
-)
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.packages.tar_reader import TarContainer, may_be_tar
 from resourcesync.documents.packages.zip_directory import may_be_truncated_zip
 from resourcesync.documents.packages.zip_reader import ZipContainer
 from resourcesync.documents.reader import Document, read_stream
-from resourcesync.errors import (
-    LengthMismatchError,
-    PackageError,
-    PackedMemberError,
-    TruncatedPackageError,
-)
 from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Change, Link, RefusedEntry, Resource, ResourceRun
@@ -51,7 +41,7 @@ _PACKINGS: Final = {
 """First bytes of what is met in place of a package, and cannot be read."""
 _BLOCK: Final = 65_536
 
-MemberFault = PackedMemberError | LengthMismatchError
+MemberFault = errors.PackedMemberError | errors.LengthMismatchError
 Refusals = Callable[[RefusedEntry], None]
 
 
@@ -72,11 +62,11 @@ def open_package(
     elif may_be_tar(start):
         container = TarContainer(file, size, uri=uri, limits=limits)
     elif not start:
-        raise TruncatedPackageError("The package is empty", uri=uri)
+        raise errors.TruncatedPackageError("The package is empty", uri=uri)
     else:
         packing = next((name for mark, name in _PACKINGS.items() if start.startswith(mark)), "")
         what = f"is packed with {packing}" if packing else "is neither ZIP nor tar"
-        raise PackageError(
+        raise errors.PackageError(
             f"The file {what}",
             uri=uri,
             hint="ask the Source for ZIP, tar, tar.gz or tar.xz",
@@ -135,7 +125,7 @@ class PackageReader:
         clash = safety.find_clash([member.name for member in members])
         if clash is not None:
             is_manifest = safety.MANIFEST in map(safety.name_key, clash)
-            raise PackageError(
+            raise errors.PackageError(
                 "Two members of the package have names that clash",
                 uri=uri,
                 evidence=(*member_evidence(clash[0]), ("and", clash[1][:1024])),
@@ -155,7 +145,7 @@ class PackageReader:
     def _check_manifest(self) -> None:
         manifest = self._container.members[self._manifest]
         if manifest.fault:
-            raise PackageError(
+            raise errors.PackageError(
                 "The manifest cannot be unpacked",
                 uri=self.uri,
                 evidence=member_evidence(manifest.name),
@@ -163,7 +153,7 @@ class PackageReader:
             )
         most = self._limits.manifest.bytes
         if manifest.size > most:
-            raise PackageError(
+            raise errors.PackageError(
                 "The manifest is too large",
                 uri=self.uri,
                 evidence=(("limit", f"{most:,} bytes"), ("got", f"{manifest.size:,} bytes")),
@@ -175,7 +165,7 @@ class PackageReader:
         document = self._read(self.whole_manifest(), safety.MANIFEST, on_refused)
         header = document.header
         if header.capability is None or not header.capability.is_manifest or header.is_index:
-            raise PackageError(
+            raise errors.PackageError(
                 f"The package's {safety.MANIFEST} is no manifest but a {header.phrase}",
                 uri=self.uri,
                 code="manifest-mismatch",
@@ -203,14 +193,14 @@ class PackageReader:
         def open_part(path: str, on_refused: Refusals) -> Document:
             found, fault = self._find_path(path)
             if fault is not None:
-                raise PackageError(
+                raise errors.PackageError(
                     f"A part of the manifest cannot be used: {fault.message}",
                     uri=self.uri,
                     evidence=member_evidence(path),
                     code="manifest-mismatch",
                 )
             if found in opened:
-                raise PackageError(
+                raise errors.PackageError(
                     "The manifest has a part twice",
                     uri=self.uri,
                     evidence=member_evidence(path),
@@ -232,7 +222,7 @@ class PackageReader:
         )
 
     def _no_part(self, entry: RefusedEntry) -> None:
-        raise PackageError(
+        raise errors.PackageError(
             f"A part of the manifest cannot be used: {entry.reason}",
             uri=self.uri,
             code="manifest-mismatch",
@@ -350,14 +340,16 @@ class PackageReader:
         member = self._container.members[found]
         return found, member_error(member, uri=self.uri) if member.fault else None
 
-    def _fault(self, code: str, message: str, member: str) -> PackedMemberError:
-        return PackedMemberError(message, uri=self.uri, evidence=member_evidence(member), code=code)
+    def _fault(self, code: str, message: str, member: str) -> errors.PackedMemberError:
+        return errors.PackedMemberError(
+            message, uri=self.uri, evidence=member_evidence(member), code=code
+        )
 
     def _wrong_length(self, uri: str, length: int | None, found: int) -> MemberFault | None:
         size = self._container.members[found].size if found >= 0 else length
         if length is None or size is None or size == length:
             return None
-        return wrong_length(uri, length, f"{size:,} bytes")
+        return manifest_agreement.wrong_length(uri, length, f"{size:,} bytes")
 
     def _member(
         self, index: int, entry: ManifestEntry, found: int, fault: MemberFault | None
@@ -389,9 +381,11 @@ class PackageReader:
         data = self._container.read_short(found)
         if data is None:
             pieces = self._container.read(found)
-            yield from checked_chunks(pieces, uri=uri, length=length, digests=digests)
+            yield from manifest_agreement.checked_chunks(
+                pieces, uri=uri, length=length, digests=digests
+            )
         else:
-            check_bytes(data, uri=uri, length=length, digests=digests)
+            manifest_agreement.check_bytes(data, uri=uri, length=length, digests=digests)
             yield data
 
 
