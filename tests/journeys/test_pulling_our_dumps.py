@@ -6,10 +6,12 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.model.vocabulary import Dialect
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.naming import SourceNaming
+from resourcesync.source.publication_settings import DIALECTS, ChangeLists, Policy
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -26,7 +28,7 @@ def world(tmp_path: Path) -> World[PublishedSource]:
 
 
 def dump(world: World[PublishedSource], *, most: int = 20, changes: bool = True) -> None:
-    """Dump what is published, and publish what leads to the dumps."""
+    """Dump what is published, in its version, and publish what leads to the dumps."""
     DumpPublisher(
         world.source.catalogue,
         world.source.documents,
@@ -34,6 +36,7 @@ def dump(world: World[PublishedSource], *, most: int = 20, changes: bool = True)
         names=SourceNaming(base_uri=BASE),
         clock=world.clock,
         size=PackageSize(max_entries=most),
+        dialect=world.source.policy.dialect,
     ).publish(changes=changes)
     world.source.publish()
 
@@ -68,3 +71,34 @@ def test_a_mirror_of_dumps_alone_ends_in_step(world: World[PublishedSource]) -> 
 
     assert report.state is MirrorState.IN_SYNC
     assert world.in_sync()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_dumps_of_each_version_lead_to_the_present_and_are_written_as_it_says(
+    dialect: Dialect, tmp_path: Path
+) -> None:
+    world = World(tmp_path / "mirror")
+    world.source.policy = Policy(dialect=dialect, change_lists=ChangeLists.PER_RUN)
+    for number in range(5):
+        world.source.put(f"{number}.txt", f"content {number} " * 20)
+    world.source.publish()
+    dump(world)
+    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
+    world.source.put("1.txt", "altered")
+    world.source.remove("2.txt")
+    world.source.publish()
+    dump(world)
+
+    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
+
+    assert world.in_sync()
+    written = b"".join(
+        world.source.honest(BASE + name).body
+        for name in world.source.documents.names()
+        if name in (naming.RESOURCE_DUMP, naming.CHANGE_DUMP) or name.endswith("-manifest.xml")
+    ).decode()
+    drafts = dialect in DIALECTS[3:]
+    assert ("datetime=" in written) == (dialect is Dialect.V1_1)
+    assert ('rel="resourcesync"' in written, 'rel="up"' in written) == (drafts, not drafts)
+    assert (" at=" in written, 'rel="contents"' in written) == (not drafts, not drafts)
+    assert ("modified=" in written) == (dialect in (Dialect.V0_6, Dialect.V0_5))

@@ -26,7 +26,7 @@ from resourcesync.documents.writer import closing, opening
 from resourcesync.model.digests import disagree
 from resourcesync.model.entries import Change, Header, Link, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter, checking_entries, renderer
@@ -55,8 +55,8 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
         for start, end in _ranges(known, size):
             resources = _sized(snapshot.batches(start, end), contents)
             for entries in _planned(header, resources, size):
-                text = renderer(header)(entries)
-                key = _key(header, text)
+                text = renderer(header, writer.dialect)(entries)
+                key = _key(header, text, writer.dialect)
                 packed = usable.get(key)
                 if packed is not None and packager.confirm_unharmed(packed):
                     yield packed
@@ -68,6 +68,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
                     key=key,
                     text=text,
                     since=to_microseconds(snapshot.at),
+                    dialect=writer.dialect,
                 )
 
     return tuple(packager.pack_all(planned()))
@@ -126,10 +127,11 @@ def _new_names(at: datetime, taken: set[str]) -> PackageNames:
     return PackageNames(package=names[0], manifest=names[1])
 
 
-def _key(header: Header, text: bytes) -> str:
+def _key(header: Header, text: bytes, dialect: Dialect) -> str:
     """Return the key of a package's entries, which does not depend on the time of packing."""
     timeless = replace(header, at=_EPOCH)
-    return hashlib.sha256(opening(timeless) + text + closing(timeless)).hexdigest()
+    around = opening(timeless, dialect), closing(timeless, dialect)
+    return hashlib.sha256(text.join(around)).hexdigest()
 
 
 class PackedUntil(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,8 +170,9 @@ def pack_changes(
             header=header,
             entries=entries,
             key=package,
-            text=renderer(header)(entries),
+            text=renderer(header, writer.dialect)(entries),
             since=since,
+            dialect=writer.dialect,
         )
         made = packager.pack(job)
         packages.append(replace(made, start="", until=until, last=last if is_last else 0))

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.errors import ConfigurationError
 from resourcesync.model.entries import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
@@ -39,7 +38,6 @@ from resourcesync.source.publisher import OpenSource
 _MOST_ENTRIES: Final = 10_000
 """Most files of one package: a change of one file must not repack all small files."""
 _SECOND: Final = 1_000_000
-_DIALECTS: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
 _log = logging.getLogger(__name__)
 _HEADS: Final = {
     Capability.RESOURCE_DUMP: naming.RESOURCE_DUMP,
@@ -91,6 +89,7 @@ class DumpPublisher:
         size: PackageSize | None = None,
         limits: PageLimits | None = None,
         archive: int = 0,
+        dialect: Dialect = Dialect.V1_1,
         second: SecondProcess | None = None,
     ) -> None:
         self._catalogue = catalogue
@@ -101,6 +100,7 @@ class DumpPublisher:
         self._size = size or PackageSize()
         self._limits = limits or PageLimits()
         self._archive = archive
+        self._dialect = dialect
         self._packager = Packager(documents, contents, second)
         self._lost = 0
 
@@ -110,7 +110,13 @@ class DumpPublisher:
         """Pack what is not packed yet, and list it."""
         with self._catalogue.snapshot() as snapshot:
             plan, before = read_plan(self._catalogue), dump_record.read_dumps(self._catalogue)
-            writer = DocumentWriter(self._documents, self._naming, before.documents)
+            writer = DocumentWriter(
+                self._documents,
+                self._naming,
+                before.documents,
+                dialect=self._dialect,
+                moment=snapshot.at,
+            )
             after = self._for_base(before)
             former = archives.retained_dumps(after.former, self._archive, self._now())
             after = replace(after, former=former)
@@ -373,11 +379,6 @@ def dump(
 ) -> DumpOutcome:
     """Pack everything that is not packed yet; a second process packs every other package."""
     settings, clock = source.settings, source.clock
-    if settings.dialect not in _DIALECTS:
-        raise ConfigurationError(
-            f"dumps are written in version 1.1, and the lists here in {settings.dialect}",
-            hint="leave the dumps out, or publish in version 1.1: -o dialect=1.1",
-        )
     refuse_foreign_dumps(source.catalogue, source.documents)
     oldest = 0
     if settings.keep:
@@ -394,5 +395,6 @@ def dump(
         ),
         limits=settings,
         archive=int(settings.archive * _SECOND),
+        dialect=settings.dialect,
         second=second,
     ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

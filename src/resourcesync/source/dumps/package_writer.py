@@ -15,7 +15,7 @@ from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.model.entries import Change, Header, Link, Resource, ResourceRun, without_patches
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.model.vocabulary import ChangeKind, Dialect
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.ports.second_process import SecondProcess
@@ -51,6 +51,7 @@ class PackageJob(msgspec.Struct, frozen=True, kw_only=True):
     key: str  # identifies the contents
     text: bytes  # the rendered entries of the manifest
     since: int  # microseconds
+    dialect: Dialect  # of the manifest
 
 
 class Packager:
@@ -123,7 +124,9 @@ class Packager:
                 packed = self._write(job)
             except _CHANGE_ERRORS:
                 entries = list(self._current_entries(job.entries))
-                job = replace(job, entries=entries, text=writer.body(entries, job.header))
+                job = replace(
+                    job, entries=entries, text=writer.body(entries, job.header, job.dialect)
+                )
                 if not any(map(content_of, entries)):  # the same as a disk that is not mounted
                     raise errors.OriginalChangedError(
                         f"all resources to pack into {name} are gone",
@@ -144,7 +147,8 @@ class Packager:
 
     def _write(self, job: PackageJob) -> PublishedPackage:
         names, header, entries = job.names, job.header, job.entries
-        manifest = writer.opening(header) + job.text + writer.closing(header)
+        around = writer.opening(header, job.dialect), writer.closing(header, job.dialect)
+        manifest = job.text.join(around)
         running = hashlib.sha256()
 
         def hashed() -> Iterator[bytes]:
