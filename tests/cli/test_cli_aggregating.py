@@ -21,8 +21,8 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import plugins
 from resourcesync.app.publishing.accounts import FollowedAccount, publish_account
-from resourcesync.app.publishing.published_tree import PUBLICATION
 from resourcesync.app.serving.applications import LateApplication
+from resourcesync.app.serving.published_tree import PUBLICATION
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.entries import Resource

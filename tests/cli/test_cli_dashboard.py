@@ -169,7 +169,7 @@ def source_served(root: Path) -> Iterator[str]:
     base = "https://demo.example/"
     trees.publish_tree(root, {"url": base, "hubs": (f"{base}hub",)}, clock=clock)
     tree = applications.find_tree(root)
-    hub, now = tree.own_hub(clock).hub, to_microseconds(clock.now())
+    hub, now = tree.own_hub(clock), to_microseconds(clock.now())
     topic = f"{base}resourcesync/changenotification.xml"
     intent = SubscriptionIntent(
         mode="subscribe",

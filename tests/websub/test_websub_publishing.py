@@ -11,9 +11,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app import hubs
 from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.app.serving import push_channels
+from resourcesync.app.serving import hubs
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import Capability, read
 from resourcesync.errors import ConfigurationError
@@ -41,8 +40,7 @@ class Tree:
         return publish_tree(self.root, chosen, clock=self.clock)
 
     def notify(self) -> notifications.Notified:
-        with push_channels.open_channels(self.root) as opened:
-            return opened.notify(self.clock)
+        return hubs.notify_published(self.root, self.clock)
 
     def entries(self, name: str) -> list[Any]:
         return list(read((self.root / name).read_bytes()).entries())

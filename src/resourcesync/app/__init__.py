@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from resourcesync.app.checks import diagnosis, target_access
     from resourcesync.app.mirrors import mirror_state, sets, stores, trash, workers
     from resourcesync.app.publishing import accounts, catalogues, inputs, trees
-    from resourcesync.app.serving import applications, push_channels
+    from resourcesync.app.serving import applications, hubs
 
 __all__ = [
     "accounts",
@@ -30,6 +30,7 @@ __all__ = [
     "catalogues",
     "diagnosis",
     "document_access",
+    "hubs",
     "inputs",
     "machine",
     "mirror",
@@ -37,7 +38,6 @@ __all__ = [
     "mirror_state",
     "plugins",
     "publisher",
-    "push_channels",
     "requests",
     "sets",
     "stored_names",
@@ -51,7 +51,7 @@ _HOMES = {
     **dict.fromkeys(("diagnosis", "target_access"), "checks."),
     **dict.fromkeys(("mirror_state", "sets", "stores", "trash", "workers"), "mirrors."),
     **dict.fromkeys(("accounts", "catalogues", "inputs", "trees"), "publishing."),
-    **dict.fromkeys(("applications", "push_channels"), "serving."),
+    **dict.fromkeys(("applications", "hubs"), "serving."),
 }
 
 __getattr__, __dir__ = export_lazily(

@@ -6,7 +6,7 @@ from typing import Any
 
 from resourcesync.app import machine
 from resourcesync.app.serving import applications
-from resourcesync.server.app import no_links
+from resourcesync.server.app import Application, no_links
 
 Asgi = Callable[
     [
@@ -23,7 +23,7 @@ def create_app(
     *,
     out: str | Path | None = None,
     links: Callable[[str], Sequence[str]] | None = None,
-) -> applications.Application:
+) -> Application:
     """Return an ASGI application that serves a published folder and its documents.
 
     It writes nothing. Run it with any ASGI server, or mount it in Starlette, FastAPI or Django at
@@ -46,7 +46,7 @@ def create_app(
     return tree.application(clock, links=links or no_links)
 
 
-def create_operations_app(folder: str | Path, *served: applications.Application) -> Asgi:
+def create_operations_app(folder: str | Path, *served: Application) -> Asgi:
     """Return an ASGI application with ``/livez``, ``/readyz`` and ``/metrics`` for a folder.
 
     Serve it where the public does not reach it.

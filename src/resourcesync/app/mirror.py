@@ -4,7 +4,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, Unpack
@@ -16,6 +16,7 @@ from resourcesync.app import machine
 from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.mirrors.opening import FailedPulls
 from resourcesync.destination.options import AuditMethod, PullMode, PullOptions
+from resourcesync.destination.planner import Delete, Fetch
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import CancelToken, Clock
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from resourcesync.destination.audits.fixity import AuditRolling
     from resourcesync.destination.audits.reports import AuditFinding, AuditReport
     from resourcesync.destination.destination import Destination
-    from resourcesync.destination.options import Review
-    from resourcesync.destination.reports import MirrorStatus, RunReport
+    from resourcesync.destination.planner import ReviewedDecision
+    from resourcesync.destination.reports import MirrorStatus, Mode, RunReport
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -178,28 +179,23 @@ class Mirror:
         self._held = None
         self._holding.close()
 
-    @contextmanager
-    def _open(self, failed_pulls: FailedPulls = FailedPulls.IGNORED) -> "Iterator[Destination]":
-        with opening.open_destination(
+    def _open(self, recorded: FailedPulls = "ignored") -> "AbstractContextManager[Destination]":
+        return opening.open_destination(
             self._home,
             source=self._chosen.moved or self.source,
             network=self._network,
             report=self._calls.report,
             cancel=self._calls.cancel,
-            failed_pulls=failed_pulls,
-        ) as destination:
-            yield destination
+            recorded=recorded,
+        )
 
     @contextmanager
     def _open_for_call(
-        self,
-        on_event: OnEvent | None,
-        stop: Stop | None,
-        failed_pulls: FailedPulls = FailedPulls.IGNORED,
+        self, on_event: OnEvent | None, stop: Stop | None, recorded: FailedPulls = "ignored"
     ) -> "Iterator[Destination]":
         with self._calls.during(on_event, stop):
             if self._held is None:
-                with self._open(failed_pulls) as destination:
+                with self._open(recorded) as destination:
                     yield destination
             elif self._thread != threading.get_ident():
                 raise ConfigurationError("this Mirror is in use by another thread")
@@ -259,20 +255,30 @@ class Mirror:
             self._chosen,
             filters=Filters() if self._is_configured else None,
             dry_run=dry_run,
-            review=self._item_review() if dry_run else None,
+            review=self._review if dry_run else None,
         )
 
-    def _item_review(self) -> "Review":
-        from resourcesync.app.mirrors.planned_items import item_review  # noqa: PLC0415 - lazy
-
-        return item_review(self._calls.report, self.folder)
+    def _review(
+        self, mode: "Mode", decide: "Callable[[], Iterator[ReviewedDecision]]", same: int
+    ) -> None:
+        """Report each planned action of a dry run as an ``item``."""
+        del mode, same
+        in_the_way = 0
+        for decision in decide():
+            fields = _planned_item(decision)
+            if fields:
+                self._calls.report("item", {"status": "ok", **fields, "dry_run": True})
+            if fields.get("action") == "create":
+                in_the_way += os.path.lexists(self.folder / str(fields["path"]))
+        if in_the_way:
+            self._calls.report("warning", _quarantine_warning(in_the_way))
 
     def _pull(
         self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None
     ) -> "RunReport":
-        recorded = opening.recorded_pulls(
-            is_configured=self._is_configured, dry_run=options.dry_run
-        )
+        recorded: FailedPulls = "also first" if self._is_configured else "of mirrors"
+        if options.dry_run:
+            recorded = "ignored"
         with self._open_for_call(on_event, stop, recorded) as destination:
             return destination.pull(options)
 
@@ -306,7 +312,7 @@ class Mirror:
             StorageError: The mirror cannot be read, or another run has locked it.
         """
         method = convert_argument("method", method, AuditMethod)
-        self._check_mirror()
+        mirror_state.check_mirror(self.folder)
         with self._open_for_call(on_event, stop) as destination:
             return destination.audit(method=method, offline=offline, rolling=rolling)
 
@@ -337,12 +343,12 @@ class Mirror:
         """
         from resourcesync.destination.audits.reports import AuditReport  # noqa: PLC0415 - lazy
 
-        self._check_mirror()
-        findings: Iterable[AuditFinding] | None = (
-            found if not isinstance(found, AuditReport) else ()
-        )
-        if isinstance(found, AuditReport) and not found.in_sync:
-            findings = mirror_state.findings_of(self.folder, found.audit)
+        mirror_state.check_mirror(self.folder)
+        findings: Iterable[AuditFinding] | None
+        if not isinstance(found, AuditReport):
+            findings = found
+        else:
+            findings = () if found.in_sync else mirror_state.findings_of(self.folder, found.audit)
         with self._open_for_call(on_event, stop) as destination:
             options = self._options(dry_run=dry_run)
             return destination.repair(findings, options, deleting=deleting)
@@ -369,15 +375,11 @@ class Mirror:
             ConfigurationError: The folder is not a mirror yet.
             StorageError: The mirror cannot be read, or another run has locked it.
         """
-        self._check_mirror()
+        mirror_state.check_mirror(self.folder)
         with self._open_for_call(on_event, stop) as destination:
             names = mirror_state.resource_names(resource, self.folder)
             findings = partial(mirror_state.last_findings, self.folder)
             return destination.explain(names, findings, offline=offline)
-
-    def _check_mirror(self) -> None:
-        if not mirror_state.is_mirror(self.folder):
-            raise mirror_state.not_a_mirror_error(self.folder)
 
     def status(self) -> "MirrorStatus":
         """Return the status from the mirror's own state; no request is sent, no lock is waited for.
@@ -500,6 +502,25 @@ class Mirror:
         waiting = CancelToken(self._calls.cancel.clock, stop)
         pause = partial(mirror_changes.wait_for_changes, waiting) if follow else None
         return mirror_changes.read_changes(self.folder, query, pause)
+
+
+def _quarantine_warning(files: int) -> Mapping[str, object]:
+    are = "file is" if files == 1 else "files are"
+    moved = "those whose content differs will be moved to .resourcesync/quarantine"
+    message = f"{files:,} {are} at the paths of resources: {moved}"
+    return {"code": "set-aside", "message": message}
+
+
+def _planned_item(decision: "ReviewedDecision") -> Mapping[str, object]:
+    match decision:
+        case Fetch(row):
+            action = "create" if decision.creates else "update"
+            return {"action": action, "uri": row.loc, "path": row.path, "bytes": row.length}
+        case Delete(copy, reason):
+            found = {"uri": copy.uri, "path": copy.path, "bytes": max(copy.length, 0)}
+            return {"action": "delete", **found, "reason": reason}
+        case _:
+            return {}
 
 
 _DEFAULTS: Final = PullOptions()

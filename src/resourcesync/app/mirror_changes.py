@@ -16,7 +16,7 @@ from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
-from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
+from resourcesync.mirror_state.database import StateSnapshot
 from resourcesync.mirror_state.rows import (
     ChangeLogPosition,
     LoggedChange,
@@ -83,8 +83,7 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_resources(folder: Path) -> Iterator[MirroredResource]:
     """Yield the resources of a mirror; see ``Mirror.resources``."""
-    _check_mirror(folder)
-    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(folder) as state:
         moved = SyncState(state).moved
         for copy in state.copies():
             yield _resource(folder, copy, moved)
@@ -108,8 +107,7 @@ def _resource(folder: Path, copy: "Copy", moved: MovedBases) -> MirroredResource
 
 def find_path(folder: Path, uri: str) -> Path | None:
     """Return the file of a resource; see ``Mirror.path``."""
-    _check_mirror(folder)
-    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(folder) as state:
         known = known_uri(normalise_if_possible(uri), SyncState(state).moved)
         copy = state.copy(known) or state.copy(uri)
     return None if copy is None else folder / copy.path
@@ -117,20 +115,14 @@ def find_path(folder: Path, uri: str) -> Path | None:
 
 def find_uri(folder: Path, path: Path) -> str | None:
     """Return the resource of a file; see ``Mirror.uri``."""
-    _check_mirror(folder)
     inside = path.absolute()
-    if not inside.is_relative_to(folder.absolute()):
-        return None
-    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(folder) as state:
+        if not inside.is_relative_to(folder.absolute()):
+            return None
         mapping = SyncState(state).mapping()
         name = inside.relative_to(folder.absolute()).as_posix()
         owner = None if mapping is None else owner_of(state, mapping, name)
         return owner and present_uri(owner, SyncState(state).moved)
-
-
-def _check_mirror(folder: Path) -> None:
-    if not mirror_state.is_mirror(folder):
-        raise mirror_state.not_a_mirror_error(folder)
 
 
 class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):

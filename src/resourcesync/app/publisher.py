@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 import msgspec
 
-from resourcesync.app import machine
+from resourcesync.app import document_stores, machine
 from resourcesync.app.keywords import publisher_settings
-from resourcesync.app.publishing import catalogues, document_stores
+from resourcesync.app.publishing import catalogues
 from resourcesync.app.publishing.inputs import PublishedInput
 from resourcesync.app.serving import applications
 from resourcesync.model.entries import Change, Resource
 from resourcesync.ports.accounts import Posted
+from resourcesync.server.app import Application
 from resourcesync.settings.schema import convert_argument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import Published, PublishRequest
@@ -84,7 +85,7 @@ class Publisher:
         )
         return self._input.publish(machine.system_clock(), request).report()
 
-    def application(self) -> applications.Application:
+    def application(self) -> Application:
         """Return an ASGI application that serves the folder and its documents.
 
         Mount it in Starlette, FastAPI or Django, at the address that the folder is published for.

@@ -36,10 +36,8 @@ def _target(source: ConfiguredSource) -> Path:
 
 
 def _notify(source: Path, screen: Screen) -> CommandOutcome:
-    with app.push_channels.open_channels(
-        source, is_catalogue=str(source).startswith("catalogue:")
-    ) as opened:
-        result = opened.notify(screen.clock)
+    is_catalogue = str(source).startswith("catalogue:")
+    result = app.hubs.notify_published(source, screen.clock, is_catalogue=is_catalogue)
     report_notified(result, screen)
     failed = {problem.notice.hub for problem in result.problems}
     reached = {outcome.notice.hub for outcome in result.sent} - failed

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.hubs import OpenHub, open_hub
 from resourcesync.app.serving.applications import LateApplication
+from resourcesync.app.serving.hubs import OpenHub, open_hub
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.server.uvicorn_server import ServerThread

@@ -6,9 +6,8 @@ from pathlib import Path
 from random import Random
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app import hubs
 from resourcesync.app.publishing import trees
-from resourcesync.app.serving import applications
+from resourcesync.app.serving import applications, hubs
 from resourcesync.push_state.stores import FileFollowers
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
@@ -27,7 +26,7 @@ def served_with_hub(root: Path) -> Iterator[str]:
         found = applications.find_tree(root)
         own = found.own_hub(clock, private=True)
         late.application = found.application(clock, hub=own)
-        with own.hub.application.running():
+        with own.application.running():
             yield base
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import catalogues
-from resourcesync.app.publishing.published_tree import documents_of
 from resourcesync.app.serving import applications
+from resourcesync.app.serving.published_tree import documents_of
 from resourcesync.cli.main import run
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.entries import Link, Resource

@@ -1,8 +1,8 @@
 """A mirror's state, read without a lock."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -37,9 +37,19 @@ if TYPE_CHECKING:
 _SHOWN_SETS: Final = 20
 
 
-def is_mirror(folder: Path) -> bool:
-    """True if a folder is a mirror: its Source's address is recorded."""
-    return own_folder.is_mirror(folder)
+is_mirror = own_folder.is_mirror
+
+
+def check_mirror(folder: Path) -> None:
+    """Refuse a folder that is not a mirror."""
+    if not is_mirror(folder):
+        raise not_a_mirror_error(folder)
+
+
+def open_state(folder: Path, *, immutable: bool = False) -> SqliteMirrorState:
+    """Open a mirror's state to read it, without a lock; ``immutable`` if nobody writes it."""
+    check_mirror(folder)
+    return SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True, immutable=immutable)
 
 
 def is_folder_of_sets(folder: Path) -> bool:
@@ -55,14 +65,6 @@ def is_present(folder: Path) -> bool:
     return is_mirror(folder) or is_folder_of_sets(folder)
 
 
-def knows_source(folder: Path) -> bool:
-    """True if a folder is a mirror with a known Source: its first pull found one."""
-    if not is_mirror(folder):
-        return False
-    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
-        return SyncState(state).identity is not None
-
-
 def other_source(folder: Path, source: str) -> str:
     """Return the Source that a mirror follows, if it is another one than ``source``, else empty."""
     known = read_status(folder).source if is_mirror(folder) else ""
@@ -71,37 +73,26 @@ def other_source(folder: Path, source: str) -> str:
 
 def moved_source(folder: Path, address: str) -> str:
     """Return where a mirror's Source is now, if it was followed from an address; else empty."""
-    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with open_state(folder) as state:
         identity = SyncState(state).identity
-    has_moved = identity is not None and identity.was_at(address)
-    return identity.source if identity is not None and has_moved else ""
+    return identity.source if identity is not None and identity.was_at(address) else ""
 
 
 def read_status(folder: Path) -> MirrorStatus:
     """Return a mirror's status from its own state, without a request or a lock."""
-    if not is_mirror(folder):
-        raise not_a_mirror_error(folder)
+    check_mirror(folder)
     version = own_folder.state_version(folder)
     if version is not None and version.is_complete_without_log:
-        found = _read_unwritten(folder)
-        if found is not None and own_folder.state_version(folder) == version:
-            return found
-    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+        with suppress(ResourceSyncError):  # the state as it is now says why
+            found = _read_status(folder, immutable=True)
+            if own_folder.state_version(folder) == version:
+                return found
+    return _read_status(folder)
+
+
+def _read_status(folder: Path, *, immutable: bool = False) -> MirrorStatus:
+    with open_state(folder, immutable=immutable) as state:
         return status_of(str(folder), state, running=is_locked(folder))
-
-
-def _read_unwritten(folder: Path) -> MirrorStatus | None:
-    """Return the status from a state that nobody writes: no log is made, which costs more.
-
-    ``None`` if that cannot be.
-    """
-    try:
-        with SqliteMirrorState(
-            folder / OWN_FOLDER / STATE_FILE, read_only=True, immutable=True
-        ) as state:
-            return status_of(str(folder), state, running=is_locked(folder))
-    except ResourceSyncError:  # the state as it is now says why
-        return None
 
 
 class OpenChanges(NamedTuple):
@@ -151,13 +142,10 @@ class OpenChanges(NamedTuple):
 @contextmanager
 def open_changes(folder: Path) -> Iterator[OpenChanges]:
     """Open a mirror's change log without locking the mirror: a pull may go on meanwhile."""
-    if not is_mirror(folder):
-        raise not_a_mirror_error(folder)
     from resourcesync.adapters.mirror.consumer_files import ConsumerFiles  # noqa: PLC0415 - no pull has
 
-    own = folder / OWN_FOLDER
-    with SqliteMirrorState(own / STATE_FILE, read_only=True) as state:
-        yield OpenChanges(folder=folder, state=state, consumers=ConsumerFiles(own))
+    with open_state(folder) as state:
+        yield OpenChanges(folder, state, ConsumerFiles(folder / OWN_FOLDER))
 
 
 def audit_files(folder: Path) -> "AuditFiles":
@@ -285,9 +273,15 @@ def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def mirrors_of(folder: Path, followed: FollowedSets) -> tuple[SetMirror, ...]:
-    """Return the mirrors of a folder of sets."""
+def mirrors_of(
+    folder: Path, followed: FollowedSets, offered: Container[str] | None = None
+) -> tuple[SetMirror, ...]:
+    """Return the mirrors of a folder of sets; ``offered`` are the Source's sets, if known."""
     return tuple(
-        SetMirror(uri=followed_set.uri, folder=folder / followed_set.folder)
-        for followed_set in followed.sets
+        SetMirror(
+            uri=known.uri,
+            folder=folder / known.folder,
+            offered=offered is None or known.uri in offered,
+        )
+        for known in followed.sets
     )

@@ -6,16 +6,16 @@ A folder that does not become a mirror is left as it was.
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from enum import Enum
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import structs
 
+from resourcesync import errors
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system
@@ -28,23 +28,15 @@ from resourcesync.destination.dependencies import Dependencies, FindingWriter
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.errors import (
-    ConfigurationError,
-    LockedError,
-    ResourceSyncError,
-    StateError,
-    StorageError,
-    quoted,
-)
+from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.own_files import (
-    remove_file,
-)
+from resourcesync.own_files import remove_file
 from resourcesync.ports import CancelToken, Clock, Reporter
 from resourcesync.settings.mirror import Network
 
 if TYPE_CHECKING:
+    from resourcesync.adapters.stored_copies import StoredCopies
     from resourcesync.app.mirrors.workers import CountingFetcher
 
 
@@ -144,7 +136,7 @@ def _check_no_loop(folder: Path, source: str) -> None:
     from resourcesync.source.publication_settings import NOTE, decode_settings  # noqa: PLC0415 - rarely
 
     url = ""
-    with suppress(StateError, StorageError):  # a damaged catalogue has no address
+    with suppress(errors.StateError, errors.StorageError):  # a damaged catalogue has no address
         url = decode_settings(read_note(folder / OWN_FOLDER / _CATALOGUE, NOTE)).url
     if url and f"{source.rstrip('/')}/".startswith(url):
         raise ConfigurationError(
@@ -199,49 +191,31 @@ def _mirror_below(folder: Path) -> Path | None:
 _DEFAULT_NETWORK: Final = Network()
 
 
-class FailedPulls(Enum):
-    """Which pulls are recorded that fail before they begin.
+FailedPulls = Literal["ignored", "of mirrors", "also first"]
+"""Which pulls are recorded that fail before they begin.
 
-    A first pull of a mirror that is configured is recorded too: the mirror stays, with the failure
-    in its state.
-    """
-
-    IGNORED = "ignored"
-    OF_MIRRORS = "of mirrors"
-    ALSO_FIRST = "also first"
-
-
-def recorded_pulls(*, is_configured: bool, dry_run: bool) -> FailedPulls:
-    """Return which failures of a pull are recorded: none of a dry run."""
-    if dry_run:
-        return FailedPulls.IGNORED
-    return FailedPulls.ALSO_FIRST if is_configured else FailedPulls.OF_MIRRORS
-
-
-_T = TypeVar("_T")
+A first pull of a mirror that is configured is recorded too: the mirror stays, with the failure in
+its state.
+"""
 
 
 @contextmanager
-def _recording(
-    opening: AbstractContextManager[_T],
-    state: SqliteMirrorState,
-    clock: Clock,
-    failed_pulls: FailedPulls,
-) -> Iterator[_T]:
-    """Open something for a pull, and record a failure as that of the pull."""
+def _open_copies(
+    mirror: MirrorFolder, clock: Clock, recorded: FailedPulls
+) -> "Iterator[FileTreeCopies | StoredCopies]":
+    """Open the copies of a mirror; a failure is recorded as that of the pull."""
+    state, _ = open_state_and_copies(mirror)
     with ExitStack() as stack:
         try:
-            opened = stack.enter_context(opening)
+            copies = stack.enter_context(stores.copies_of(mirror, clock))
         except (ConfigurationError, LockedError):
             raise  # neither says anything of the mirror
         except ResourceSyncError as error:
             is_mirror = SyncState(state).identity is not None
-            if failed_pulls is FailedPulls.ALSO_FIRST or (
-                is_mirror and failed_pulls is FailedPulls.OF_MIRRORS
-            ):
+            if recorded == "also first" or (is_mirror and recorded == "of mirrors"):
                 record_failed_run(failed_run(error), state, clock)
             raise
-        yield opened
+        yield copies
 
 
 @contextmanager
@@ -252,19 +226,19 @@ def open_destination(
     network: Network = _DEFAULT_NETWORK,
     report: Reporter,
     cancel: CancelToken,
-    failed_pulls: FailedPulls = FailedPulls.IGNORED,
+    recorded: FailedPulls = "ignored",
 ) -> Iterator[Destination]:
     """Open a mirror for a pull or an audit; no other run may pull it meanwhile.
 
     A folder that was not a mirror and did not become one is left as it was.
     """
-    clock, is_expected = cancel.clock, failed_pulls is FailedPulls.ALSO_FIRST
+    clock, is_expected = cancel.clock, recorded == "also first"
     with open_mirror_folder(home, source, clock, is_expected=is_expected) as mirror:
         state, local = open_state_and_copies(mirror)
         network = _with_stored_origins(network, SyncState(state))
         address, rules = source or _followed(SyncState(state)), StoredOrigins(state, clock)
         with (
-            _recording(stores.copies_of(mirror, clock), state, clock, failed_pulls) as copies,
+            _open_copies(mirror, clock, recorded) as copies,
             open_fetcher(address, network, cancel, rules, report) as http,
             _open_workers(home, address, network, cancel, report) as workers,
         ):

@@ -7,29 +7,15 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.mirror.own_folder import (
-    MAX_SETS,
-    FollowedSet,
-    FollowedSets,
-    delete_sets,
-    is_mirror,
-    read_sets,
-    write_sets,
-)
-from resourcesync.app.mirrors.mirror_state import (
-    SetMirror,
-    knows_source,
-    mirrors_of,
-    not_a_mirror_error,
-)
+from resourcesync.adapters.mirror import own_folder
+from resourcesync.adapters.mirror.own_folder import MAX_SETS, FollowedSet, FollowedSets, is_mirror
+from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors.mirror_state import SetMirror, mirrors_of
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.discover import offered_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
 from resourcesync.discovery.uris import is_same
-from resourcesync.errors import (
-    ConfigurationError,
-    DocumentError,
-    SourceError,
-)
+from resourcesync.errors import ConfigurationError, DocumentError, SourceError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
@@ -49,12 +35,12 @@ class SetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     def remember(self) -> None:
         """Store the sets durably."""
-        write_sets(self.folder, self.followed)
+        own_folder.write_sets(self.folder, self.followed)
 
     def remove_if_empty(self) -> None:
         """Remove a folder of mirrors without any mirror."""
         if not any(is_mirror(mirror.folder) for mirror in mirrors_of(self.folder, self.followed)):
-            delete_sets(self.folder)
+            own_folder.delete_sets(self.folder)
             with suppress(OSError):
                 self.folder.rmdir()
 
@@ -74,43 +60,45 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: Cance
     The Source's list of sets is requested when any are named or all are requested for the first
     time, and once a day when all are followed.
     """
-    known = read_sets(folder)
+    known = own_folder.read_sets(folder)
     address = _address(folder, known, wish)
     now = to_microseconds(cancel.clock.now())
     every = wish.every or (known is not None and known.every)
-    if known is not None and not _is_discovery_due(known, wish, every=every, now=now):
+
+    def plan(
+        followed: FollowedSets,
+        mirrors: tuple[SetMirror, ...],
+        failure: SourceError | DocumentError | None = None,
+    ) -> SetPlan:
         return SetPlan(
-            folder=folder, source=address, mirrors=mirrors_of(folder, known), followed=known
+            folder=folder, source=address, mirrors=mirrors, followed=followed, failure=failure
         )
+
+    if known is not None and not _is_discovery_due(known, wish, every=every, now=now):
+        return plan(known, mirrors_of(folder, known))
     try:
         offered = _fetch_sets(address, network, cancel)
     except (SourceError, DocumentError) as error:
         if known is None or wish.names:
             raise
-        mirrors = mirrors_of(folder, known)
-        return SetPlan(
-            folder=folder, source=address, mirrors=mirrors, followed=known, failure=error
-        )
+        return plan(known, mirrors_of(folder, known), error)
     chosen = _select_sets(offered, folder, address, wish)
     sets = _with_folders(folder, () if known is None else known.sets, offered, chosen)
     followed = FollowedSets(source=address, every=every, looked=now, sets=sets)
-    return SetPlan(
-        folder=folder,
-        source=address,
-        mirrors=_to_pull(folder, followed, offered, chosen if wish.names else ()),
-        followed=followed,
-    )
+    mirrors = mirrors_of(folder, followed, {offered_set.uri for offered_set in offered})
+    only = chosen if wish.names else ()
+    return plan(followed, tuple(each for each in mirrors if not only or each.uri in only))
 
 
 def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> str:
-    if known is None and knows_source(folder):
+    if known is None and _knows_source(folder):
         raise ConfigurationError(
             f"{folder} is a mirror of one set",
             evidence=(("kept", "nothing was changed"),),
             hint="pull several sets into another folder",
         )
     if known is None and request.source is None:
-        raise not_a_mirror_error(folder)
+        raise mirror_state.not_a_mirror_error(folder)
     if known is not None and request.source and not is_same(request.source, known.source):
         raise ConfigurationError(
             f"{folder} is a mirror of another Source",
@@ -118,6 +106,14 @@ def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> s
             hint="pull into another folder",
         )
     return known.source if known is not None else request.source or ""
+
+
+def _knows_source(folder: Path) -> bool:
+    """True if a folder is a mirror with a known Source: its first pull found one."""
+    if not is_mirror(folder):
+        return False
+    with mirror_state.open_state(folder) as state:
+        return SyncState(state).identity is not None
 
 
 def _is_discovery_due(known: FollowedSets, request: SetRequest, *, every: bool, now: int) -> bool:
@@ -173,18 +169,3 @@ def _with_folders(
             hint="choose some of them: --set NAME",
         )
     return tuple(sets.values())
-
-
-def _to_pull(
-    folder: Path, followed: FollowedSets, offered: Iterable[OfferedSet], only: Sequence[str]
-) -> tuple[SetMirror, ...]:
-    still = {offered_set.uri for offered_set in offered}
-    return tuple(
-        SetMirror(
-            uri=followed_set.uri,
-            folder=folder / followed_set.folder,
-            offered=followed_set.uri in still,
-        )
-        for followed_set in followed.sets
-        if not only or followed_set.uri in only
-    )

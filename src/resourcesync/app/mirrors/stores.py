@@ -18,12 +18,7 @@ from resourcesync.adapters.mirror.own_folder import is_mirror, mirror_error
 from resourcesync.app import plugins
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.own_files import (
-    NEW,
-    open_path,
-    read_file,
-    replace_file,
-)
+from resourcesync.own_files import NEW, open_path, read_file, replace_file
 from resourcesync.ports import Clock
 from resourcesync.settings import environment
 

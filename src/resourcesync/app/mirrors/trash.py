@@ -18,11 +18,7 @@ from resourcesync.mirror_state.database import StateSnapshot
 from resourcesync.mirror_state.rows import TrashRow
 from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.own_files import (
-    IN_TRASH,
-    one_name,
-    open_folder,
-)
+from resourcesync.own_files import IN_TRASH, one_name, open_folder
 from resourcesync.ports import Clock, Reporter
 
 _TRASH: Final = "trash"
@@ -59,8 +55,7 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
 
     The trash is read as it is at one moment, without a lock: a pull may go on meanwhile.
     """
-    if not mirror_state.is_mirror(folder):
-        raise mirror_state.not_a_mirror_error(folder)
+    mirror_state.check_mirror(folder)
     size = _sizes(folder)
     for row in _snapshot(folder, fits):
         yield row, size(row.place)

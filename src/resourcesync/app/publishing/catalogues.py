@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 
-from resourcesync.app.publishing import document_stores, trees
+from resourcesync.app import document_stores
+from resourcesync.app.publishing import trees
 from resourcesync.app.publishing.mending import mending, publish_mended, report_bad_rows
 from resourcesync.catalogue import bad_rows
 from resourcesync.catalogue.bad_rows import BadRow

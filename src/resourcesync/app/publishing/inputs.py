@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.app import plugins
-from resourcesync.app.publishing import document_stores, originals, trees
+from resourcesync.app import document_stores, plugins
+from resourcesync.app.publishing import originals, trees
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
@@ -67,7 +67,7 @@ def kind_of(target: str) -> InputKind:
             return InputKind.SYSTEM
     if not os.path.lexists(f"{target}/{OWN_FOLDER}/state.db"):
         return InputKind.FOLDER
-    from resourcesync.app.publishing.published_tree import is_aggregated  # noqa: PLC0415 - rarely
+    from resourcesync.app.serving.published_tree import is_aggregated  # noqa: PLC0415 - rarely
 
     return InputKind.MIRROR if is_aggregated(Path(target)) else InputKind.FOLDER
 
@@ -81,7 +81,7 @@ def default_out(target: str) -> Path | None:
         folder = mirror_account.folder_of(target)
     elif kind_of(target) is not InputKind.MIRROR:
         return None
-    from resourcesync.app.publishing.published_tree import PUBLICATION  # noqa: PLC0415 - rarely
+    from resourcesync.app.serving.published_tree import PUBLICATION  # noqa: PLC0415 - rarely
 
     return folder.absolute() / PUBLICATION
 

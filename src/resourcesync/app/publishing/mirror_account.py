@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from resourcesync.adapters.files.names import media_type, to_segment
-from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
+from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state, stores
-from resourcesync.app.publishing.published_tree import base_address
+from resourcesync.app.serving.published_tree import base_address
 from resourcesync.catalogue.reader import read_note
 from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
@@ -83,23 +83,17 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
             f"{option}: a mirror has no such setting", hint="hops=original or hops=all"
         )
     folder = folder_of(options.address)
-    if not is_mirror(folder):
-        raise mirror_state.not_a_mirror_error(folder)
-    path = folder / OWN_FOLDER / STATE_FILE
-    with SqliteMirrorState(path, read_only=True) as state:
-        _check_ready(state, folder)
+    with mirror_state.open_state(folder) as state:
+        if state.note(ENTRY_LINKS_COMPLETE) is None:
+            mirror = quoted(folder, "MIRROR")
+            raise ConfigurationError(
+                f"{folder} does not know the links of its Source's entries yet",
+                evidence=(("reason", "no whole list was read yet"),),
+                hint=f"read its whole list: resourcesync pull {mirror} --mode baseline",
+                code="links-unknown",
+            )
+        path = folder / OWN_FOLDER / STATE_FILE
         yield MirrorAccount(path, state, options.base_uri, options.clock, all_hops=which == "all")
-
-
-def _check_ready(state: SqliteMirrorState, folder: Path) -> None:
-    if state.note(ENTRY_LINKS_COMPLETE) is not None:
-        return
-    raise ConfigurationError(
-        f"{folder} does not know the links of its Source's entries yet",
-        evidence=(("reason", "no whole list was read yet"),),
-        hint=f"read its whole list: resourcesync pull {quoted(folder, 'MIRROR')} --mode baseline",
-        code="links-unknown",
-    )
 
 
 class MirrorAccount(ResourceAccount):

@@ -8,9 +8,8 @@ from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import unquote
 
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFilter, RereadSchedule
-from resourcesync.app import plugins
+from resourcesync.app import document_stores, plugins
 from resourcesync.app.mirrors import stores
-from resourcesync.app.publishing import document_stores
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock

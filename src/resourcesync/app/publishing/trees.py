@@ -12,8 +12,8 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.app.publishing import document_stores, originals
-from resourcesync.app.publishing.document_stores import locked_documents
+from resourcesync.app import document_stores
+from resourcesync.app.publishing import originals
 from resourcesync.app.publishing.mending import publish_mended
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
@@ -97,7 +97,7 @@ def _publish(
         if settings.robots:
             document_stores.check_robots(root, settings.out, settings.url)
         store = stack.enter_context(
-            locked_documents(root, settings.out, folders.own, dry_run=asked.dry_run)
+            document_stores.locked_documents(root, settings.out, folders.own, dry_run=asked.dry_run)
         )
         source = OpenSource(catalogue=catalogue, documents=store, settings=settings, clock=clock)
         refuse_foreign(source, known, asked.step)
@@ -206,7 +206,7 @@ def notify_hubs(source: OpenSource, own: Path) -> "Notified | None":
             if source.documents.signature(name) is not None:
                 source.documents.delete(name)
         return None
-    from resourcesync.app import hubs  # noqa: PLC0415 - few have hubs
+    from resourcesync.app.serving import hubs  # noqa: PLC0415 - few have hubs
     from resourcesync.source import notifications  # noqa: PLC0415 - the same
 
     return notifications.notify_after(source, hubs.notice_sender(source.clock, own))

@@ -8,22 +8,14 @@ from pathlib import Path
 from typing import Final, final
 
 import msgspec
-from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync import __version__
 from resourcesync.adapters.files.names import media_type, to_segment
-from resourcesync.app.hubs import OpenHub
-from resourcesync.app.publishing import document_stores
-from resourcesync.app.publishing.published_tree import (
-    documents_of,
-    files_by_address,
-    published_entries,
-    published_files,
-    published_settings,
-)
-from resourcesync.app.serving.push_channels import OwnHub, channel_links, open_own_hub
+from resourcesync.app import document_stores
+from resourcesync.app.serving import hubs, published_tree
+from resourcesync.app.serving.hubs import OpenHub
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError, quoted
@@ -220,16 +212,12 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         return self.capability_list.removesuffix(_CAPABILITY_LIST)
 
     def application(
-        self,
-        clock: Clock,
-        *,
-        hub: OwnHub | None = None,
-        links: LinksOf = no_links,
+        self, clock: Clock, *, hub: OpenHub | None = None, links: LinksOf = no_links
     ) -> Application:
         """Return the application that serves it."""
         current = CurrentTree(self)
-        mounts: dict[str, ASGIApp] = {} if hub is None else {hub.path: hub.hub.application}
-        if self._versions.versions:
+        mounts: dict[str, ASGIApp] = {} if hub is None else {hub.path: hub.application}
+        if published_tree.published_settings(self.root).versions:
             mounts[MOUNT] = _CurrentApplication(current, PublishedTree._mementos)
         served = self
 
@@ -248,32 +236,40 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
             republished=republished,
         )
 
-    @property
-    def _versions(self) -> PublicationSettings:
-        return published_settings(self.root)
-
     def _mementos(self) -> ASGIApp:
-        is_published = published_files(self.root)
-        return memento_application(self.root, self._versions, self.base, is_published)
+        settings = published_tree.published_settings(self.root)
+        is_published = published_tree.published_files(self.root)
+        return memento_application(self.root, settings, self.base, is_published)
 
     def links(self, links: LinksOf) -> LinksOf:
         """Return the function for ``Link`` fields: of hubs and TimeGates, and these."""
-        channels = channel_links(self.root, self.base)
+        channels = hubs.channel_links(self.root, self.base)
 
         def every(path: str) -> Sequence[str]:
             return (*channels(path), *links(path))
 
-        if not self._versions.versions:
+        if not published_tree.published_settings(self.root).versions:
             return every
-        return timegate_links(self.base, published_files(self.root), every)
+        return timegate_links(self.base, published_tree.published_files(self.root), every)
 
     def source(self) -> ServedSource:
         """Return what the application serves, with the digests and links of its entries."""
-        catalogue = self._catalogue()
-        if catalogue is None:
-            return self._served()
-        entries = published_entries(self.root, self.base, catalogue)
-        return replace(self._served(), find_entry=entries)
+        root, catalogue, copies = self.root, self._catalogue(), None
+        if published_tree.is_aggregated(root):
+            copies = published_tree.PublishedCopies(root)
+        file_at = copies.file_at if copies is not None and copies.base else None
+        return ServedSource(
+            root=root,
+            capability_list_uri=self.capability_list,
+            media_type=media_type,
+            documents=self.out / "resourcesync",
+            well_known=self.out / ".well-known" / "resourcesync",
+            is_published=_follows_no_link if file_at else published_tree.published_files(root),
+            file_at=file_at,
+            find_entry=None
+            if catalogue is None
+            else published_tree.published_entries(root, self.base, catalogue),
+        )
 
     def operations(self, *counts: MetricsSource) -> OperationsApplication:
         """Return the application for the operators of the server."""
@@ -292,31 +288,16 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
 
         return _CurrentApplication(CurrentTree(self), build)
 
-    def own_hub(self, clock: Clock, *, private: bool = False) -> OwnHub:
-        """Open the hub of the tree, see ``open_own_hub``."""
+    def own_hub(self, clock: Clock, *, private: bool = False) -> OpenHub:
+        """Open the hub of the tree; see ``open_own_hub``."""
         current = CurrentTree(self)
-        return open_own_hub(self.root, lambda: current.find().base, clock, private=private)
-
-    def _served(self) -> ServedSource:
-        file_at = files_by_address(self.root)
-        return ServedSource(
-            root=self.root,
-            capability_list_uri=self.capability_list,
-            media_type=media_type,
-            documents=self.out / "resourcesync",
-            well_known=self.out / ".well-known" / "resourcesync",
-            is_published=published_files(self.root) if file_at is None else _follows_no_link,
-            file_at=file_at,
-        )
+        return hubs.open_own_hub(self.root, lambda: current.find().base, clock, private=private)
 
     def status(self) -> SourceStatus:
         """Return the status of its documents and its catalogue."""
-        documents = self.out / "resourcesync"
-        return SourceStatus(self.base, documents, self._log(), self.root.absolute().name)
-
-    def _log(self) -> CatalogueReader | None:
-        catalogue = self._catalogue()
-        return None if catalogue is None else CatalogueReader(catalogue)
+        catalogue, documents = self._catalogue(), self.out / "resourcesync"
+        log = None if catalogue is None else CatalogueReader(catalogue)
+        return SourceStatus(self.base, documents, log, self.root.absolute().name)
 
     def _catalogue(self) -> Path | None:
         paths = (self.root / CATALOGUE, self.out / CATALOGUE)
@@ -394,7 +375,7 @@ def _not_published_error(root: Path, description: Path) -> ConfigurationError:
 
 def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     """Return the tree in a folder, with the data of its documents."""
-    out = out or documents_of(root)
+    out = out or published_tree.documents_of(root)
     description = out / ".well-known" / "resourcesync"
     try:
         with description.open("rb") as stream:

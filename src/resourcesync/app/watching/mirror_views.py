@@ -6,14 +6,11 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.reports import recorded_audits
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.status import read_failed
-from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import RunRow
-from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.server.dashboard.views import (
     EndedPull,
@@ -30,7 +27,7 @@ def read_detail(folder: Path, summary: MirrorSummary, now: datetime) -> MirrorDe
     """Return a mirror with its pulls of the last 7 days, at most 1,000 of them."""
     if not mirror_state.is_mirror(folder):
         return MirrorDetail(summary=summary, now=now)
-    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(folder) as state:
         return MirrorDetail(
             summary=summary,
             now=now,

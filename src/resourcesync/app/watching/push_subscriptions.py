@@ -19,10 +19,9 @@ import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher
-from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app.hubs import new_token, open_messenger
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.requests import fetch_settings, origin_of
+from resourcesync.app.serving.hubs import new_token, open_messenger
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import (
@@ -31,8 +30,6 @@ from resourcesync.errors import (
     ResourceSyncError,
     StorageError,
 )
-from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import (
     LOCK,
     open_path,
@@ -226,8 +223,7 @@ class PushSubscriptions:
         self._bell.set()
 
     def _channels(self, folder: Path, network: Network) -> FoundChannels:
-        path = folder / OWN_FOLDER / STATE_FILE
-        with SqliteMirrorState(path, read_only=True) as state:
+        with mirror_state.open_state(folder) as state:
             memory = SyncState(state)
             found, identity = memory.discovered, memory.identity
         if found is None or identity is None:

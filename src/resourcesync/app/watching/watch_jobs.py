@@ -89,7 +89,7 @@ def record_failed_pull(
 
 
 def _read_mirror_history(folder: Path) -> MirrorHistory:
-    with SqliteMirrorState(folder / OWN_FOLDER / STATE_FILE, read_only=True) as state:
+    with mirror_state.open_state(folder) as state:
         last, audited = state.last_run(), SyncState(state).audited_at
     return MirrorHistory(
         pulled=None if last is None else last.ended / _SECOND,

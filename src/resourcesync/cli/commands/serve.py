@@ -113,14 +113,13 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     host, port = values["bind"]
     clock = screen.clock
     found = app.applications.find_tree(tree, values["out"])
-    own = found.own_hub(clock, private=values["private_callbacks"]) if values["hub"] else None
-    hub = None if own is None else own.hub
+    hub = found.own_hub(clock, private=values["private_callbacks"]) if values["hub"] else None
     counts = [] if hub is None else [hub.figures]
     most: int = values["connections"]
     limits = app.applications.ConnectionLimits(
         connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
     )
-    application = found.application(clock, hub=own)
+    application = found.application(clock, hub=hub)
     second = None
     if values["admin"] is not None:
         operations = found.board(clock, hub, application.metrics, *counts)

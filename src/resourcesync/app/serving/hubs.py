@@ -1,26 +1,35 @@
-"""Construction of a hub (its application, store and deliveries), and of what notifies hubs."""
+"""The hubs of a published Source: the one that its server mounts, and the notices to all."""
 
 import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
+from functools import lru_cache
 from pathlib import Path
 from random import SystemRandom
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.errors import StorageError
+from resourcesync.app import document_stores
+from resourcesync.catalogue.database import SourceCatalogue
+from resourcesync.catalogue.reader import read_note
+from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.own_files import NEW, open_path, read_file
 from resourcesync.ports import Clock
 from resourcesync.push_state.stores import FileHub
 from resourcesync.server.metrics import Metric
 from resourcesync.server.websub import HubApplication, HubWorker
-from resourcesync.source.notifications import NoticeSender
+from resourcesync.source import naming, notifications
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.publication_options import read_settings
+from resourcesync.source.publication_settings import CATALOGUE, INPUT_NOTE, NOTE, decode_settings
 from resourcesync.websub import publisher
 from resourcesync.websub.delivery import OUTCOMES, Deliveries
 from resourcesync.websub.hub import Hub, HubRules
+from resourcesync.websub.messages import link_field
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 _TIMEOUT: Final = 10.0
@@ -58,7 +67,7 @@ def open_messenger(
     return CurlFetcher(settings, clock, SystemRandom())
 
 
-def notice_sender(clock: Clock, folder: Path) -> NoticeSender:
+def notice_sender(clock: Clock, folder: Path) -> notifications.NoticeSender:
     """Return what sends the notices of a Source to its hubs."""
 
     def send(notices: Sequence[Notice]) -> Sequence[NoticeOutcome]:
@@ -110,6 +119,8 @@ class OpenHub(msgspec.Struct, frozen=True, kw_only=True):
     application: HubApplication
     deliveries: Deliveries
     store: FileHub
+    path: str = ""
+    """Its path in the application of the Source, such as ``/hub``."""
 
     def figures(self) -> Iterator[Metric]:
         """Yield the number of subscriptions, and the outcomes of deliveries and requests."""
@@ -155,3 +166,97 @@ def open_hub(
         store.close()
 
     return OpenHub(application=HubApplication(hub, worker, end), deliveries=deliveries, store=store)
+
+
+def notify_published(
+    source: Path, clock: Clock, *, is_catalogue: bool = False
+) -> notifications.Notified:
+    """Notify the hubs of a Source of new publications."""
+    path, note = source / CATALOGUE, NOTE
+    if is_catalogue:
+        path, note = Path(str(source).partition(":")[2]), INPUT_NOTE
+    if not path.is_file():
+        raise ConfigurationError(
+            f"{source} is not published",
+            hint="publish it first: "
+            f"resourcesync publish {quoted(source, 'DIR')} --url https://HOST/",
+        )
+    with closing(SourceCatalogue(path, clock)) as catalogue:
+        settings = read_settings(catalogue, note)
+        if not settings.hubs:
+            raise ConfigurationError(
+                f"{source} has no hub",
+                hint="publish it with the address of a hub: "
+                f"resourcesync publish {quoted(source, 'DIR')} --hub https://HOST/hub",
+            )
+        out = path.parent if is_catalogue else source
+        documents = document_stores.documents_at(out, settings.out)
+        send = notice_sender(clock, path.parent)
+        return notifications.notify(catalogue, documents, settings, clock, send)
+
+
+HUB_STORE: Final = "hub.db"
+"""Database beside the catalogue: subscriptions and pending deliveries."""
+
+
+def hubs_of(root: Path) -> tuple[str, ...]:
+    """Return the hubs in the documents of a tree, or in those of another system's entries."""
+    path = root / CATALOGUE
+    text = read_note(path, NOTE)
+    return decode_settings(read_note(path, INPUT_NOTE) if text is None else text).hubs
+
+
+def open_own_hub(
+    root: Path, base: Callable[[], str], clock: Clock, *, private: bool = False
+) -> OpenHub:
+    """Open the hub of a tree; publications of the tree sign their submissions from now on.
+
+    It has the topics of the present address of the tree, and its path stays the same.
+    """
+    first = base()
+    address = _own_address(root, first)
+    if not address:
+        raise ConfigurationError(
+            f"the lists of {root} name no hub at this address",
+            hint="publish it with the address of this hub: "
+            f"resourcesync publish {quoted(root, 'DIR')} --hub {first}hub -o notify=true",
+        )
+    folder = (root / CATALOGUE).parent
+    key = read_key(folder, makes=True)
+
+    @lru_cache(maxsize=1)
+    def rules_at(present: str) -> HubRules:
+        names = SourceNaming(base_uri=present)
+        return HubRules(
+            address=_own_address(root, present) or address,
+            topics=frozenset(map(names.uri, naming.CHANNELS.values())),
+            key=key,
+            plain_secrets=private,
+        )
+
+    hub = open_hub(folder / HUB_STORE, lambda: rules_at(base()), clock, private=private)
+    return replace(hub, path="/" + address.removeprefix(first).strip("/"))
+
+
+def _own_address(root: Path, base: str) -> str:
+    return next((name for name in hubs_of(root) if _is_below(name, base)), "")
+
+
+def _is_below(address: str, base: str) -> bool:
+    return address.startswith(base) and len(address) > len(base) and "?" not in address
+
+
+def channel_links(root: Path, base: str) -> Callable[[str], Sequence[str]]:
+    """Return the function for the ``Link`` fields of topics: ``self`` and ``hub`` (WebSub §4)."""
+    served, names = hubs_of(root), SourceNaming(base_uri=base)
+    fields = {
+        os.path.basename(name): (link_field(names.uri(name), served),)  # noqa: PTH119 - of a URI
+        for name in naming.CHANNELS.values()
+        if served
+    }
+
+    def links(path: str) -> Sequence[str]:
+        folder, _, name = path.rpartition("/")
+        return fields.get(name, ()) if folder.endswith("resourcesync") else ()
+
+    return links

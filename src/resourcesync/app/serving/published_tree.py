@@ -8,8 +8,9 @@ from msgspec import structs
 
 from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.files.names import to_segment
-from resourcesync.adapters.mirror.own_folder import STATE_FILE, is_mirror
-from resourcesync.app.publishing import document_stores
+from resourcesync.adapters.mirror.own_folder import is_mirror
+from resourcesync.app import document_stores
+from resourcesync.app.mirrors import mirror_state
 from resourcesync.catalogue.reader import CatalogueReader, read_note
 from resourcesync.destination.mapping.escapes import TREE
 from resourcesync.destination.mapping.names import uri_of_published
@@ -24,13 +25,9 @@ from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.server.entry_fields import FindEntry, ServedEntry
+from resourcesync.source import publication_settings
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.publication_settings import (
-    CATALOGUE,
-    NOTE,
-    PublicationSettings,
-    decode_settings,
-)
+from resourcesync.source.publication_settings import CATALOGUE, NOTE, PublicationSettings
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
 """Default place of the documents of a published mirror: never among its copies."""
@@ -49,7 +46,7 @@ def is_aggregated(folder: Path) -> bool:
 
 def published_settings(root: Path) -> PublicationSettings:
     """Return the settings of a tree's last publication."""
-    return decode_settings(read_note(root / CATALOGUE, NOTE))
+    return publication_settings.decode_settings(read_note(root / CATALOGUE, NOTE))
 
 
 def documents_of(root: Path) -> Path:
@@ -68,7 +65,8 @@ def published_files(root: Path) -> Callable[[str], bool]:
     only the copies are.
     """
     if is_aggregated(root):
-        return _published_copies(root)
+        copies = PublishedCopies(root)
+        return lambda path: copies.at(path) is not None
     settings = published_settings(root)
     judge = PathFilter(
         FileSelection(include=settings.include, exclude=settings.exclude, hidden=True)
@@ -83,50 +81,39 @@ def published_files(root: Path) -> Callable[[str], bool]:
     return is_published
 
 
-def _published_copies(folder: Path) -> Callable[[str], bool]:
-    """Return the test for paths in a mirror's folder at which there is a copy."""
-    file = folder / OWN_FOLDER / STATE_FILE
-    with SqliteMirrorState(file, read_only=True) as state:
-        mapping = SyncState(state).mapping()
-    if mapping is None:
-        raise ConfigurationError(
-            f"{folder} was not pulled yet",
-            hint=f"pull it first: resourcesync pull https://HOST/ {quoted(folder, 'DIR')}",
-        )
+class PublishedCopies:
+    """The copies of a published mirror; the state is open for one question: threads ask."""
 
-    def is_copy(path: str) -> bool:
-        with SqliteMirrorState(file, read_only=True) as state:  # one for each thread
-            return owner_of(state, mapping, path) is not None
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with mirror_state.open_state(folder) as state:
+            self.base = base_address(state)
+            mapping = SyncState(state).mapping()
+        if mapping is None:
+            raise ConfigurationError(
+                f"{folder} was not pulled yet",
+                hint=f"pull it first: resourcesync pull https://HOST/ {quoted(folder, 'DIR')}",
+            )
+        self._mapping = mapping
 
-    return is_copy
+    def at(self, path: str) -> Copy | None:
+        """Return the copy at a path in the mirror's folder."""
+        with mirror_state.open_state(self._folder) as state:
+            uri = owner_of(state, self._mapping, path)
+            return None if uri is None else state.copy(uri)
 
-
-def files_by_address(root: Path) -> Callable[[str], str | None] | None:
-    """Return the function from the part after the base in an address to the file of the copy.
-
-    ``None`` for a tree, and for a mirror whose copies have their addresses from their paths.
-    """
-    if not is_aggregated(root):
-        return None
-    file = root / OWN_FOLDER / STATE_FILE
-    with SqliteMirrorState(file, read_only=True) as state:
-        base = base_address(state)
-    if not base:
-        return None
-
-    def file_at(tail: str) -> str | None:
+    def file_at(self, tail: str) -> str | None:
+        """Return the file of the copy whose address ends so, after the base."""
         try:
-            uri = normalise(f"{base}{tail}")
+            uri = normalise(f"{self.base}{tail}")
         except OutOfScopeError:
             return None
-        found = uri_of_published(uri.removeprefix(base), base)
+        found = uri_of_published(uri.removeprefix(self.base), self.base)
         if found is None:
             return None
-        with SqliteMirrorState(file, read_only=True) as state:  # one for each thread
+        with mirror_state.open_state(self._folder) as state:
             copy = state.copy(found)
         return None if copy is None else copy.path
-
-    return file_at
 
 
 def base_address(state: SqliteMirrorState) -> str:
@@ -146,7 +133,7 @@ def published_entries(root: Path, base: str, catalogue: Path) -> FindEntry:
     """
     reader = CatalogueReader(catalogue)
     naming = SourceNaming(base_uri=base)
-    find_copy = _copies_by_path(root) if is_aggregated(root) else None
+    find_copy = PublishedCopies(root).at if is_aggregated(root) else None
 
     def find(path: str, tail: str) -> ServedEntry | None:
         uri = naming.base_uri + (tail or "/".join(map(to_segment, path.split("/"))))
@@ -181,16 +168,3 @@ def _links_to_serve(links: tuple[Link, ...], uri: str, reader: CatalogueReader) 
                 yield structs.replace(link, modified=from_microseconds(version.since))
         elif link.rel != Relation.TIMEGATE:
             yield link
-
-
-def _copies_by_path(folder: Path) -> Callable[[str], Copy | None]:
-    """Return the function from a path in a mirror's folder to the copy there."""
-    file = folder / OWN_FOLDER / STATE_FILE
-
-    def find_copy(path: str) -> Copy | None:
-        with SqliteMirrorState(file, read_only=True) as state:  # one for each thread
-            mapping = SyncState(state).mapping()
-            uri = None if mapping is None else owner_of(state, mapping, path)
-            return None if uri is None else state.copy(uri)
-
-    return find_copy
