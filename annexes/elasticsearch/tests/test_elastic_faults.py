@@ -18,30 +18,31 @@ from resourcesync.errors import (
 )
 from resourcesync_elasticsearch import client
 from resourcesync_elasticsearch.documents import CHANGE_FIELDS, RESOURCE_FIELDS
-from tests.support.accounts.dit_index import PREFIX, Fault, abs_path, ask, rel_path
+from tests.support.accounts.dit_index import PREFIX, abs_path, ask, rel_path
 from tests.support.accounts.published_index import PublishedIndex
+from tests.support.servers.interposed import Answer, Spoil
 
 
-def searched(answer: Callable[[dict[str, Any]], object], after: int = 1) -> Fault:
+def searched(answer: Callable[[dict[str, Any]], object], after: int = 1) -> Spoil:
     """Let the searches of a view, after the first ones, answer something else."""
     left = iter(range(after))
 
-    def fault(method: str, target: str, body: bytes) -> tuple[int, bytes] | None:
+    def fault(method: str, target: str) -> Answer | None:
         if not target.startswith("/_search?") or next(left, None) is not None:
             return None
         hits = {"total": {"value": 30, "relation": "eq"}, "hits": []}
         whole = {"_shards": {"total": 3, "failed": 0}, "timed_out": False, "hits": hits}
-        return 200, json.dumps(answer(whole)).encode()
+        return Answer(200, json.dumps(answer(whole)).encode())
 
     return fault
 
 
-def status(code: int, kind: str = "any_exception") -> Fault:
+def status(code: int, kind: str = "any_exception") -> Spoil:
     answer = json.dumps({"error": {"type": kind, "reason": "no"}, "status": code}).encode()
-    return lambda method, target, body: (code, answer) if "_search?" in target else None
+    return lambda method, target: Answer(code, answer) if "_search?" in target else None
 
 
-FAULTS: dict[str, tuple[Fault, type[ResourceSyncError], str]] = {
+FAULTS: dict[str, tuple[Spoil, type[ResourceSyncError], str]] = {
     "some shards failed": (
         searched(lambda fields: {**fields, "_shards": {"total": 3, "failed": 1}}),
         SourceUnavailableError,
@@ -69,13 +70,17 @@ FAULTS: dict[str, tuple[Fault, type[ResourceSyncError], str]] = {
         BadResponseError,
         "bad-response",
     ),
-    "no JSON": (lambda *_: (200, b"<html>"), BadResponseError, "bad-response"),
-    "JSON without end": (lambda *_: (200, b"[" * 200_000), BadResponseError, "bad-response"),
-    "a refusal without end": (lambda *_: (400, b"[" * 200_000), BadResponseError, "bad-response"),
+    "no JSON": (lambda *_: Answer(200, b"<html>"), BadResponseError, "bad-response"),
+    "JSON without end": (lambda *_: Answer(200, b"[" * 200_000), BadResponseError, "bad-response"),
+    "a refusal without end": (
+        lambda *_: Answer(400, b"[" * 200_000),
+        BadResponseError,
+        "bad-response",
+    ),
     "a wrong secret": (status(401), SourceRefusedError, "refused"),
     "no right to read": (status(403), SourceRefusedError, "refused"),
     "too busy": (status(429), SourceUnavailableError, "unavailable"),
-    "nothing": (lambda *_: (0, b""), SourceUnavailableError, "unavailable"),
+    "nothing": (lambda *_: Answer(0, b""), SourceUnavailableError, "unavailable"),
 }
 
 
@@ -94,7 +99,7 @@ def test_a_part_of_an_index_is_an_error(world: PublishedIndex, name: str) -> Non
     fault, kind, code = FAULTS[name]
     with (
         world.account(api_key="hidden") as account,
-        world.between.failing(fault),
+        world.between.spoiling(fault),
         pytest.raises(kind) as caught,
     ):
         list(account.resources())
@@ -113,7 +118,7 @@ def test_nothing_is_published_from_a_part(world: PublishedIndex, tmp_path: Path)
     world.index.put(rel_path("31"), b"31")
     world.index.refresh()
 
-    with world.between.failing(searched(lambda fields: fields)):
+    with world.between.spoiling(searched(lambda fields: fields)):
         assert run([*command, "-o", "rescan=0"]) != 0
 
     assert {path: path.read_bytes() for path in out.rglob("*.xml")} == before
@@ -124,11 +129,11 @@ def test_nothing_is_published_from_a_part(world: PublishedIndex, tmp_path: Path)
 def test_a_busy_server_is_asked_again(world: PublishedIndex) -> None:
     busy = iter(range(3))
 
-    def fault(method: str, target: str, body: bytes) -> tuple[int, bytes] | None:
-        return (429, b"{}") if "_search?" in target and next(busy, None) is not None else None
+    def fault(method: str, target: str) -> Answer | None:
+        return Answer(429, b"{}") if "_search?" in target and next(busy, None) is not None else None
 
     began = world.clock.monotonic()
-    with world.account() as account, world.between.failing(fault):
+    with world.account() as account, world.between.spoiling(fault):
         assert len(list(account.resources())) == 30
     assert world.clock.monotonic() - began == pytest.approx(3.5)
 

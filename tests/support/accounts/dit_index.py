@@ -2,13 +2,10 @@
 
 import hashlib
 import json
-import threading
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from resourcesync_elasticsearch.documents import CHANGE_FIELDS, RESOURCE_FIELDS
@@ -141,90 +138,3 @@ def url(uri: str) -> Document:
 def _now() -> str:
     """Return the time as the seed's programs write it: whole seconds, and a literal Z."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-Fault = Callable[[str, str, bytes], tuple[int, bytes] | None]
-"""Takes method, target and body of a request; what it returns is answered in its place."""
-
-
-class Between:
-    """Stands between us and a server; answers in its place when it is told to."""
-
-    def __init__(self, url: str) -> None:
-        self.fault: Fault = _no_fault
-        self.asked: list[tuple[str, str]] = []
-        self.fields: list[dict[str, str]] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            wbufsize = 1 << 16  # head and body in one segment
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-            def _answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                outer.asked.append((self.command, self.path))
-                outer.fields.append(dict(self.headers.items()))
-                status, answer = outer.fault(self.command, self.path, body) or _forwarded(
-                    url, self, body
-                )
-                if status == 0:  # the line goes dead
-                    self.close_connection = True
-                    return
-                self.send_response(status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(answer)))
-                self.end_headers()
-                self.wfile.write(answer)
-
-            def do_GET(self) -> None:
-                self._answer()
-
-            def do_POST(self) -> None:
-                self._answer()
-
-            def do_PUT(self) -> None:
-                self._answer()
-
-            def do_DELETE(self) -> None:
-                self._answer()
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self._thread.start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    @contextmanager
-    def failing(self, fault: Fault) -> Iterator[None]:
-        """Answer as a fault says while the block runs."""
-        self.fault = fault
-        try:
-            yield
-        finally:
-            self.fault = _no_fault
-
-
-def _no_fault(method: str, target: str, body: bytes) -> None:
-    return None
-
-
-def _forwarded(url: str, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, bytes]:
-    """Ask the server the same; return what it answers."""
-    request = urllib.request.Request(url + asked.path, body or None, method=asked.command)
-    request.add_header("Content-Type", asked.headers.get("Content-Type", "application/json"))
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 from resourcesync.model.entries import Change
 from resourcesync.ports import Fetcher
@@ -11,8 +12,9 @@ from resourcesync.ports.accounts import AccountOptions
 from resourcesync_elasticsearch.account import IndexAccount
 from resourcesync_elasticsearch.client import SearchServer
 from resourcesync_elasticsearch.settings import parse_settings
-from tests.support.accounts.dit_index import PREFIX, Between, DitIndex, rel_path
+from tests.support.accounts.dit_index import PREFIX, DitIndex, rel_path
 from tests.support.in_memory import ManualClock
+from tests.support.servers.interposed import Interposed, interposed
 
 
 @dataclass
@@ -20,7 +22,7 @@ class PublishedIndex:
     """An index with thirty resources, and what stands between us and it."""
 
     index: DitIndex
-    between: Between
+    between: Interposed
     scheme: str
     clock: ManualClock
 
@@ -66,8 +68,7 @@ def published_index(url: str, *, is_opensearch: bool) -> Iterator[PublishedIndex
     for number in range(30):
         index.put(rel_path(f"{number:02}"), b"%d" % number)
     index.refresh()
-    between = Between(url)
     scheme = "opensearch" if is_opensearch else "elasticsearch"
-    yield PublishedIndex(index, between, scheme, ManualClock(datetime.now(UTC)))
-    between.close()
+    with interposed(urlsplit(url).port or 80) as between:
+        yield PublishedIndex(index, between, scheme, ManualClock(datetime.now(UTC)))
     index.drop()

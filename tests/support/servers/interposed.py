@@ -30,13 +30,27 @@ class Interposed:
     def __init__(self, url: str) -> None:
         self.url = url  # where the client asks
         self.asked: list[tuple[str, str]] = []  # each request's method and target
+        self.fields: list[dict[str, str]] = []  # each request's header fields
         self.lock = Lock()
         # what is done before a request gets through
-        self.spoil: Spoil = lambda method, target: None
+        self.spoil: Spoil = _spoil_nothing
         # what is done to the answer of one that got through
         self.spoil_answer: SpoilAnswer = lambda method, target, body: None
         # names of header fields, in lower case, that do not get through
         self.drops: frozenset[str] = frozenset()
+
+    @contextlib.contextmanager
+    def spoiling(self, spoil: Spoil) -> Iterator[None]:
+        """Spoil requests while the block runs."""
+        self.spoil = spoil
+        try:
+            yield
+        finally:
+            self.spoil = _spoil_nothing
+
+
+def _spoil_nothing(method: str, target: str) -> None:
+    """Let a request through."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -51,6 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         with between.lock:
             between.asked.append((method, target))
+            between.fields.append(dict(self.headers.items()))
         answer = between.spoil(method, target)
         if answer is not None:
             self._send(answer, [])
