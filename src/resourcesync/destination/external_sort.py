@@ -4,6 +4,7 @@ The specification requires no order in a list, and comparisons need one. A list 
 already, as most are, is only written and read back, never sorted.
 """
 
+import marshal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from heapq import merge
@@ -106,18 +107,7 @@ class ExternalSorter(Generic[T]):
 
     def add(self, entry: T) -> None:
         """Add one entry."""
-        if self._has_ended:
-            raise SorterClosedError("the sorter accepts no more entries")
-        key, row = self._key(entry), self._dump(entry)
-        if key < self._last:
-            self._in_order = False
-        self._last = key
-        self._keys.append(key)
-        rows = self._rows
-        rows.append(row)
-        self._weight += len(row)
-        if len(rows) >= self._run_length or self._weight >= _MAX_WAITING:
-            self._write_run()
+        self.add_all((entry,))
 
     def add_all(self, entries: Iterable[T]) -> None:
         """Add entries as `add` does, in groups that are small compared to a run."""
@@ -238,11 +228,20 @@ class ExternalSorter(Generic[T]):
 
 
 class TupleSorter(ExternalSorter[N]):
-    """Sorter of named tuples by their first field, written as MessagePack."""
+    """Sorter of named tuples by a key, else by their first field, written as MessagePack."""
 
-    def __init__(self, kind: type[N], spill: Callable[[], BinaryIO]) -> None:
+    def __init__(
+        self, kind: type[N], spill: Callable[[], BinaryIO], key: Callable[[N], str] = _key_of
+    ) -> None:
         load = msgspec.msgpack.Decoder(kind).decode
-        super().__init__(key=_key_of, dump=_encode, load=load, spill=spill)
+        super().__init__(key=key, dump=_encode, load=load, spill=spill)
+
+
+class PairSorter(ExternalSorter[tuple[str, str]]):
+    """Sorter of pairs of any texts, also of names that are not valid ones, by the first."""
+
+    def __init__(self, spill: Callable[[], BinaryIO]) -> None:
+        super().__init__(key=_key_of, dump=marshal.dumps, load=marshal.loads, spill=spill)
 
 
 def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:

@@ -33,9 +33,6 @@ _MAX_ENTRY_SIZE: Final = 16_384
 _encode: Final = msgspec.json.Encoder().encode
 _RESERVED_RELATIONS: Final = frozenset({Relation.DUPLICATE, Relation.PATCH})
 
-LinkFields = tuple[str, str, int | None, int | None]
-"""A `LinkTarget` as stored."""
-
 
 class LinkTarget(NamedTuple):
     """Target of a link."""
@@ -52,15 +49,15 @@ class LinkFilter(msgspec.Struct, frozen=True, kw_only=True):
     relations: frozenset[str]
     scope: Scope
 
-    def targets_of(self, resource: Resource) -> tuple[LinkFields, ...]:
+    def targets_of(self, resource: Resource) -> tuple[LinkTarget, ...]:
         """Return the selected link targets of an entry, each once."""
-        found: dict[str, LinkFields] = {}
+        found: dict[str, LinkTarget] = {}
         for link in resource.links:
             if self.relations.isdisjoint(link.rel.lower().split()) or link.href in found:
                 continue
             modified = known_microseconds(link.modified)
             digests = format_digests(link.digests)
-            found[link.href] = (link.href, digests, link.length, modified)
+            found[link.href] = LinkTarget(link.href, digests, link.length, modified)
         return tuple(found.values())[:_MAX_FOLLOWED_LINKS]
 
 
@@ -121,11 +118,7 @@ class PatchLink(NamedTuple):
     is_exact: bool
 
 
-PatchFields = tuple[str, str, str, int, bool]
-"""A ``PatchLink`` as it is stored."""
-
-
-def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") -> PatchFields | None:
+def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") -> PatchLink | None:
     """Return the first usable patch of an entry; ``None`` if there is none.
 
     The result must be provable by a strong digest, and the patch smaller than the resource.
@@ -146,7 +139,7 @@ def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") ->
             continue  # not a web address: ignored
         is_exact = link.length is not None
         bound = length - 1 if link.length is None else link.length
-        return name, link.href, format_digests(link.digests), bound, is_exact
+        return PatchLink(name, link.href, format_digests(link.digests), bound, is_exact)
     return None
 
 
@@ -161,12 +154,12 @@ def is_version_before(copy: Copy | None, waiting: Pending | None) -> bool:
     return copy.fixity == Fixity.VERIFIED and bool(copy.listed)
 
 
-def encode_patch(patch: PatchFields | None) -> tuple[str, ...]:
+def encode_patch(patch: PatchLink | None) -> tuple[str, ...]:
     """Return the line that stores a patch; none if there is no patch."""
     return () if patch is None else (_LINE + json.dumps(patch),)
 
 
-def decode_patch(line: str) -> PatchFields | None:
+def decode_patch(line: str) -> PatchLink | None:
     """Return the patch in a line; ``None`` if the line stores something else."""
     if not line.startswith(_LINE):
         return None

@@ -4,7 +4,6 @@ A resource that is listed itself is described by its own entry. Any other target
 becomes one row like those of a list; so plan, transfer, audit and repair treat it like any other.
 """
 
-import marshal
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.external_sort import ExternalSorter, PairSorter
 from resourcesync.destination.lists.fetch_locations import MAX_MIRRORS
 from resourcesync.destination.planner import DISPUTED, FILTERED, UNLISTED, ListedEntry, deduplicate
 from resourcesync.destination.session import SyncSession
@@ -129,7 +128,10 @@ def orphans_after(
     state = pull.state
     if not state.linked_count():
         return
-    with _new_pair_sorter(pull) as links, _new_pair_sorter(pull) as remaining:
+    with (
+        PairSorter(pull.dependencies.scratch) as links,
+        PairSorter(pull.dependencies.scratch) as remaining,
+    ):
         for copy in state.copies():
             if state.is_linked(copy.uri):
                 remaining.add((copy.uri, ""))
@@ -147,11 +149,6 @@ def orphans_after(
 
 
 _first = itemgetter(0)
-
-
-def _new_pair_sorter(pull: SyncSession) -> ExternalSorter[tuple[str, str]]:
-    spill = pull.dependencies.scratch
-    return ExternalSorter(key=_first, dump=marshal.dumps, load=marshal.loads, spill=spill)
 
 
 def is_listed(state: SqliteMirrorState, uri: str) -> bool:

@@ -10,16 +10,15 @@ stored. After a kill in between, the next run continues: a copy is at the path i
 that of the mapping.
 """
 
-import marshal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from operator import attrgetter, itemgetter
-from typing import BinaryIO, Final
+from operator import attrgetter
+from typing import Final
 
 from msgspec.structs import replace
 
 from resourcesync.destination.dependencies import Dependencies
-from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.mapping.escapes import FileSystemProfile, PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
@@ -97,7 +96,7 @@ class PathAssignment:
 
     def _find_relocated(self, mapping: NameMapping, wanted: Iterable[str]) -> frozenset[str]:
         """Return the relocated URIs among all copies and some more URIs."""
-        with new_claim_sorter(self._dependencies.scratch) as spool:
+        with PairSorter(self._dependencies.scratch) as spool:
             uris = chain(map(_uri_of, self._state.copies()), wanted)
             spool.add_all((mapping.key(mapping.preferred_path(uri)), uri) for uri in uris)
             return frozenset(_check_count(relocated_uris(spool)))
@@ -113,7 +112,7 @@ class PathAssignment:
             return False
         is_empty = next(self._existing_paths(), None) is None
         key = None if mapping.profile is FileSystemProfile.POSIX else mapping.key
-        with new_claim_sorter(self._dependencies.scratch) as spool:
+        with PairSorter(self._dependencies.scratch) as spool:
             wanted = (
                 (row.path, row.uri)
                 for row in self._selection.with_current_paths(chain([first], rows))
@@ -251,11 +250,6 @@ def owner_of(state: SqliteMirrorState, mapping: PathMapping, path: str) -> str |
         if there == path and state.copy(uri) is not None:
             return uri
     return None
-
-
-def new_claim_sorter(spill: Callable[[], BinaryIO]) -> ExternalSorter[PathClaim]:
-    """Return a sorter of claims, in the order of their keys."""
-    return ExternalSorter(key=itemgetter(0), dump=marshal.dumps, load=marshal.loads, spill=spill)
 
 
 def _check_count(uris: Iterable[str]) -> Iterator[str]:

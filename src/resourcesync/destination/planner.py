@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.links import PatchFields, decode_patch, decode_stored
+from resourcesync.destination.links import LinkTarget, PatchLink, decode_patch, decode_stored
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.mirror_state.rows import (
     ONLY_BY_REQUEST,
@@ -54,8 +54,7 @@ class ListedEntry(NamedTuple):
 
     ``uri`` is normalised, the sort key; ``loc`` is as written. ``lastmod`` may be the time of the
     change, which of a deletion comes first. ``change`` is empty in a Resource List, else a
-    ``ChangeKind`` or one of the values above. ``patch`` has the fields of a ``PatchLink``,
-    ``links`` those of ``LinkTarget`` s, and ``entry`` is as ``EntryRow.links``. ``via`` is the
+    ``ChangeKind`` or one of the values above. ``entry`` is as ``EntryRow.links``. ``via`` is the
     listed resource that links to it; empty for one with its own entry.
 
     It is unknown whether the Resource List includes an ``undated`` change. ``rivals`` are
@@ -74,8 +73,8 @@ class ListedEntry(NamedTuple):
     change: str
     mirrors: tuple[str, ...] = ()
     memento: str = ""
-    patch: PatchFields | None = None
-    links: tuple[tuple[str, str, int | None, int | None], ...] = ()
+    patch: PatchLink | None = None
+    links: tuple[LinkTarget, ...] = ()
     via: str = ""
     entry: str = ""
     undated: bool = False

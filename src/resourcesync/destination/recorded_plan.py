@@ -1,19 +1,18 @@
 """Plan of a run: its decisions are counted, reported, recorded for the review, and executed."""
 
-import marshal
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from typing import Final, Self
 
+import msgspec
 from msgspec import structs
 
-from resourcesync.destination import planner, tasks
+from resourcesync.destination import planner
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.removal.deletion import plan_deletions
 from resourcesync.destination.reports import DeletionResult, Mode, PlanSummary, TransferTally
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.transfers.transfer import ResourceTransfer
-from resourcesync.mirror_state.rows import Copy
 
 
 class RecordedPlan:
@@ -114,7 +113,11 @@ def fetch_planned(
 
 
 _REPORTED: Final = ("mode", "same", "create", "update", "delete", "unsized", "absent")
-_COPY_DECISIONS: Final = (planner.Delete, planner.Retain)
+_KINDS: Final = (planner.Fetch, planner.Delete, planner.Retain)
+_DECODERS: Final[tuple[msgspec.msgpack.Decoder[planner.ReviewedDecision], ...]] = tuple(
+    map(msgspec.msgpack.Decoder, _KINDS)
+)
+_encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def uri_of(decision: planner.ReviewedDecision) -> str:
@@ -123,15 +126,8 @@ def uri_of(decision: planner.ReviewedDecision) -> str:
 
 
 def _encode_decision(decision: planner.ReviewedDecision) -> bytes:
-    if isinstance(decision, planner.Fetch):
-        return marshal.dumps((-1, tasks.encode_fetch(decision)))
-    kind = _COPY_DECISIONS.index(type(decision))
-    return marshal.dumps((kind, tuple(decision.copy), *decision[1:]))
+    return bytes([_KINDS.index(type(decision))]) + _encode(decision)
 
 
 def _decode_decision(data: bytes) -> planner.ReviewedDecision:
-    kind, first, *rest = marshal.loads(data)  # noqa: S302 - a temporary file of our own
-    if kind < 0:
-        return tasks.decode_fetch(first)
-    made: planner.ReviewedDecision = _COPY_DECISIONS[kind](Copy._make(first), *rest)
-    return made
+    return _DECODERS[data[0]].decode(data[1:])

@@ -1,7 +1,6 @@
 """Pending tasks of resources, as rows of the mirror's state and back. Pure."""
 
 import json
-import marshal
 from typing import Final
 
 from resourcesync.destination import planner
@@ -177,23 +176,6 @@ def task_of(
         return task._replace(task=PendingTask.DELETE, reason=reason)
     code = planner.FILTERED if decision.listed else RESTORED if planner.is_restored(copy) else ""
     return task._replace(task=PendingTask.RETAIN, reason=reason, code=code)
-
-
-def encode_fetch(fetch: planner.Fetch) -> bytes:
-    """Return a fetch as bytes; marshal accepts plain strings only, no enumeration members."""
-    listed, before = fetch.listed, fetch.before
-    if type(listed.change) is not str:
-        listed = listed._replace(change=str(listed.change))
-    if before is not None and type(before.fixity) is not str:
-        before = before._replace(fixity=str(before.fixity))
-    return marshal.dumps((tuple(listed), before and tuple(before), *fetch[2:]))
-
-
-def decode_fetch(data: bytes) -> planner.Fetch:
-    """Return the fetch that `encode_fetch` encoded."""
-    listed, before, *how = marshal.loads(data)  # noqa: S302 - a temporary file of our own
-    copy = None if before is None else Copy._make(before)
-    return planner.Fetch(planner.ListedEntry._make(listed), copy, *how)
 
 
 def is_missed(row: Pending) -> bool:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import (
     ABSENT,
     DELETED_BY_SOURCE,
@@ -35,7 +36,7 @@ from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask
 
 SHA, OTHER = (f"sha-256:{letter * 64}" for letter in "ab")
 NOW, LATER, READ = 100, 200, 5
-PATCH = ("application/xml", "http://p/1", SHA, 10, True)
+PATCH = PatchLink("application/xml", "http://p/1", SHA, 10, is_exact=True)
 
 COPY = Copy("u", "kept/path", 3, SHA, SHA, 10, '"e"', "then", "sig", "verified", 0)
 RESTORED = COPY._replace(fixity=Fixity.RESTORED)

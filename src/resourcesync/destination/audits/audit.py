@@ -20,10 +20,10 @@ from resourcesync.destination.audits.reports import AuditFinding, AuditReport, F
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.dependencies import FindingWriter
+from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import AuditMethod
-from resourcesync.destination.path_assignment import new_claim_sorter
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable, serves_too_little
@@ -388,7 +388,7 @@ class Audit:
             return
         mapping, scratch = self._pull.selection.mapping, self._pull.dependencies.scratch
         key = mapping.key if isinstance(mapping, NameMapping) else str
-        with new_claim_sorter(scratch) as found, new_claim_sorter(scratch) as known:
+        with PairSorter(scratch) as found, PairSorter(scratch) as known:
             found.add_all((key(path), path) for path in copies.paths())
             known.add_all((key(copy.path), copy.path) for copy in self._pull.state.copies())
             ours, last = iter(known), ""

@@ -335,7 +335,7 @@ class DumpTransfer:
             for fetch, found in manifests.join_wanted(wanted, listing):
                 best = [row for row in found if manifests.provides(row, fetch.listed, terms)]
                 if best and self._is_still_wanted(fetch):
-                    orders.add((best[-1].position, fetch))
+                    orders.add(manifests.Order(best[-1].position, fetch))
             faults = self._install_ordered(iter(orders), reader, terms)
         if faults:
             self._pull.warn(

@@ -7,7 +7,6 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import structs
 
-from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import Fetch, ListedEntry
 from resourcesync.discovery.uris import origin_if_any
 from resourcesync.model.digests import STRONG, disagree, has_strong, parse_digests, usable
@@ -95,8 +94,7 @@ def _around(fetch: Fetch, own: tuple[FetchLocation, ...]) -> Iterator[FetchLocat
     """Yield the locations of a fetch, those at the resource's own URI among others."""
     listed = fetch.listed
     if listed.patch is not None and fetch.before is not None:
-        uri = PatchLink._make(listed.patch).uri
-        yield FetchLocation(uri, is_own=False, is_patch=True)
+        yield FetchLocation(listed.patch.uri, is_own=False, is_patch=True)
     yield from (FetchLocation(uri, is_own=False) for uri in listed.mirrors)
     yield from own
     if listed.memento:

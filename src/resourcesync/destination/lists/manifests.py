@@ -1,6 +1,5 @@
 """Manifests of packages, joined with the needed fetches in URI order."""
 
-import marshal
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +9,6 @@ from typing import BinaryIO, Final, NamedTuple
 
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
 from resourcesync.destination.planner import Fetch, ListedEntry
-from resourcesync.destination.tasks import decode_fetch, encode_fetch
 from resourcesync.discovery.uris import read_address
 from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.reader import Document
@@ -20,12 +18,17 @@ from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import SECOND, known_microseconds
 
 OpenTemporary = Callable[[], BinaryIO]
-Order = tuple[int, Fetch]
-"""Position of an entry in a manifest, and the fetch that it serves."""
 
 _MAX_VERSIONS: Final = 4_096
 """Versions of one resource that are checked: the last ones."""
 _ONE_STRONG: Final = re.compile(r"sha-256:[0-9a-f]{64}")
+
+
+class Order(NamedTuple):
+    """Position of an entry in a manifest, and the fetch that it serves."""
+
+    position: int
+    fetch: Fetch
 
 
 class ManifestRow(NamedTuple):
@@ -123,9 +126,7 @@ def join_wanted(
 
 def new_fetch_sorter(spill: OpenTemporary) -> ExternalSorter[Fetch]:
     """Return a sorter of fetches, in URI order."""
-    return ExternalSorter(
-        key=attrgetter("listed.uri"), dump=encode_fetch, load=decode_fetch, spill=spill
-    )
+    return TupleSorter(Fetch, spill, key=attrgetter("listed.uri"))
 
 
 def new_manifest_sorter(spill: OpenTemporary) -> ExternalSorter[ManifestRow]:
@@ -135,14 +136,4 @@ def new_manifest_sorter(spill: OpenTemporary) -> ExternalSorter[ManifestRow]:
 
 def new_order_sorter(spill: OpenTemporary) -> ExternalSorter[Order]:
     """Return a sorter of orders, in the order of the manifest."""
-    return ExternalSorter(
-        key=lambda order: f"{order[0]:012d}",
-        dump=lambda order: marshal.dumps((order[0], encode_fetch(order[1]))),
-        load=_decode_order,
-        spill=spill,
-    )
-
-
-def _decode_order(data: bytes) -> tuple[int, Fetch]:
-    index, fetch = marshal.loads(data)  # noqa: S302 - a temporary file of our own
-    return index, decode_fetch(fetch)
+    return TupleSorter(Order, spill, key=lambda order: f"{order.position:012d}")

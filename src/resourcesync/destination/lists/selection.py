@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from resourcesync.destination.links import (
-    LinkFields,
     LinkFilter,
     LinkTarget,
     encode_entry_links,
@@ -324,11 +323,10 @@ class ResourceSelection:
         """True if the targets of links may be selected too."""
         return self._links is not None
 
-    def linked_row(self, target: LinkFields, via: str) -> ListedEntry | None:
+    def linked_row(self, target: LinkTarget, via: str) -> ListedEntry | None:
         """Return the row for the target of a link; ``None`` if it cannot be used."""
         assert self._links is not None, "no links are followed"
-        link = LinkTarget._make(target)
-        link = link._replace(href=self._requested_uri(percent_encode(link.href)))
+        link = target._replace(href=self._requested_uri(percent_encode(target.href)))
         home = self.mirror_uri(link.href)
         resource = Resource(uri=home, length=link.length)
         try:

@@ -151,4 +151,4 @@ class PatchApplication:
 
 def _patch_link(listed: ListedEntry) -> PatchLink:
     assert listed.patch is not None, "called only for entries with a patch"
-    return PatchLink._make(listed.patch)
+    return listed.patch
