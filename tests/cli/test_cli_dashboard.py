@@ -14,8 +14,8 @@ from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.publishing import trees
 from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
+from resourcesync.cli.options import load
 from resourcesync.cli.service.watch_status import WatchPages
-from resourcesync.cli.target_options import load
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.server.admin import OperationsApplication

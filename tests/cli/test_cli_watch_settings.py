@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.watching.watch_settings import WatchSettings
-from resourcesync.cli import target_options
+from resourcesync.cli import options
 from resourcesync.settings.mirror import ServiceSettings
 
 
@@ -19,7 +19,7 @@ def test_each_mirror_has_its_share_of_all_requests_or_its_own_lower_limit(
     file = tmp_path / "resourcesync.toml"
     file.write_text(f'[mirror.a]\nsource = "https://h.example/"\ndest = "a"\n{own}\n')
     settings = WatchSettings(
-        configuration=target_options.load(file),
+        configuration=options.load(file),
         names=("a",),
         service=ServiceSettings(jobs=jobs, parallel=parallel),
     )

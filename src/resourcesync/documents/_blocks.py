@@ -23,6 +23,17 @@ _UTF32: Final = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
+MOST_BLANK: Final = 4_096
+"""Bytes of blank lines that may precede the first address of a text."""
+_FIRST_ADDRESS: Final = re.compile(
+    rb"[ \t\r\n]{0,%d}+https?://[^\s<>]++[ \t]*+(?:[\r\n]|\Z)" % MOST_BLANK, re.IGNORECASE
+)
+TEXT_HINT: Final = (
+    "a text sitemap has one absolute address on each line, in UTF-8, and nothing else: ask the"
+    " operator of the site, or give the address of another sitemap"
+)
+
+
 def document_blocks(pieces: Iterable[bytes], *, limits: Limits, uri: str) -> Iterator[bytes]:
     """Yield the document in UTF-8, in blocks of 64 KiB or a little more; only the last is shorter.
 
@@ -118,6 +129,11 @@ def declaration_first(pieces: Iterator[bytes], on_late: Callable[[], None]) -> I
             yield found[0] + moved + first[found.end() :]
         break
     yield from pieces
+
+
+def is_text_sitemap(start: bytes) -> bool:
+    """True if a document begins as a text sitemap does: with a line that is an address."""
+    return _FIRST_ADDRESS.match(start) is not None
 
 
 def is_markup(start: bytes) -> bool:

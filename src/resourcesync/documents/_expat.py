@@ -9,7 +9,7 @@ import pyexpat
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from enum import Enum
+from enum import Enum, StrEnum
 from functools import cache
 from typing import Final
 from urllib.parse import urljoin, urlsplit
@@ -523,3 +523,45 @@ def document_error(fault: XmlFault, uri: str) -> DocumentError:
         message = f"The document declares {fault.detail}; only UTF-8 and UTF-16 are read"
         line, column, code = 1, 1, "xml-encoding"
     return MalformedDocumentError(message, uri=uri, line=line, column=column, code=code, hint=hint)
+
+
+class SitemapForm(StrEnum):
+    """Form in which a sitemap is written."""
+
+    XML = "XML"
+    TEXT = "text"
+    RSS = "RSS"
+    ATOM = "Atom"
+
+    @property
+    def is_feed(self) -> bool:
+        """True if the form lists recent pages only."""
+        return self in {SitemapForm.RSS, SitemapForm.ATOM}
+
+
+FORM_LENIENCIES: Final = {
+    SitemapForm.TEXT: Leniency.TEXT_FORM,
+    SitemapForm.RSS: Leniency.RSS_FORM,
+    SitemapForm.ATOM: Leniency.ATOM_FORM,
+}
+
+ATOM_NAMESPACES: Final = {
+    "http://www.w3.org/2005/Atom": "updated",
+    "http://purl.org/atom/ns#": "modified",  # Atom 0.3, which sitemaps.org allows, too
+}
+"""The namespaces of Atom, each with its element for the time of an entry."""
+_RSS_NAMESPACES: Final = ("", "http://backend.userland.com/rss2")
+
+
+def feed_form(root: str, attributes: list[str]) -> SitemapForm | None:
+    """Return the form of the feed that a root element begins; ``None`` if it begins none.
+
+    The draft forms of ResourceSync in Atom name their kind at the root, and are no sitemaps.
+    """
+    namespace, _, local = root.rpartition(SEPARATOR)
+    if local == "rss" and namespace in _RSS_NAMESPACES:
+        return SitemapForm.RSS
+    is_draft = any(name.rpartition(SEPARATOR)[2] == "type" for name in attributes[::2])
+    if local == "feed" and namespace in ATOM_NAMESPACES and not is_draft:
+        return SitemapForm.ATOM
+    return None

@@ -7,18 +7,20 @@ sitemap lacks may exist all the same.
 
 import codecs
 import re
-from enum import StrEnum
 from io import IncrementalNewlineDecoder
 from typing import Final
 from urllib.parse import urljoin
 
+from resourcesync.documents._blocks import TEXT_HINT
 from resourcesync.documents._expat import (
+    ATOM_NAMESPACES,
     LASTMOD,
     LOC,
     MAX_TOKEN,
     SEPARATOR,
     Limits,
     ReadingContext,
+    SitemapForm,
     XmlDriver,
     limit_error,
 )
@@ -28,42 +30,7 @@ from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.timestamps import format_w3c, parse_loosely
 
-
-class SitemapForm(StrEnum):
-    """Form in which a sitemap is written."""
-
-    XML = "XML"
-    TEXT = "text"
-    RSS = "RSS"
-    ATOM = "Atom"
-
-    @property
-    def is_feed(self) -> bool:
-        """True if the form lists recent pages only."""
-        return self in {SitemapForm.RSS, SitemapForm.ATOM}
-
-
-FORM_LENIENCIES: Final = {
-    SitemapForm.TEXT: Leniency.TEXT_FORM,
-    SitemapForm.RSS: Leniency.RSS_FORM,
-    SitemapForm.ATOM: Leniency.ATOM_FORM,
-}
-
-MOST_BLANK: Final = 4_096
-"""Bytes of blank lines that may precede the first address of a text."""
-_FIRST_ADDRESS: Final = re.compile(
-    rb"[ \t\r\n]{0,%d}+https?://[^\s<>]++[ \t]*+(?:[\r\n]|\Z)" % MOST_BLANK, re.IGNORECASE
-)
 _ADDRESS: Final = re.compile(r"https?://[^\s<>]+", re.IGNORECASE)
-TEXT_HINT: Final = (
-    "a text sitemap has one absolute address on each line, in UTF-8, and nothing else: ask the"
-    " operator of the site, or give the address of another sitemap"
-)
-
-
-def is_text_sitemap(start: bytes) -> bool:
-    """True if a document begins as a text sitemap does: with a line that is an address."""
-    return _FIRST_ADDRESS.match(start) is not None
 
 
 class TextSitemapScanner:
@@ -169,29 +136,9 @@ class TextSitemapScanner:
         return entry
 
 
-ATOM_NAMESPACES: Final = {
-    "http://www.w3.org/2005/Atom": "updated",
-    "http://purl.org/atom/ns#": "modified",  # Atom 0.3, which sitemaps.org allows, too
-}
-"""The namespaces of Atom, each with its element for the time of an entry."""
-_RSS_NAMESPACES: Final = ("", "http://backend.userland.com/rss2")
 _BASE: Final = f"http://www.w3.org/XML/1998/namespace{SEPARATOR}base"
 _MAX_DEPTH: Final = 256
 """Levels of elements: entries of feeds contain whole pages."""
-
-
-def feed_form(root: str, attributes: list[str]) -> SitemapForm | None:
-    """Return the form of the feed that a root element begins; ``None`` if it begins none.
-
-    The draft forms of ResourceSync in Atom name their kind at the root, and are no sitemaps.
-    """
-    namespace, _, local = root.rpartition(SEPARATOR)
-    if local == "rss" and namespace in _RSS_NAMESPACES:
-        return SitemapForm.RSS
-    is_draft = any(name.rpartition(SEPARATOR)[2] == "type" for name in attributes[::2])
-    if local == "feed" and namespace in ATOM_NAMESPACES and not is_draft:
-        return SitemapForm.ATOM
-    return None
 
 
 class FeedEntryHandler:

@@ -13,6 +13,7 @@ from resourcesync.documents._expat import (
     DRAFT_ELEMENTS,
     ENTRY,
     FOREIGN,
+    FORM_LENIENCIES,
     LN,
     LOC,
     MAX_TOKEN,
@@ -28,18 +29,14 @@ from resourcesync.documents._expat import (
     SITEMAP_NAMESPACES,
     Limits,
     ReadingContext,
+    SitemapForm,
     XmlDriver,
     XmlFault,
     XmlFaultKind,
     document_error,
+    feed_form,
     marks,
     marks_in,
-)
-from resourcesync.documents._other_forms import (
-    FORM_LENIENCIES,
-    FeedEntryHandler,
-    SitemapForm,
-    feed_form,
 )
 from resourcesync.documents._raw_entries import EntryAssembler, ForeignFragment
 from resourcesync.errors import DocumentError, NotAListError
@@ -215,6 +212,8 @@ class DocumentScanner:
 
     def _start_feed(self, form: SitemapForm, name: str, attributes: list[str]) -> None:
         """Let the elements below be those of a feed."""
+        from resourcesync.documents._other_forms import FeedEntryHandler  # noqa: PLC0415 - rarely
+
         self.form = form
         self._tolerate(FORM_LENIENCIES[form])
         feed = FeedEntryHandler(

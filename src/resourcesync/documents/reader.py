@@ -15,7 +15,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO, Final, TypeVar, final
 
-from resourcesync.documents import _blocks, _other_forms
+from resourcesync.documents import _blocks
 from resourcesync.documents._entries import (
     check_is_entry,
     entry_uri,
@@ -32,6 +32,7 @@ from resourcesync.documents._expat import (
     Limits,
     ReadingContext,
     RefusalError,
+    SitemapForm,
     Tolerated,
     dialect_of,
     limit_error,
@@ -115,15 +116,17 @@ def _open_scanner(
     """Return the scanner of the form that a document has, and the bytes to feed it."""
     first = next(pieces, b"")
     pieces = chain((first,), pieces) if first else pieces
-    if _other_forms.is_text_sitemap(first):
-        return _other_forms.TextSitemapScanner(assembler, limits=limits, context=context), pieces
+    if _blocks.is_text_sitemap(first):
+        from resourcesync.documents._other_forms import TextSitemapScanner  # noqa: PLC0415 - rarely
+
+        return TextSitemapScanner(assembler, limits=limits, context=context), pieces
     if not _blocks.is_markup(first):
         raise MalformedDocumentError(
             "The document is neither XML nor a text sitemap, which begins with an address",
             uri=context.uri,
             line=1,
             column=1,
-            hint=_other_forms.TEXT_HINT,
+            hint=_blocks.TEXT_HINT,
         )
     on_late = partial(context.tolerate, Leniency.DECLARATION_LATE)
     scanner = DocumentScanner(assembler, limits=limits, context=context)
@@ -204,7 +207,7 @@ class Document:
         self._on_refused = on_refused
         self._family = family_of(header)
         self._has_changes = self._family.has_changes
-        is_regular = self._family.is_regular and scanner.form is _other_forms.SitemapForm.XML
+        is_regular = self._family.is_regular and scanner.form is SitemapForm.XML
         known = self._family.known if is_regular else None
         self._blocks = FastPathReader(scanner, assembler, known, limits)
         self._is_consumed = False
@@ -221,7 +224,7 @@ class Document:
         return self.dialect.phrase_for(self.header.capability)
 
     @property
-    def form(self) -> _other_forms.SitemapForm:
+    def form(self) -> SitemapForm:
         """Form in which the document is written."""
         return self._scanner.form
 

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import structs
 
-from resourcesync import errors
+from resourcesync import app, errors
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app import plugins
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.requests import StoredOrigins, open_fetcher
@@ -274,7 +273,7 @@ def _local_dependencies(
         "drop_parts": partial(local.clear_temporary, inf),
         "room": partial(_free_bytes, folder if in_folder else None),
         "findings": partial(_open_findings, folder),
-        "patches": plugins.patch_formats,
+        "patches": lambda: app.plugins.patch_formats(),  # noqa: PLW0108 - loaded for the first patch
     }
 
 

@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from resourcesync import app
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror, mirror_error
-from resourcesync.app import plugins
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import NEW, open_path, read_file, replace_file
@@ -48,18 +48,18 @@ class Home(NamedTuple):
 def is_store_address(text: str) -> bool:
     """True if a destination is the address of a store, not a folder."""
     match = _ADDRESS.fullmatch(text)
-    return match is not None and ("://" in text or plugins.has(plugins.STORES, match[1]))
+    return match is not None and ("://" in text or app.plugins.has(app.plugins.STORES, match[1]))
 
 
 def is_known(address: str) -> bool:
     """True if an address is that of a store."""
     match = _ADDRESS.fullmatch(address)
-    return match is not None and plugins.has(plugins.STORES, match[1])
+    return match is not None and app.plugins.has(app.plugins.STORES, match[1])
 
 
 def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
     """Return the mirror in a store."""
-    check_plugin_address(address, plugins.STORES)
+    check_plugin_address(address, app.plugins.STORES)
     return Home(_own_folder(address) if state is None else Path(state), address)
 
 
@@ -80,7 +80,7 @@ def check_plugin_address(address: str, group: str) -> None:
             "the address of a store must not contain a user or a password",
             hint="see the plug-in's documentation for its secrets",
         )
-    plugins.find(group, match[1])
+    app.plugins.find(group, match[1])
 
 
 def store_of(folder: Path) -> str:
@@ -170,7 +170,7 @@ def _lease_name(file: Path) -> str:
 def open_store(address: str) -> "Store":
     """Open a store; nothing is written there."""
     scheme = address.partition(":")[0]
-    factory: StoreFactory = plugins.load(plugins.STORES, scheme)
+    factory: StoreFactory = app.plugins.load(app.plugins.STORES, scheme)
     store: Any = _call_factory(factory, address)
     missing = [name for name in _METHODS if not callable(getattr(store, name, None))]
     if missing:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 import click
 
 from resourcesync import app
-from resourcesync.cli import options, target_options
+from resourcesync.cli import options
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import (
@@ -88,7 +88,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
         raise click.UsageError("--method lists checks no file: it cannot take a part of them")
     if offline and method == "remote":
         raise click.UsageError("--method remote needs the Source: leave --offline out")
-    configuration = target_options.load(values["config"])
+    configuration = options.load(values["config"])
     way = options.pop_connection(values)
 
     def targets(place: str) -> Iterator[tuple[Path, Network]]:

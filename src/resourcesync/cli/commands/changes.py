@@ -11,9 +11,8 @@ from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.csv_lines import CsvLines, write_text
 from resourcesync.cli.formatting import TextLine
-from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.options import MirrorArgument, SectionedCommand, mirror_argument, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (
     ChangeLogPosition,

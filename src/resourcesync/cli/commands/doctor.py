@@ -10,7 +10,7 @@ from resourcesync import app
 from resourcesync.app import configured_mirrors
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.tables import overlay
-from resourcesync.cli import options, target_options
+from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
@@ -53,7 +53,7 @@ def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
 
     def work(screen: Screen) -> CommandOutcome:
         verdicts: list[CheckResult] = []
-        for verdict in _verdicts(target, target_options.load(named), way):
+        for verdict in _verdicts(target, options.load(named), way):
             verdicts.append(verdict)
             screen.report(
                 "verdict",

@@ -8,9 +8,8 @@ import click
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.options import SectionedCommand, SourceAccess, option, source_options
 from resourcesync.cli.output import CommandOutcome, Job, Screen
-from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ResourceMissingError, quoted
 
 

@@ -10,9 +10,8 @@ from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.csv_lines import CsvLines
 from resourcesync.cli.formatting import TextLine
-from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.options import MirrorArgument, SectionedCommand, mirror_argument, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.model.digests import format_digests
 from resourcesync.model.formatting import count, moment
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from resourcesync import app
 from resourcesync.app.configured_sources import ConfiguredSources
 from resourcesync.app.tables import source_keys
-from resourcesync.cli import options, target_options
+from resourcesync.cli import options
 from resourcesync.cli.batch import run_all
 from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
 from resourcesync.cli.formatting import QUIET, TextLine, leniency_line
@@ -303,7 +303,7 @@ def _input(target: str, values: Mapping[str, Any]) -> "app.inputs.PublishedInput
                 raise ConfigurationError(f"--{name} is only for other systems, not for {target}")
 
     def network() -> "Network":
-        return target_options.load(values["config"]).network_from(values, "")
+        return options.load(values["config"]).network_from(values, "")
 
     return app.inputs.PublishedInput(
         target=target,

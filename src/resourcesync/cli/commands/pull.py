@@ -14,7 +14,7 @@ from resourcesync import app
 from resourcesync.app import configured_mirrors, tables
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.configured_pulls import PulledMirror, Puller, PullTarget, TargetResolver
-from resourcesync.cli import batch, options, target_options
+from resourcesync.cli import batch, options
 from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
@@ -65,7 +65,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     places: tuple[str, ...] = values.pop("places")
     every: bool = values.pop("all")
-    configuration = target_options.load(values.pop("config"))
+    configuration = options.load(values.pop("config"))
     _check(places, configuration, values, every=every)
     if values["moved"] and (len(places) != 1 or _is_source(places)):
         raise click.UsageError("--moved needs exactly one MIRROR, and no SOURCE")

@@ -7,9 +7,8 @@ import click
 
 from resourcesync import app
 from resourcesync.cli import options
-from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.options import MirrorArgument, SectionedCommand, mirror_argument, option
 from resourcesync.cli.output import CommandOutcome, Job, Screen
-from resourcesync.cli.target_options import MirrorArgument, mirror_argument
 from resourcesync.destination.options import PullOptions
 
 

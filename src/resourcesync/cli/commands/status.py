@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from resourcesync import app
 from resourcesync.app.configured_mirrors import ConfiguredMirror, MirrorConfiguration
-from resourcesync.cli import options, target_options
+from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
@@ -59,7 +59,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     answer or a resource fails, not if the Source has no changes. --max-lag and --max-quiet override
     max_lag and max_quiet of a mirror's table.
     """
-    configuration = target_options.load(values["config"])
+    configuration = options.load(values["config"])
     places: tuple[str, ...] = values["mirrors"] or configuration.names
     check: bool = values["check"]
     limits = FreshnessSettings(max_lag=values["max_lag"], max_quiet=values["max_quiet"])

@@ -7,7 +7,7 @@ import click
 
 from resourcesync import app
 from resourcesync.app.configured_mirrors import check_state, locate_mirror
-from resourcesync.cli import options, target_options
+from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import DETAIL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
@@ -87,7 +87,7 @@ def command(**values: Any) -> Job:
 
 
 def _home_of(mirror: str, config: Any) -> "app.stores.Home":
-    configuration = target_options.load(config)
+    configuration = options.load(config)
     if mirror in configuration.names:
         configuration.check_present(mirror)
         known = configuration.mirror(mirror)

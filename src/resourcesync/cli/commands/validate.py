@@ -9,9 +9,8 @@ from msgspec.structs import asdict
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
-from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.options import SectionedCommand, SourceAccess, option, source_options
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
-from resourcesync.cli.target_options import SourceAccess, source_options
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import LABEL_WIDTH, QUIET, SERVER_VERIFIED, TextLine
-from resourcesync.cli.options import SectionedCommand, option
+from resourcesync.cli.options import MirrorArgument, SectionedCommand, option, resolve_mirror
 from resourcesync.cli.output import CommandOutcome, Job, Screen
-from resourcesync.cli.target_options import MirrorArgument, resolve_mirror
 from resourcesync.model import formatting
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds

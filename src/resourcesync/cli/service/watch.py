@@ -10,7 +10,7 @@ from resourcesync import app
 from resourcesync.app import configured_mirrors
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.tables import overlay
-from resourcesync.cli import options, target_options
+from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, quoted
@@ -44,7 +44,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     def read_settings() -> "WatchSettings":
         from resourcesync.app.watching.watch_settings import WatchSettings  # noqa: PLC0415 - help stays quick
 
-        configuration = target_options.load(named)
+        configuration = options.load(named)
         service = overlay(configured_mirrors.values_of(configuration.service), given)
         return WatchSettings(
             configuration=configuration,
