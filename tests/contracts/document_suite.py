@@ -6,10 +6,7 @@ from typing import BinaryIO, ClassVar, Final
 import pytest
 
 from resourcesync.ports.documents import DocumentStore
-from tests.contracts.readers import (
-    read_and_close,
-    run_repeatedly,
-)
+from tests.contracts.readers import read_and_close, run_repeatedly
 
 _NAME: Final = "resourcesync/changelist.xml"
 _SECOND_NAME: Final = ".well-known/resourcesync"

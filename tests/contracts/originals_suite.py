@@ -12,9 +12,7 @@ import pytest
 from resourcesync.errors import OriginalChangedError, ResourceSyncError, StorageError
 from resourcesync.model.entries import Resource
 from resourcesync.ports.originals import Originals
-from tests.contracts.readers import (
-    read_and_close,
-)
+from tests.contracts.readers import read_and_close
 
 _NAMES: Final = ("b", "a/z", "a-b", "a.b", "a/b/c", "B", "x~1", "a_b")
 

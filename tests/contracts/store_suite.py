@@ -11,15 +11,8 @@ import pytest
 
 from resourcesync.errors import LockedError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.stores import (
-    ObjectContent,
-    Store,
-    StoredObject,
-)
-from tests.contracts.readers import (
-    read_and_close,
-    run_repeatedly,
-)
+from resourcesync.ports.stores import ObjectContent, Store, StoredObject
+from tests.contracts.readers import read_and_close, run_repeatedly
 
 _KEYS: Final = (
     "plain.txt",
@@ -288,10 +281,7 @@ class StoreSuite:
     def test_a_lock_excludes_a_second_holder(self, store: Store) -> None:
         other = self.reopen(store)
         with store.lock("the first holder"):
-            with (
-                pytest.raises(LockedError) as refusal,
-                other.lock("the second holder"),
-            ):
+            with pytest.raises(LockedError) as refusal, other.lock("the second holder"):
                 pass
             assert "the first holder" in f"{refusal.value} {refusal.value.evidence}"
             assert _put(store, "a.txt", b"x")
@@ -300,10 +290,7 @@ class StoreSuite:
             pass
 
     def test_a_lock_is_released_when_its_block_fails(self, store: Store) -> None:
-        with (
-            pytest.raises(_LockBlockError),
-            store.lock("who fails"),
-        ):
+        with pytest.raises(_LockBlockError), store.lock("who fails"):
             raise _LockBlockError
 
         with self.reopen(store).lock("who comes next"):
@@ -324,10 +311,7 @@ class StoreSuite:
             pytest.skip("die_holding_as is not given")
         other = self.reopen(store)
 
-        with (
-            pytest.raises(LockedError),
-            other.lock("who comes later", "the second"),
-        ):
+        with pytest.raises(LockedError), other.lock("who comes later", "the second"):
             pass
         with other.lock("who comes again", "the first"):
             assert _put(other, "a.txt", b"x")

@@ -144,10 +144,7 @@ def test_a_recording_that_fails_leaves_no_trace(catalogue: SourceCatalogue) -> N
 def test_a_new_catalogue_is_empty_and_has_no_snapshot(catalogue: SourceCatalogue) -> None:
     assert list(catalogue.fingerprints()) == []
     assert catalogue.latest() is None
-    with (
-        pytest.raises(StateError),
-        catalogue.snapshot(),
-    ):
+    with pytest.raises(StateError), catalogue.snapshot():
         pass
 
 

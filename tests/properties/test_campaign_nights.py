@@ -55,9 +55,7 @@ def test_a_campaign_that_fails_stops_nothing_and_is_no_success(tmp_path: Path) -
     assert second["campaign"] == "kill"
 
 
-def test_the_summary_has_the_last_result_of_each_and_says_how_much_was_run(
-    tmp_path: Path,
-) -> None:
+def test_the_summary_has_the_last_result_of_each_and_says_how_much_was_run(tmp_path: Path) -> None:
     results, page = tmp_path / "results.jsonl", tmp_path / "page.md"
     common = {"campaign": "uris", "date": "2026-11-23T23:00:00+00:00", "commit": "abc", "seed": 7}
     held = {**common, "unit": "URIs", "violations": [], "status": "held"}

@@ -9,16 +9,7 @@ from typing import Any
 
 import pytest
 
-from fuzz.long_lists import (
-    AROUND,
-    LAYOUTS,
-    ODD,
-    PLAIN,
-    entries,
-    make,
-    small_blocks,
-    tell_both_ways,
-)
+from fuzz.long_lists import AROUND, LAYOUTS, ODD, PLAIN, entries, make, small_blocks, tell_both_ways
 from fuzz.randomness import chance
 from resourcesync.documents.reader import Limits, read_stream
 from resourcesync.errors import DocumentError

@@ -319,10 +319,7 @@ _RESTORED = Task(task=PendingTask.RETAIN, reason=RESTORED)
 _REASONS = [DELETED_BY_SOURCE, ABSENT, OUT_OF_SCOPE]
 
 fetches = st.builds(
-    Task,
-    task=st.just(PendingTask.FETCH),
-    is_due=st.booleans(),
-    version=st.sampled_from([1, 2]),
+    Task, task=st.just(PendingTask.FETCH), is_due=st.booleans(), version=st.sampled_from([1, 2])
 )
 deletions = st.builds(
     Task,

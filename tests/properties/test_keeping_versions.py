@@ -114,9 +114,7 @@ seeds = st.integers(0, 2**32)
 
 @settings(max_examples=4, deadline=None, phases=PHASES)
 @given(
-    seed=seeds,
-    keep=st.sampled_from([0, 3_600, 86_400]),
-    archive=st.sampled_from([0, 3 * 86_400]),
+    seed=seeds, keep=st.sampled_from([0, 3_600, 86_400]), archive=st.sampled_from([0, 3 * 86_400])
 )
 def test_what_a_list_tells_of_can_be_had(
     tmp_path_factory: pytest.TempPathFactory, seed: int, keep: float, archive: float

@@ -25,11 +25,7 @@ def load(data: bytes) -> Pair:
 
 def spool(run_length: int) -> ExternalSorter[Pair]:
     return ExternalSorter(
-        key=itemgetter(0),
-        dump=dump,
-        load=load,
-        spill=tempfile.TemporaryFile,
-        run_length=run_length,
+        key=itemgetter(0), dump=dump, load=load, spill=tempfile.TemporaryFile, run_length=run_length
     )
 
 

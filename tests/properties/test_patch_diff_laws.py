@@ -123,8 +123,7 @@ def test_versions_that_cannot_be_compared_have_no_patch(
 
 
 @pytest.mark.parametrize(
-    ("compute", "before", "after"),
-    [(json_diff.compute, b"[1]", b'["other"]')],
+    ("compute", "before", "after"), [(json_diff.compute, b"[1]", b'["other"]')]
 )
 def test_a_patch_is_never_larger_than_asked_for(
     compute: Computer, before: bytes, after: bytes

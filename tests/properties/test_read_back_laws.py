@@ -86,10 +86,7 @@ def test_what_was_written_is_accepted_if_our_reader_reads_it(
 
 
 @given(
-    st.lists(RESOURCES, min_size=1, max_size=3),
-    st.integers(0, 2_000),
-    st.integers(0, 8),
-    PIECES,
+    st.lists(RESOURCES, min_size=1, max_size=3), st.integers(0, 2_000), st.integers(0, 8), PIECES
 )
 def test_a_fault_of_the_writer_is_accepted_only_if_our_reader_reads_what_was_meant(
     resources: list[tuple[str, datetime | None, int | None, str, str]],

@@ -64,11 +64,7 @@ def record(source: Source, edits: dict[str, tuple[str, int]]) -> None:
 
 def rebase(source: Source) -> None:
     ListPublisher(
-        source.catalogue,
-        source.documents,
-        base_uri=BASE,
-        clock=source.clock,
-        limits=source.limits,
+        source.catalogue, source.documents, base_uri=BASE, clock=source.clock, limits=source.limits
     ).publish(anew=True)
 
 

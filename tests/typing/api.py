@@ -125,8 +125,7 @@ def plan_first(folder: str) -> None:
         "proxy_auth": ("me", "secret"),
         "ca_file": Path("authorities.pem"),
         "network": Network(
-            jobs=4,
-            credentials=(Credentials(fields=(("Authorization", "Bearer secret"),)),),
+            jobs=4, credentials=(Credentials(fields=(("Authorization", "Bearer secret"),)),)
         ),
     }
     mirror = Mirror(None, folder, **options)

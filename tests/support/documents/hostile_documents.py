@@ -4,6 +4,7 @@ Run as a program it reads each that a line of its stdin names, as ``X08 0``, in 
 own, which has imported all that is needed; it says what came of it and what it cost, on a line.
 """
 
+import codecs
 import json
 import os
 import sys
@@ -103,6 +104,10 @@ ENTITY: Final = '<!DOCTYPE urlset [<!ENTITY e SYSTEM "file:///etc/hostname">]>'
 PARAMETER: Final = '<!DOCTYPE urlset [<!ENTITY % d SYSTEM "http://127.0.0.2:9/e.dtd"> %d;]>'
 QUADRATIC: Final = f'<!DOCTYPE urlset [<!ENTITY e "{"x" * 100}">]>'
 
+BAD_CHARACTERS: Final = (
+    *("&#0;", "&#11;", "&#xD800;", "&#xFFFE;", "&#x110000;", "&nbsp;", "\x0b", "\x1f", "\uffff"),
+)
+
 ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
     "X01": (
         Hostile(
@@ -176,6 +181,8 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
         Hostile(pieces=lambda: [zlib.compress(LIST, wbits=31)], outcome="read", entries=1),
         Hostile(pieces=lambda: [zlib.compress(LIST, wbits=31)[:-9]], outcome="xml-cut-short"),
         fails("xml", zlib.compress(LIST)),
+        fails("xml-encoding", zlib.compress(zlib.compress(LIST, wbits=31), wbits=31)),
+        fails("gzip", zlib.compress(LIST, wbits=31), b"garbage"),
     ),
     "X13": (Hostile(pieces=spaces, outcome="document-limit", prepared=True),),
     "X14": (fails("xml-cut-short", LIST[:-12]), fails("xml-cut-short", LIST[:200])),
@@ -185,17 +192,25 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
         gives(b"\xef\xbb\xbf" + LIST, 1),
         gives(b"\n" + LIST, 1),
         fails("xml", b"x" + LIST),
+        fails("xml", LIST, b"\0"),
     ),
     "X16": (
         gives(LIST.decode().replace("UTF-8", "UTF-16").encode("utf-16"), 1),
-        fails("xml-encoding", LIST.decode().encode("utf-32")),
+        gives(b"\xfe\xff" + LIST.decode().replace("UTF-8", "UTF-16").encode("utf-16-be"), 1),
+        *(
+            fails("xml-encoding", mark + LIST.decode().encode(codec))
+            for mark, codec in (
+                *((b"", "utf-16-le"), (b"", "utf-32"), (b"\0\0\xfe\xff", "utf-32-be")),
+                *((codecs.BOM_UTF8, "utf-16"), (codecs.BOM_UTF8, "utf-16-le")),
+            )
+        ),
         fails("xml-encoding", LIST.replace(b"UTF-8", b"UTF-7")),
         fails("xml-encoding", LIST.replace(b"UTF-8", b"us-ascii").replace(b"a/1", b"a/\xe9")),
         fails("xml", LIST.decode().encode("cp500")),
         fails("xml", LIST.replace(b"a/1", b"\xc0\xaf")),
     ),
     "X17": (
-        *(fails("xml", document(url(bad))) for bad in ("&#0;", "&#11;", "&#xD800;", "\x0b")),
+        *(fails("xml", document(url(bad))) for bad in BAD_CHARACTERS),
         *(
             gives(document(url(f"http://a/{bad}")), 0, "uri-illegal")
             for bad in "\u202e\u200b\ufeff"

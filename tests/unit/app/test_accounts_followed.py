@@ -7,11 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.errors import (
-    ConfigurationError,
-    DiscontinuityError,
-    SourceUnavailableError,
-)
+from resourcesync.errors import ConfigurationError, DiscontinuityError, SourceUnavailableError
 from resourcesync.model.entries import Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
@@ -41,10 +37,7 @@ def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow
 def test_whatever_happens_there_is_what_is_recorded_here(
     tmp_path_factory: pytest.TempPathFactory, deeds: list[tuple[str, str]]
 ) -> None:
-    with (
-        pytest.MonkeyPatch.context() as monkeypatch,
-        scripted(monkeypatch, "one") as (system,),
-    ):
+    with pytest.MonkeyPatch.context() as monkeypatch, scripted(monkeypatch, "one") as (system,):
         follower = Follower(system, tmp_path_factory.mktemp("any") / "out")
         for number, (name, deed) in enumerate(deeds):
             if deed == "put":

@@ -25,9 +25,7 @@ def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow
 # --- times ---
 
 
-def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(
-    follower: Follower,
-) -> None:
+def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(follower: Follower) -> None:
     follower.system.put("a", b"a")
     follower.publish()
     start = follower.clock.now()

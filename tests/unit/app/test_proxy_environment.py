@@ -39,10 +39,7 @@ def test_a_user_and_a_password_are_decoded_and_not_shown() -> None:
     found = read_proxies({"https_proxy": "http://m%40e:s3%3Acret@p.example:3128"})
 
     assert found.https is not None
-    assert (found.https.proxy, found.https.secret) == (
-        "http://p.example:3128",
-        ("m@e", "s3:cret"),
-    )
+    assert (found.https.proxy, found.https.secret) == ("http://p.example:3128", ("m@e", "s3:cret"))
     assert "cret" not in repr(found)
 
 

@@ -49,11 +49,7 @@ class Kept:
         self.runs: list[PublicationResult] = []
         self.failures: list[tuple[ResourceSyncError, float]] = []
         self.keeper = PublishLoop(
-            tree,
-            self.clock,
-            pace or WatchIntervals(),
-            self.runs.append,
-            self.failed,
+            tree, self.clock, pace or WatchIntervals(), self.runs.append, self.failed
         )
 
     def failed(self, error: ResourceSyncError, pause: float) -> None:

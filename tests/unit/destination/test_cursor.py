@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from resourcesync.destination.changes.times import ChangeHistory, ReadList
-from resourcesync.destination.cursor import (
-    Cursor,
-    Following,
-    Gap,
-    Phase,
-    Rewritten,
-    Stale,
-    judge,
-)
+from resourcesync.destination.cursor import Cursor, Following, Gap, Phase, Rewritten, Stale, judge
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.mirror_state.rows import ProcessedDocument
@@ -70,10 +62,7 @@ def new(record: ProcessedDocument) -> ReadList:
         (at(OPEN), read(same(OPEN, entries=5))),  # it grew
         (at(OPEN), read(same(OPEN, until=20), new(NEXT))),  # it was closed
         (at(CLOSED), read(same(CLOSED), new(NEXT))),
-        (
-            at(CLOSED),
-            read(new(NEXT)),
-        ),  # it was dropped; the next one begins where it ended
+        (at(CLOSED), read(new(NEXT))),  # it was dropped; the next one begins where it ended
         (at(OPEN), read(is_unchanged_head=True)),
         (at(), read(new(NEXT))),  # no list was processed since the Resource List
         (at(OPEN), read(new(NEXT), has_last_change=True)),  # a list that always has the last day

@@ -9,9 +9,7 @@ from resourcesync.discovery.discover import discover
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.links import find_target
 from resourcesync.discovery.sets import SourceLists
-from resourcesync.errors import (
-    ConfigurationError,
-)
+from resourcesync.errors import ConfigurationError
 from tests.support.worlds.network import Answer, MemoryFetcher
 
 HOST = "http://h.example"

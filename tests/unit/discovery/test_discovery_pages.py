@@ -7,13 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.links import (
-    MAX_PAGE,
-    head_of,
-    is_html,
-    linked_sets,
-    named_sitemaps,
-)
+from resourcesync.discovery.links import MAX_PAGE, head_of, is_html, linked_sets, named_sitemaps
 from resourcesync.discovery.uris import is_at_home, join, origin_if_any
 
 BASE = "https://h.example/docs/page.html"

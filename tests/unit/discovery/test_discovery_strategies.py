@@ -2,11 +2,7 @@
 
 import pytest
 
-from resourcesync.errors import (
-    ConfigurationError,
-    SourceNotFoundError,
-    SourceUnavailableError,
-)
+from resourcesync.errors import ConfigurationError, SourceNotFoundError, SourceUnavailableError
 from tests.support.worlds.discovering import (
     HOST,
     PAGE,

@@ -68,9 +68,7 @@ def test_a_list_whose_link_leads_to_such_an_address_spoils_nothing(
 
 
 @pytest.mark.parametrize("target", UNSPLITTABLE)
-def test_a_part_of_an_index_at_such_an_address_is_refused_when_it_is_asked_for(
-    target: str,
-) -> None:
+def test_a_part_of_an_index_at_such_an_address_is_refused_when_it_is_asked_for(target: str) -> None:
     entry = f"<sitemap><loc>{target}</loc></sitemap>"
     opened = read_stream(BytesIO(listing("resourcelist", entry, root="sitemapindex")), uri=URI)
 

@@ -5,12 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resourcesync.model.entries import Resource
-from resourcesync.model.timestamps import (
-    end_of_lastmod,
-    format_w3c,
-    parse_w3c,
-    to_microseconds,
-)
+from resourcesync.model.timestamps import end_of_lastmod, format_w3c, parse_w3c, to_microseconds
 from tests.support.documents.text import document, tell, uris, url
 
 

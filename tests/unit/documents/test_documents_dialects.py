@@ -10,13 +10,7 @@ import pytest
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Change, Resource
-from resourcesync.model.vocabulary import (
-    RS_NS,
-    Capability,
-    ChangeKind,
-    Dialect,
-    Relation,
-)
+from resourcesync.model.vocabulary import RS_NS, Capability, ChangeKind, Dialect, Relation
 from tests.support.documents.text import Told, document, open_document, rows, tell, uris, url
 
 DAYS = [datetime(2013, 1, day, tzinfo=UTC) for day in range(1, 6)]
@@ -157,8 +151,7 @@ def test_a_changeset_of_p1_is_a_change_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "namespace",
-    ["http://resourcesync.org/ns/", "http://resourcesync.org/schemas/resync/0.9"],
+    "namespace", ["http://resourcesync.org/ns/", "http://resourcesync.org/schemas/resync/0.9"]
 )
 def test_the_first_draft_is_known_by_its_namespace(namespace: str) -> None:
     data = draft(

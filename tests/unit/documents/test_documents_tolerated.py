@@ -4,13 +4,7 @@ import pytest
 
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
-from tests.support.documents.text import (
-    CHANGE_LIST,
-    document,
-    tell,
-    tell_strictly,
-    url,
-)
+from tests.support.documents.text import CHANGE_LIST, document, tell, tell_strictly, url
 
 MANY = 1500
 
@@ -122,11 +116,7 @@ FORGIVEN = {
         "G17",
     ),
     "a relative loc": (document(url("/res1")), "uri-relative", "G13"),
-    "a relative href": (
-        document('<rs:ln rel="up" href="c.xml"/>', url()),
-        "uri-relative",
-        "G13",
-    ),
+    "a relative href": (document('<rs:ln rel="up" href="c.xml"/>', url()), "uri-relative", "G13"),
     "a link without rel": (document('<rs:ln href="http://a/c"/>'), "link-incomplete", "G23"),
     "a priority of a link that is none": (
         document(url("http://a/1", '<rs:ln rel="duplicate" href="http://b/1" pri="0"/>')),

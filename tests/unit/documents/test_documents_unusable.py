@@ -3,48 +3,11 @@
 import pytest
 
 from resourcesync.documents.reader import Limits
-from resourcesync.errors import (
-    MalformedDocumentError,
-    NotAListError,
-    UnexpectedDocumentError,
-)
-from tests.support.documents.text import (
-    CHANGE_LIST,
-    RESOURCE_LIST,
-    document,
-    open_document,
-    tell,
-    uris,
-    url,
-)
+from resourcesync.errors import MalformedDocumentError, NotAListError, UnexpectedDocumentError
+from tests.support.documents.text import RESOURCE_LIST, document, open_document, tell, uris, url
 
 
-@pytest.mark.parametrize("md", ["<rs:md change='odd'/>", "<rs:md/>", "", "<rs:md change=''/>"])
-def test_a_change_that_is_not_told_costs_its_entry_alone(md: str) -> None:
-    good = url("http://a/1", '<rs:md change="updated"/>')
-
-    told = tell(document(good, url("http://a/2", md), good, md=CHANGE_LIST))
-
-    assert uris(told.entries) == ["http://a/1", "http://a/1"]
-    [refused] = told.refusals
-    assert (refused.code, refused.line, refused.uri) == ("change-unknown", 5, "http://a/2")
-
-
-def test_a_change_in_a_second_metadata_element_costs_its_entry_alone() -> None:
-    twice = url("http://a/2", '<rs:md length="1"/><rs:md change="updated"/>')
-
-    told = tell(document(url("http://a/1", '<rs:md change="updated"/>'), twice, md=CHANGE_LIST))
-
-    assert uris(told.entries) == ["http://a/1"]
-    assert [(refused.code, refused.uri) for refused in told.refusals] == [
-        ("entry-invalid", "http://a/2")
-    ]
-
-
-@pytest.mark.parametrize(
-    "capability",
-    ["resourcedump-archives", "manifest", "other", ""],
-)
+@pytest.mark.parametrize("capability", ["resourcedump-archives", "manifest", "other", ""])
 def test_a_capability_that_is_not_known_is_named(capability: str) -> None:
     with pytest.raises(UnexpectedDocumentError) as caught:
         open_document(document(md=f'<rs:md capability="{capability}"/>'))

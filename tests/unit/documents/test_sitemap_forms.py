@@ -8,24 +8,12 @@ from pathlib import Path
 import pytest
 
 from resourcesync.documents.reader import Document, Limits, read_stream
-from resourcesync.errors import (
-    DocumentError,
-    DocumentLimitError,
-    MalformedDocumentError,
-)
+from resourcesync.errors import DocumentError, DocumentLimitError, MalformedDocumentError
 from resourcesync.model.entries import Resource
 from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RuleProfile
-from tests.support.documents.sitemap_forms import (
-    FORMS,
-    PAGES,
-    TEXT,
-    URI,
-    WrittenSitemap,
-    atom,
-    rss,
-)
+from tests.support.documents.sitemap_forms import FORMS, PAGES, TEXT, URI, WrittenSitemap, atom, rss
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "sitemap-forms.md"
 ROW = re.compile(

@@ -5,11 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resourcesync.errors import (
-    BadResponseError,
-    DiskFullError,
-    StorageError,
-)
+from resourcesync.errors import BadResponseError, DiskFullError, StorageError
 from resourcesync.ports import FetchRequest, Purpose
 from tests.support.servers.fetching import (
     KeepingSink,

@@ -18,13 +18,7 @@ from tests.support.servers.fetching import (
     request,
     response,
 )
-from tests.support.servers.hostile_server import (
-    CLEAN_CLOSE,
-    CLOSE,
-    HostileServer,
-    Step,
-    answer,
-)
+from tests.support.servers.hostile_server import CLEAN_CLOSE, CLOSE, HostileServer, Step, answer
 
 BODY = bytes(range(256)) * 200
 CUT = BODY[:20_000]

@@ -22,10 +22,7 @@ from resourcesync.adapters.http.response_head import (
     parse_retry_after,
 )
 from resourcesync.adapters.http.settings import ProxyRules
-from resourcesync.errors import (
-    BadResponseError,
-    ConfigurationError,
-)
+from resourcesync.errors import BadResponseError, ConfigurationError
 from resourcesync.model.content_codings import new_decoder
 from resourcesync.ports import Purpose
 
@@ -45,12 +42,7 @@ def test_a_head_gives_its_status_and_fields() -> None:
 
     assert read is not None
     assert (read.status, read.status_line, read.length, read.codings) == (200, "200 OK", 3, ())
-    assert dict(read) == {
-        "content-length": "3",
-        "etag": '"x"',
-        "x-empty": "",
-        "link": "<a>, <b>",
-    }
+    assert dict(read) == {"content-length": "3", "etag": '"x"', "x-empty": "", "link": "<a>, <b>"}
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,8 @@ from base64 import b64encode
 import pytest
 import trustme
 
-from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.http.settings import ProxyRules, one_proxy
-from resourcesync.errors import (
-    SourceError,
-    SourceRefusedError,
-    SourceUnavailableError,
-)
+from resourcesync.adapters.http.settings import ProxyRules
+from resourcesync.errors import SourceError, SourceRefusedError, SourceUnavailableError
 from resourcesync.ports import Purpose
 from tests.support.servers.fetching import (
     failure,
@@ -72,11 +67,7 @@ def test_the_proxys_secret_goes_to_the_proxy_only(authority: trustme.CA, ca_file
             server.on("*", answer(body=b"x"))
         with Proxy() as proxy:
             fetcher = quick_fetcher(
-                secure.origin,
-                plain.origin,
-                proxy=proxy.url,
-                proxy_secret=SECRET,
-                ca_file=ca_file,
+                secure.origin, plain.origin, proxy=proxy.url, proxy_secret=SECRET, ca_file=ca_file
             )
             for server in (secure, plain):
                 response(fetch_one(fetcher, server.origin + "/x"))
@@ -305,9 +296,3 @@ def test_a_host_that_takes_no_proxy_may_not_lead_to_a_private_address() -> None:
     assert error.code == "egress"
     assert not proxy.asked
     assert not server.asked
-
-
-def test_no_secret_of_a_proxy_is_in_what_settings_look_like() -> None:
-    settings = FetchSettings(proxies=one_proxy("http://127.0.0.1:3128", SECRET))
-
-    assert SECRET[1] not in repr(settings)

@@ -2,7 +2,6 @@
 
 import socket
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -10,11 +9,7 @@ from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.origins import Origins
 from resourcesync.adapters.http.politeness import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
-from resourcesync.errors import (
-    BadResponseError,
-    SourceRefusedError,
-    SourceUnavailableError,
-)
+from resourcesync.errors import BadResponseError, SourceRefusedError, SourceUnavailableError
 from tests.support.servers.fetching import (
     failure,
     fetch_all,
@@ -50,18 +45,6 @@ def test_five_redirects_are_followed_and_no_more(server: HostileServer, hops: in
         assert kept(response(outcome)) == b"x"
     else:
         assert failure(outcome).error.code == "redirect"
-
-
-@pytest.mark.parametrize(
-    "location", ["file:///etc/passwd", "ftp://127.0.0.1/", "gopher://127.0.0.1/", "data:,x"]
-)
-def test_a_redirect_out_of_http_is_not_followed(server: HostileServer, location: str) -> None:
-    uri = server.on("/x", answer("302 Found", Location=location))
-
-    outcome = failure(fetch_one(quick_fetcher(server.origin), uri))
-
-    assert isinstance(outcome.error, SourceRefusedError)
-    assert (outcome.error.code, outcome.tries) == ("redirect", 1)
 
 
 @pytest.mark.parametrize("location", ["", "/" + "a" * 20_000, "/a\tb"])
@@ -172,32 +155,6 @@ class Reached(NoKnownOrigins):
 
     def remember_reach(self, host: str, *, is_public: bool) -> None:
         self.places.setdefault(host, is_public)
-
-
-def test_the_sources_own_name_may_be_private_if_it_was_so_first(server: HostileServer) -> None:
-    origin, known = f"http://localhost:{server.port}", Reached()
-    server.on("/x", answer(body=b"x"))
-    for _ in range(2):
-        fetcher = quick_fetcher(origin, source_host="localhost", known_origins=known)
-        assert kept(response(fetch_one(fetcher, origin + "/x"))) == b"x"
-
-    assert known.places == {"localhost": False}
-
-
-def test_the_sources_own_name_may_not_turn_private_unless_that_is_allowed(
-    server: HostileServer,
-) -> None:
-    origin, known = f"http://localhost:{server.port}", Reached(localhost=True)
-    uri = server.on("/x", answer(body=b"x")).replace(server.origin, origin)
-
-    turned = quick_fetcher(origin, source_host="localhost", known_origins=known)
-    assert failure(fetch_one(turned, uri)).error.code == "egress"
-    assert server.connections == 0
-
-    once: dict[str, Any] = {}
-    for allowed in (once, {"source_host": "localhost", "allow_private": "always"}):
-        fetcher = quick_fetcher(origin, known_origins=known, **allowed)
-        assert kept(response(fetch_one(fetcher, uri))) == b"x"
 
 
 def test_a_name_that_led_to_a_public_address_may_not_turn_private_in_the_same_run() -> None:

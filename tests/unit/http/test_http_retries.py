@@ -3,9 +3,7 @@
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.errors import (
-    SourceUnavailableError,
-)
+from resourcesync.errors import SourceUnavailableError
 from tests.support.servers.fetching import (
     SkippingClock,
     failure,

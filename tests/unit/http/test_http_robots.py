@@ -8,10 +8,7 @@ import pytest
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.politeness import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
-from resourcesync.errors import (
-    SourceRefusedError,
-    SourceUnavailableError,
-)
+from resourcesync.errors import SourceRefusedError, SourceUnavailableError
 from resourcesync.ports import FetchFailure, FetchResponse, Purpose
 from tests.support.servers.fetching import (
     failure,

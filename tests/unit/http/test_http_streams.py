@@ -5,10 +5,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from resourcesync.errors import (
-    SourceRefusedError,
-    SourceUnavailableError,
-)
+from resourcesync.errors import SourceRefusedError, SourceUnavailableError
 from resourcesync.ports import FetchResponse, Streamer
 from tests.support.servers.event_server import EventServer
 from tests.support.servers.fetching import quick_fetcher
@@ -73,9 +70,7 @@ def test_what_breaks_off_is_an_error_after_what_came_and_is_not_tried_again(
     assert until(fetcher.stream(server.url, ()), b"hello")  # the fetcher can still be used
 
 
-def test_secrets_go_to_their_own_origin_and_policy_holds_for_addresses(
-    server: EventServer,
-) -> None:
+def test_secrets_go_to_their_own_origin_and_policy_holds_for_addresses(server: EventServer) -> None:
     origin = server.url.removesuffix("/stream")
     secret = {origin: (("Authorization", "Bearer hush"),)}
     next(quick_fetcher(origin, headers=secret).stream(server.url, ()))

@@ -14,9 +14,7 @@ from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_directory import END, END64, LOCATOR
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import PackageError, TruncatedPackageError
-from tests.support.documents.packages import (
-    MANIFEST_OF_A as MANIFEST,
-)
+from tests.support.documents.packages import MANIFEST_OF_A as MANIFEST
 from tests.support.documents.packages import (
     A,
     Forged,

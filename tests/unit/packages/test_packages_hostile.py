@@ -8,9 +8,7 @@ import pytest
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_directory import END
 from resourcesync.errors import DocumentLimitError
-from tests.support.documents.packages import (
-    MANIFEST_OF_A as MANIFEST,
-)
+from tests.support.documents.packages import MANIFEST_OF_A as MANIFEST
 from tests.support.documents.packages import (
     A,
     Forged,

@@ -113,9 +113,7 @@ def test_the_changes_of_one_uri_come_in_the_order_of_the_manifest() -> None:
 @pytest.mark.conformance("CM03", "CM04")
 def test_a_deletion_with_a_path_deletes_and_an_update_without_one_is_left_to_its_uri() -> None:
     text = manifest(
-        changed("/1", "deleted", None),
-        changed("", "updated", TWO, loc="http://h/b"),
-        md=CHANGES_MD,
+        changed("/1", "deleted", None), changed("", "updated", TWO, loc="http://h/b"), md=CHANGES_MD
     )
     found = unpack(packed(text, ("1", ONE)))
 

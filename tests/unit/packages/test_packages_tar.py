@@ -7,14 +7,7 @@ import pytest
 
 from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.errors import PackageError, TruncatedPackageError
-from tests.support.documents.packages import (
-    listed,
-    manifest,
-    opened,
-    refusal,
-    tarball,
-    unpack,
-)
+from tests.support.documents.packages import listed, manifest, opened, refusal, tarball, unpack
 
 ONE, TWO = b"one " * 300, b"two"
 TEXT = manifest(listed("/a", ONE), listed("/d/b", TWO))

@@ -20,14 +20,7 @@ from resourcesync.documents.writer import write
 from resourcesync.errors import DigestMismatchError, LengthMismatchError, PackageError
 from resourcesync.model.entries import Change, Link, Resource
 from resourcesync.model.vocabulary import MAX_ENTRIES, ChangeKind, Relation
-from tests.support.documents.packages import (
-    CHANGES,
-    RESOURCES,
-    change,
-    opened,
-    resource,
-    unpack,
-)
+from tests.support.documents.packages import CHANGES, RESOURCES, change, opened, resource, unpack
 
 CREATED, UPDATED, DELETED = ChangeKind.CREATED, ChangeKind.UPDATED, ChangeKind.DELETED
 ONE, TWO = b"one " * 50, b"two"

@@ -6,12 +6,7 @@ from typing import Any, get_type_hints
 import msgspec
 import pytest
 
-from resourcesync.app.keywords import (
-    OF_REQUESTS,
-    MirrorOptions,
-    PublisherOptions,
-    mirror_settings,
-)
+from resourcesync.app.keywords import OF_REQUESTS, MirrorOptions, PublisherOptions, mirror_settings
 from resourcesync.cli.options import field_option
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
@@ -67,8 +62,7 @@ def test_a_setting_has_a_sentence_of_help_and_one_form_everywhere(
 
 
 @pytest.mark.parametrize(
-    ("keywords", "schema"),
-    [(MirrorOptions, PullOptions), (PublisherOptions, PublicationSettings)],
+    ("keywords", "schema"), [(MirrorOptions, PullOptions), (PublisherOptions, PublicationSettings)]
 )
 def test_the_library_has_a_keyword_for_each_setting_that_is_for_it(
     keywords: type, schema: type[msgspec.Struct]

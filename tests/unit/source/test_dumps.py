@@ -189,9 +189,7 @@ def test_a_dump_may_come_before_the_lists_that_lead_to_it() -> None:
 # --- Change Dumps --------------------------------------------------------------------------------
 
 
-def test_a_version_that_is_gone_is_left_out_and_the_later_one_stands(
-    source: DumpedSource,
-) -> None:
+def test_a_version_that_is_gone_is_left_out_and_the_later_one_stands(source: DumpedSource) -> None:
     for content in ("first", "second"):
         source.put("1.txt", content)
         source.publish()

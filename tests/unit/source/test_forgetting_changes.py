@@ -135,11 +135,7 @@ def dump_changes(source: Source) -> None:
     lives=st.lists(st.tuples(st.integers(0, 30), st.integers(1, 5)), min_size=3, max_size=12),
 )
 def test_every_list_that_is_lost_is_written_again_as_it_was(
-    shape: ChangeLists,
-    keep: int,
-    archive: int,
-    rebase: int,
-    lives: list[tuple[int, int]],
+    shape: ChangeLists, keep: int, archive: int, rebase: int, lives: list[tuple[int, int]]
 ) -> None:
     policy = Policy(
         change_lists=shape, rotate=3_600, keep=keep, archive=archive, rebase_every=rebase

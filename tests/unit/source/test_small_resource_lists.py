@@ -6,13 +6,7 @@ import pytest
 
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publication_settings import Policy
-from tests.support.sources.publishing import (
-    DyingDocuments,
-    Killed,
-    Reader,
-    Source,
-    view,
-)
+from tests.support.sources.publishing import DyingDocuments, Killed, Reader, Source, view
 
 SMALL = Policy(rebase_up_to=3)
 

@@ -6,13 +6,17 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from resourcesync.catalogue.database import PublishLock, SourceCatalogue
+from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from resourcesync.model.digests import Digest
+from resourcesync.model.entries import Link, Resource
 from tests.support.in_memory import ManualClock
 from tests.support.sources.recording import NOW, changes, record_first, resource
 from tests.support.storage.sqlite_connections import prepared
@@ -90,53 +94,6 @@ def test_a_lock_whose_holder_said_nothing_is_still_a_lock(tmp_path: Path) -> Non
             open_file(tmp_path / "catalogue.db")
 
 
-def test_a_catalogue_of_another_version_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "catalogue.db"
-    with open_file(path):
-        pass
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    before = path.read_bytes()
-
-    with pytest.raises(StateError, match="another version"):
-        open_file(path)
-
-    assert path.read_bytes() == before
-
-
-def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "catalogue.db"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE theirs (x)")
-    connection.close()
-    before = path.read_bytes()
-
-    with pytest.raises(StateError, match="not a catalogue"):
-        open_file(path)
-
-    assert path.read_bytes() == before
-
-
-@pytest.mark.parametrize("offset", [0, 4_096 + 20])
-def test_a_damaged_catalogue_says_what_to_do(tmp_path: Path, offset: int) -> None:
-    path = tmp_path / "catalogue.db"
-    with open_file(path) as catalogue:
-        record_first(catalogue, *(resource(f"{number}") for number in range(500)))
-    content = bytearray(path.read_bytes())
-    end = len(content) if offset else 100
-    content[offset:end] = os.urandom(end - offset)
-    path.write_bytes(content)
-
-    with pytest.raises(StateError) as caught, open_file(path) as catalogue:
-        list(catalogue.fingerprints())
-
-    assert "damaged" in caught.value.message
-    assert caught.value.hint.startswith(f"move {path}")
-    with pytest.raises(StateError), open_file(path) as catalogue:  # the lock was given back
-        list(catalogue.fingerprints())
-
-
 def test_a_place_that_cannot_hold_a_catalogue_is_an_error_of_storage(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "catalogue.db").symlink_to("elsewhere.db")
@@ -188,3 +145,52 @@ def test_a_dry_run_takes_every_step_and_records_nothing(tmp_path: Path) -> None:
     with open_file(path) as catalogue:
         assert [uri for uri, _ in catalogue.fingerprints()] == [resource("a").uri]
         assert (catalogue.note("key"), catalogue.latest()) == (None, NOW)
+
+
+# --- single resources of a catalogue that a publisher may write, or replace, meanwhile ----------
+
+
+URI = "http://h.example/a"
+SHA = Digest("sha-256", "a" * 64)
+LINKS = (Link(rel="license", href="https://cc.example/by"),)
+
+
+def record(folder: Path, fingerprint: str, *links: Link) -> Path:
+    clock, path = ManualClock(), folder / "catalogue.db"
+    with SourceCatalogue(path, clock) as catalogue, catalogue.record(clock.now()) as log:
+        log.created(Resource(uri=URI, digests=(SHA,), links=links), fingerprint)
+    return path
+
+
+def test_a_resource_is_found_with_its_hash_fingerprint_and_links(tmp_path: Path) -> None:
+    reader = CatalogueReader(record(tmp_path, "1:2:3:4", *LINKS))
+
+    assert reader.entry(URI) == (str(SHA), "1:2:3:4", LINKS)
+    assert reader.entry(URI + "x") is None
+    reader.close()
+
+
+def test_a_catalogue_that_is_replaced_is_read_once_the_connection_was_closed(
+    tmp_path: Path,
+) -> None:
+    path = record(tmp_path / "old", "old")
+    reader = CatalogueReader(path)
+    assert reader.entry(URI) == (str(SHA), "old", ())
+
+    record(tmp_path / "new", "new").replace(path)
+    reader.close()
+    reader.close()
+
+    assert reader.entry(URI) == (str(SHA), "new", ())
+    reader.close()
+
+
+def test_a_row_that_another_program_spoilt_is_an_error_of_its_own(tmp_path: Path) -> None:
+    path = record(tmp_path, "1")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE resource SET more = '{broken'")
+    reader = CatalogueReader(path)
+
+    with pytest.raises(StateError, match="invalid row"):
+        reader.entry(URI)
+    reader.close()

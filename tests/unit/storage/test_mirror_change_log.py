@@ -12,12 +12,7 @@ from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import DiscontinuityError
 from resourcesync.mirror_state import change_log
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import (
-    Copy,
-    LoggedChange,
-    RunRow,
-    StateTransaction,
-)
+from resourcesync.mirror_state.rows import Copy, LoggedChange, RunRow, StateTransaction
 
 DAY = 86_400_000_000
 

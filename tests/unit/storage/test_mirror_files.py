@@ -16,10 +16,7 @@ import pytest
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
-from resourcesync.errors import (
-    DiskFullError,
-    StorageError,
-)
+from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyContent, CopyInstallation, CopyMove, CopyRemoval
 from tests.support.storage.racing import race

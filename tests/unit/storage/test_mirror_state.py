@@ -1,19 +1,25 @@
 """The mirror's memory."""
 
-import sqlite3
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from resourcesync.errors import StateError, StorageError
-from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.errors import StorageError
+from resourcesync.mirror_state.database import SqliteMirrorState, conflicting_paths
 from resourcesync.mirror_state.rows import (
     Copy,
+    EntryRow,
+    LinkRow,
+    Pending,
+    PendingTask,
     ProcessedDocument,
     StateTransaction,
     TrashRow,
 )
+from tests.support.storage.sqlite_connections import plan_of, statements
 
 
 def copy(uri: str) -> Copy:
@@ -76,48 +82,139 @@ def test_a_list_with_another_from_is_another_list(state: SqliteMirrorState) -> N
     assert state.document("list", 9) is None
 
 
-def test_a_reader_sees_a_mirror_that_is_being_written(
-    state: SqliteMirrorState, tmp_path: Path
+# --- what the memory of a mirror knows of links and patches -------------------------------------
+
+
+COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)
+
+
+def state_with(*links: tuple[str, str], path: Path | str = ":memory:") -> SqliteMirrorState:
+    state = SqliteMirrorState(path)
+    state.commit(
+        StateTransaction(linked=[LinkRow(uri, via, 1) for uri, via in links], installed=[COPY])
+    )
+    return state
+
+
+def test_a_thing_is_an_orphan_when_its_last_entry_forgets_it() -> None:
+    with state_with(("x", "a"), ("x", "b"), ("y", "a")) as state:
+        assert list(state.orphans()) == []
+        state.commit(StateTransaction(unlinked=["a"]))
+        assert list(state.orphans()) == ["y"]
+        assert state.is_linked("y")
+        state.commit(StateTransaction(unlinked=["b"]))
+        assert list(state.orphans()) == ["x", "y"]
+        assert state.referrers("x", 9) == []
+
+
+def test_what_is_forgotten_and_told_again_in_one_step_is_no_orphan() -> None:
+    with state_with(("x", "a")) as state:
+        state.commit(StateTransaction(unlinked=["a"], linked=[LinkRow("x", "a", 2)]))
+        assert list(state.orphans()) == []
+
+
+def test_many_orphans_are_read_page_by_page_while_they_are_settled() -> None:
+    names = [f"{number:05}" for number in range(2_500)]
+    with state_with(*((name, "a") for name in names)) as state:
+        state.commit(StateTransaction(unlinked=["a"]))
+        seen = []
+        for uri in state.orphans():
+            seen.append(uri)
+            state.commit(StateTransaction(listed=[uri]))
+        assert seen == names
+
+
+def test_looking_for_orphans_reads_only_what_was_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state.commit(StateTransaction(installed=[copy("a")]))
+    told = statements(monkeypatch)
+    with state_with(("x", "a"), path=tmp_path / "s") as state:
+        told.clear()
+        assert list(state.orphans()) == []
 
-    with SqliteMirrorState(tmp_path / "state.db", read_only=True) as reader:
-        assert reader.count() == 1
-        state.commit(StateTransaction(installed=[copy("b")]))
-        assert reader.count() == 2
-
-
-@pytest.mark.parametrize("version", [0, 2, 99])
-def test_a_memory_of_another_version_is_refused_and_untouched(tmp_path: Path, version: int) -> None:
-    SqliteMirrorState(tmp_path / "s").close()
-    with sqlite3.connect(tmp_path / "s") as db:
-        db.execute(f"PRAGMA user_version = {version}")
-    db.close()
-    before = (tmp_path / "s").read_bytes()
-
-    for read_only in (False, True):
-        with pytest.raises(StateError) as caught:
-            SqliteMirrorState(tmp_path / "s", read_only=read_only)
-        assert caught.value.hint
-
-    assert (tmp_path / "s").read_bytes() == before
+    (statement,) = told
+    plan = plan_of(tmp_path / "s", statement)
+    assert plan[0].startswith("SEARCH mark USING")
+    assert "link_via (via=?" in plan[0]
+    assert "SEARCH link USING PRIMARY KEY (uri=? AND via>?)" in plan[-1]
 
 
-def test_another_program_s_database_is_refused(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "s") as db:
-        db.execute("PRAGMA user_version = 1")
-    db.close()
-
-    with pytest.raises(StateError, match="not the state"):
-        SqliteMirrorState(tmp_path / "s")
+# --- what new paths would meet in a mirror's state, found by indexes as by reading all of it ----
 
 
-def test_damage_in_the_middle_is_found_by_the_check(tmp_path: Path) -> None:
+BASE = "http://source.example/"
+PATHS = st.lists(st.sampled_from(["a", "b", "a.b", "a0", "a!9"]), min_size=1, max_size=3).map(
+    "/".join
+)
+NAMED = st.dictionaries(PATHS, st.tuples(PATHS, st.booleans()), max_size=8)
+
+
+def rows(named: dict[str, tuple[str, bool]]) -> tuple[list[Copy], list[Pending]]:
+    """Copies and tasks: of each the end of its URI, its path, and whether the path is that end."""
+    copies, tasks = [], []
+    for number, (tail, (other, is_plain)) in enumerate(sorted(named.items())):
+        uri = f"{BASE}{tail}"
+        is_end = uri.endswith(other)  # no mapping gives a path that is only a part of that end
+        path = tail if is_plain or is_end else other
+        if number % 3:
+            copies.append(Copy(uri, path, 3, "sha-256:x", "", None, "", "", "s", "weak", 5))
+        else:
+            row = Pending(
+                uri, uri, path, PendingTask.FETCH, "", None, None, "404", "gone", 1, 0, 1, 2, 1
+            )
+            tasks.append(row)
+    return copies, tasks
+
+
+def meets(found: Iterable[tuple[str, str]], paths: list[str]) -> tuple[object, object]:
+    """What has a path or is a folder of one; and which paths something is below of."""
+    pairs = set(found)
+    exact = {*paths, *(str(folder) for path in paths for folder in PurePosixPath(path).parents)}
+    at = {pair for pair in pairs if pair[1] in exact}
+    return at, {name for name in paths if any(path.startswith(f"{name}/") for _, path in pairs)}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(named=NAMED, paths=st.lists(PATHS, max_size=4))
+def test_what_is_looked_up_is_what_reading_all_finds(
+    tmp_path: Path, named: dict[str, tuple[str, bool]], paths: list[str]
+) -> None:
+    copies, tasks = rows(named)
+    everything = [(copy.uri, copy.path) for copy in copies] + [
+        (task.uri, task.path) for task in tasks
+    ]
+    (tmp_path / "s").unlink(missing_ok=True)
     with SqliteMirrorState(tmp_path / "s") as state:
-        state.commit(StateTransaction(installed=[copy(f"{n:05}") for n in range(5_000)]))
-    content = bytearray((tmp_path / "s").read_bytes())
-    content[40_000:44_000] = b"\xff" * 4_000
-    (tmp_path / "s").write_bytes(bytes(content))
+        state.commit(StateTransaction(installed=copies, pending=tasks, now=1))
 
-    with pytest.raises(StateError, match="damaged"), SqliteMirrorState(tmp_path / "s") as state:
-        state.check()
+        found = list(state.path_conflicts(BASE, paths, None))
+
+    assert meets(found, paths) == meets(conflicting_paths(everything, paths, str), paths)
+    assert set(found) <= set(everything)
+
+
+# --- what the memory of a mirror knows of the links of entries, and when it tells of others -----
+
+
+ABOUT = '[["describedby","http://h/meta","","",null,null]]'
+
+
+def kinds(state: SqliteMirrorState) -> list[tuple[str, str]]:
+    return [(change.kind, change.uri) for change in state.changes(2)]
+
+
+def test_links_that_are_new_or_gone_are_told_once_and_only_of_what_is_here(
+    state: SqliteMirrorState,
+) -> None:
+    state.commit(StateTransaction(installed=[copy("a"), copy("b")]))
+    for generation in (1, 2):
+        rows = [EntryRow("a", ABOUT, generation), EntryRow("not here", ABOUT, generation)]
+        state.commit(StateTransaction(entries=rows, now=7))
+    assert kinds(state) == [("touched", "a")]
+    assert (state.entry_links("a"), state.entry_changed("a")) == (ABOUT, 3)
+    state.commit(StateTransaction(outdated=3, now=8))
+    assert kinds(state) == [("touched", "a"), ("touched", "a")]
+    assert (state.entry_links("a"), state.entry_changed("a")) == ("", 4)
+    assert state.has_entries()
+    state.commit(StateTransaction(removed=["a"], now=9))
+    assert not state.has_entries()

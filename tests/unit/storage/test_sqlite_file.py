@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import read_note
 from resourcesync.catalogue.schema import CATALOGUE_FORMAT
-from resourcesync.errors import (
-    DiskFullError,
-    LockedError,
-    StateError,
-    StorageError,
-)
+from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.push_state.stores import FileFollowers, FileHub
 from resourcesync.sqlite_file import (
@@ -31,6 +27,7 @@ from resourcesync.sqlite_file import (
     open_snapshot,
 )
 from resourcesync_oai.repository_state import RepositoryState
+from tests.support.in_memory import ManualClock
 from tests.support.storage.sqlite_connections import prepared
 
 ROWS = "CREATE TABLE row (name TEXT PRIMARY KEY, size INTEGER NOT NULL);"
@@ -82,6 +79,36 @@ def test_every_commit_of_every_file_survives_a_power_cut(
         assert pragma(connection, "locking_mode") == locking
         assert pragma(connection, "trusted_schema") == 0
     del file
+
+
+@pytest.mark.parametrize(
+    ("make", "open_file"),
+    [
+        (SqliteMirrorState, SqliteMirrorState),
+        (SqliteMirrorState, partial(SqliteMirrorState, read_only=True)),
+        (SourceCatalogue, partial(SourceCatalogue, clock=ManualClock())),
+        (FileHub, FileHub),
+        (FileFollowers, FileFollowers),
+    ],
+)
+@pytest.mark.parametrize("change", ["user_version = 0", "user_version = 99", "application_id = 7"])
+def test_a_file_of_another_version_or_program_is_refused_and_untouched(
+    tmp_path: Path,
+    make: Callable[[Path], SqliteMirrorState | SourceCatalogue | FileHub | FileFollowers],
+    open_file: Callable[[Path], object],
+    change: str,
+) -> None:
+    path = tmp_path / "file.db"
+    make(path).close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA {change}")
+    before = path.read_bytes()
+
+    with pytest.raises(StateError) as caught:
+        open_file(path)
+
+    assert caught.value.hint
+    assert path.read_bytes() == before
 
 
 def test_only_the_owner_reads_a_private_file(path: Path) -> None:
