@@ -1,6 +1,5 @@
 """Scope: the entries that a Source may list and that the operator selects. Pure."""
 
-import json
 import re
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,7 +12,6 @@ import msgspec
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.entries import Resource
-from resourcesync.model.timestamps import format_w3c
 
 if TYPE_CHECKING:
     from resourcesync.model.globs import Glob
@@ -45,7 +43,7 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     links: tuple[str, ...] = ()
 
 
-class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class Scope(Filters, frozen=True, kw_only=True, dict=True):
     """Origins that a Source may list, and the operator's filters.
 
     Missing fields exclude nothing: an entry without a type, length or time passes the filter for it
@@ -54,11 +52,6 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """
 
     origins: frozenset[str]
-    include: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
-    max_size: int | None = None
-    since: datetime | None = None
 
     def __post_init__(self) -> None:
         if self.max_size is not None and self.max_size < 0:
@@ -130,18 +123,6 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def speaks_for(self, uri: str) -> bool:
         """True if the Source may list a URI that is in normal form."""
         return uri.startswith(self._roots)
-
-    def fingerprint(self) -> str:
-        """Return text that is equal for scopes that select alike, to be stored with a mirror."""
-        parts = {
-            "origins": sorted(self.origins),
-            "include": sorted(set(self.include)),
-            "exclude": sorted(set(self.exclude)),
-            "types": sorted(self._types),
-            "max_size": self.max_size,
-            "since": None if self.since is None else format_w3c(self.since),
-        }
-        return json.dumps(parts, sort_keys=True, separators=(",", ":"))
 
     def _fits_type(self, media_type: str) -> bool:
         if not self._types:

@@ -73,14 +73,8 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
     def scope(self, filters: Filters) -> Scope:
         """Return the scope: the origins of the Source, and the operator's filters."""
-        return Scope(
-            origins=frozenset((*self.origins, *map(origin, filters.allow_origins))),
-            include=filters.include,
-            exclude=filters.exclude,
-            types=filters.types,
-            max_size=filters.max_size,
-            since=filters.since,
-        )
+        allowed = map(origin, filters.allow_origins)
+        return Scope(origins=frozenset((*self.origins, *allowed)), **structs.asdict(filters))
 
     def mapping(self, yielding: Iterable[str] = ()) -> PathMapping:
         """Return the mapping from URI to path."""

@@ -113,17 +113,3 @@ def test_a_negative_size_and_a_time_without_a_zone_are_refused() -> None:
         Scope(origins=ORIGINS, max_size=-1)
     with pytest.raises(ConfigurationError, match="zone"):
         Scope(origins=ORIGINS, since=MOMENT.replace(tzinfo=None))
-
-
-def test_every_filter_shows_in_the_fingerprint() -> None:
-    scopes = [
-        Scope(origins=ORIGINS),
-        Scope(origins=ORIGINS | {"http://a.example"}),
-        Scope(origins=ORIGINS, include=("a",)),
-        Scope(origins=ORIGINS, exclude=("a",)),
-        Scope(origins=ORIGINS, types=("a/a",)),
-        Scope(origins=ORIGINS, max_size=0),
-        Scope(origins=ORIGINS, since=MOMENT),
-    ]
-
-    assert len({scope.fingerprint() for scope in scopes}) == len(scopes)
