@@ -1,6 +1,7 @@
 """Changes of the past: an archive closes a gap that would cost a baseline (Archives §5)."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 
@@ -10,9 +11,15 @@ from msgspec.structs import replace
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents.reader import read_stream
 from resourcesync.documents.writer import write
-from resourcesync.errors import DiscontinuityError
+from resourcesync.errors import DiscontinuityError, NotAListError
 from resourcesync.model.entries import CapabilityEntry, Header, Link, Part
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
+from resourcesync.source.contents import PresentContents
+from resourcesync.source.dumps.dump_publisher import DumpPublisher
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_settings import Policy
 from tests.support.documents.text import document as text
 from tests.support.worlds.dump_source import DumpSource, Packed, changed, many, md, zipped
 from tests.support.worlds.network import BASE, Answer
@@ -23,6 +30,7 @@ CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"
 ARCHIVE = BASE + "resourcesync/changelistarchive.xml"
+DAY = 24 * 3_600_000_000
 UP = Link(rel="up", href=CAPABILITY_LIST)
 
 
@@ -181,3 +189,91 @@ def test_an_archive_of_dumps_closes_a_gap(tmp_path: Path) -> None:
 
     assert (report.mode, report.state) == (Mode.INCREMENTAL, MirrorState.IN_SYNC)
     assert world.in_sync()
+
+
+def dump(world: World[PublishedSource], oldest: datetime | None = None) -> None:
+    DumpPublisher(
+        world.source.catalogue,
+        world.source.documents,
+        PresentContents(world.source.originals),
+        names=SourceNaming(base_uri=BASE),
+        clock=world.clock,
+        archive=30 * DAY,
+    ).publish(changes=True, oldest=0 if oldest is None else to_microseconds(oldest))
+
+
+@pytest.fixture
+def past(tmp_path: Path) -> World[PublishedSource]:
+    """A Source with archives; its only file changed twice, and there is no mirror yet."""
+    world = World(tmp_path / "mirror")
+    world.source.policy = Policy(archive=30 * 86_400, rotate=60, keep=60)
+    for text_ in ("first", "then", "now"):
+        world.source.put("a.html", text_)
+        world.source.put(f"{text_}.html", text_)
+        world.source.publish(PublicationStep.REBASE)
+        dump(world)
+        world.clock.advance(hours=1)
+    world.source.publish()
+    return world
+
+
+def archived(world: World[PublishedSource], kind: str) -> str:
+    return min(name for name in world.source.documents.names() if f"/{kind}_" in name)
+
+
+def test_an_archived_dump_gives_its_own_moment_and_stays_there(
+    past: World[PublishedSource],
+) -> None:
+    address = BASE + archived(past, "resourcedump")
+
+    report = past.pull(address)
+
+    assert report.state is MirrorState.IN_SYNC
+    assert past.texts() == {"a.html": "first", "first.html": "first"}
+    assert past.warned() == ["superseded-list"]
+    assert past.pull(None).state is MirrorState.IN_SYNC
+    past.clock.advance(hours=48)
+    assert past.pull(None).state is MirrorState.IN_SYNC
+    assert past.texts()["a.html"] == "first"
+
+
+def test_an_archived_list_is_compared_with_and_not_with_the_list_of_today(
+    past: World[PublishedSource],
+) -> None:
+    report = past.pull(BASE + archived(past, "resourcelist"))
+
+    assert report.state is MirrorState.BEHIND
+    assert report.failures[0].uri == BASE + "a.html"
+    assert set(past.texts()) == {"first.html"}
+
+
+@pytest.mark.parametrize("kind", ["changedump", "changelist"])
+def test_changes_of_the_past_are_refused_by_name(kind: str, past: World[PublishedSource]) -> None:
+    for _ in range(3):
+        past.clock.advance(hours=48)
+        past.source.put("a.html", f"{past.clock.now()}")
+        past.source.publish(PublicationStep.REBASE)
+        dump(past, oldest=past.clock.now())
+    past.source.publish()
+    archive = past.source.honest(f"{BASE}resourcesync/{kind}archive.xml").body
+    (oldest, *_) = read_stream(BytesIO(archive), uri=BASE).entries()
+
+    with pytest.raises(NotAListError) as caught:
+        past.pull(oldest.uri)
+
+    assert caught.value.code == "archived-list"
+
+
+def test_a_mirror_of_a_list_that_was_superseded_since_follows_its_source(
+    past: World[PublishedSource],
+) -> None:
+    address = BASE + "resourcelist-of-today.xml"
+    past.network.answers[address] = past.source.honest(RESOURCE_LIST)
+    assert past.pull(address).state is MirrorState.IN_SYNC
+    past.clock.advance(hours=48)
+    past.source.put("new.html", "new")
+    past.source.publish()
+
+    assert past.pull(address).state is MirrorState.IN_SYNC
+
+    assert past.texts()["new.html"] == "new"

@@ -336,6 +336,8 @@ class Destination:
         if not options.dry_run and self._sync_state.identity is None:
             now = to_microseconds(equipment.clock.now())
             self._sync_state.write(identity=identity, found_at=now)
+        if found.superseded_by and found.resource_dump:  # only its packages have these bytes
+            options = structs.replace(options, dumps="always")
         pull = SyncSession(equipment, options, found, selection, identity)
         self._path_assignments.append(pull.path_assignment)
         pull.path_assignment.resume_moves()

@@ -306,6 +306,13 @@ def report_source(pull: SyncSession, *, first: bool = False) -> None:
             "as_of": None if as_of is None else format_w3c(as_of),
         },
     )
+    if as_of is None and found.superseded_by:
+        pull.warn(
+            "superseded-list",
+            "this list is of the past: the mirror has its moment, and stays there",
+            hint="to follow the Source, pull into another folder: "
+            f"resourcesync pull {errors.quoted(found.superseded_by, 'URL')}",
+        )
     if as_of is None and found.is_of_site and pull.identity is not None:
         message = f"no list was found at the address: these are of the whole site ({found.road})"
         folder = urlsplit(pull.identity.source).path.rpartition("/")[0]

@@ -11,7 +11,13 @@ from resourcesync.discovery.search import Search
 from resourcesync.discovery.sets import ANY, OfferedSet, SetChoice, SourceLists, choose
 from resourcesync.discovery.uris import join
 from resourcesync.documents.reader import Document
-from resourcesync.errors import DocumentError, NotAListError, SourceError, UnexpectedDocumentError
+from resourcesync.errors import (
+    DocumentError,
+    NotAListError,
+    SourceError,
+    UnexpectedDocumentError,
+    quoted,
+)
 from resourcesync.model.entries import CapabilityEntry, Header, Part
 from resourcesync.model.timestamps import parse_w3c, to_microseconds
 from resourcesync.model.vocabulary import VALID_FROM, Capability, Relation
@@ -91,7 +97,8 @@ class _SourceResolver:
                 return self._from_description(document, fetched, hops)
             case listed if listed in _LISTS:
                 whole = join(document.uri, header.link(Relation.INDEX) or "") or uri
-                return self._climb(document, replace(found, **{_LISTS[listed]: whole}))
+                climbed = self._climb(document, replace(found, **{_LISTS[listed]: whole}))
+                return self._of_its_moment(document, uri, climbed)
             case beside:  # a manifest, archive or notification
                 climbed = self._climb(document, found)
                 if climbed == found:
@@ -123,6 +130,39 @@ class _SourceResolver:
                 self._search.note(above, error)
                 break
         return found
+
+    def _of_its_moment(self, document: Document, uri: str, climbed: SourceLists) -> SourceLists:
+        """Return the lists of the Source; those of an archived one alone, as it has its moment.
+
+        A mirror that followed a list before it was superseded follows the Source.
+        """
+        header = document.header
+        assert header.capability is not None, "it is a list of the framework"
+        offered = getattr(climbed, _LISTS[header.capability])
+        if climbed.capability_list in {None, self._choice.pinned} or offered in {None, uri}:
+            return climbed
+        try:
+            with fetch(self._documents, offered) as fetched:
+                now = fetched.open()
+                is_past = fetched.final_uri != document.uri and _is_superseded(document, now)
+        except (SourceError, DocumentError) as error:
+            self._search.note(offered, error)
+            return climbed
+        if not is_past:
+            return climbed
+        if not header.capability.is_snapshot or header.link(Relation.INDEX):
+            raise NotAListError(
+                f"this {header.phrase} is of the past: the Source offers others now",
+                uri=document.uri,
+                hint=f"pull what it offers now: resourcesync pull {quoted(offered, 'URL')}",
+                code="archived-list",
+            )
+        alone = SourceLists(
+            entry=climbed.entry,
+            dialect=climbed.dialect,
+            superseded_by=climbed.capability_list or "",
+        )
+        return replace(alone, **{_LISTS[header.capability]: uri})
 
     def _from_description(
         self, document: Document, fetched: FetchedDocument, hops: int
@@ -267,6 +307,21 @@ class _SourceResolver:
         if unknown is not None and not sets:
             raise unknown
         return tuple(sets.values())
+
+
+def _is_superseded(document: Document, now: Document) -> bool:
+    """True if a list is older than the one of its kind that the Source offers, or no part of it."""
+    header, newer = document.header, now.header
+    if header.capability is not newer.capability:
+        return False
+    if newer.is_index and header.link(Relation.INDEX):
+        parts = (entry.uri for entry in now.entries() if isinstance(entry, Part))
+        return all(join(now.uri, part) != document.uri for part in parts)
+    if header.capability is not None and header.capability.is_snapshot:
+        then, present = header.completed or header.at, newer.completed or newer.at
+    else:
+        then, present = header.from_ if header.until else None, newer.from_
+    return then is not None and present is not None and then < present
 
 
 def _too_deep(uri: str) -> NotAListError:

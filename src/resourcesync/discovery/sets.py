@@ -44,6 +44,8 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
         monitored_since: The moment from which it does, in microseconds.
         road: The way to the entry, in words; empty when it is the address itself.
         is_of_site: True if the entry is not at the address nor below it, but the site's own.
+        superseded_by: The Capability List of the lists that took the place of an archived one,
+            which is followed alone; empty if the lists are those of the present.
     """
 
     entry: str
@@ -61,6 +63,7 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
     monitored_since: Microseconds | None = None
     road: str = ""
     is_of_site: bool = False
+    superseded_by: str = ""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SourceLists) and self._compared() == other._compared()
