@@ -15,7 +15,7 @@ from resourcesync.app.publishing import trees
 from resourcesync.app.serving import applications
 from resourcesync.cli.main import run
 from resourcesync.cli.options import load
-from resourcesync.cli.service.watch_status import WatchPages
+from resourcesync.cli.service.watch_status import WatchView
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.server.admin import OperationsApplication
@@ -46,20 +46,20 @@ def configuration(source: TinySource) -> MirrorConfiguration:
 
 
 @pytest.fixture
-def pages(configuration: MirrorConfiguration, running: dict[MirrorJob, float]) -> WatchPages:
+def pages(configuration: MirrorConfiguration, running: dict[MirrorJob, float]) -> WatchView:
     names = (configuration.names, configuration)
-    return WatchPages(lambda: names, SystemClock(), running=lambda: running)
+    return WatchView(lambda: names, SystemClock(), running=lambda: running)
 
 
 @contextmanager
-def served(views: WatchPages, operator: OperatorApplication | None = None) -> Iterator[str]:
+def served(views: WatchView, operator: OperatorApplication | None = None) -> Iterator[str]:
     health = OperationsApplication(look=lambda: None)
     with ServerThread(mirror_pages(views, health, operator)) as server:
         yield server.uri
 
 
 @pytest.fixture
-def address(pages: WatchPages) -> Iterator[str]:
+def address(pages: WatchView) -> Iterator[str]:
     with served(pages) as found:
         yield found
 
@@ -119,7 +119,7 @@ def test_a_mirror_that_cannot_be_read_is_said_to_be_so(source: TinySource, tmp_p
     (own / "state.db").write_bytes(b"no database at all" * 100)
     put(f'{museum(source)}[mirror.broken]\nsource = "http://x/"\ndest = "{own.parent}"\n')
     loaded = load(None)
-    pages = WatchPages(lambda: (loaded.names, loaded), SystemClock())
+    pages = WatchView(lambda: (loaded.names, loaded), SystemClock())
 
     found = {summary.name: summary.error for summary in pages.mirrors()}
     assert "damaged" in found["broken"] or "not the state" in found["broken"]
@@ -130,7 +130,7 @@ def test_a_mirror_that_cannot_be_read_is_said_to_be_so(source: TinySource, tmp_p
 
 
 def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path) -> None:
-    class Closed(WatchPages):
+    class Closed(WatchView):
         def mirrors(self) -> Sequence[MirrorSummary]:
             raise PermissionError(13, "Permission denied", str(tmp_path))
 
@@ -144,7 +144,7 @@ def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path
 
 
 def test_a_running_pull_is_shown_with_its_progress_until_it_ends(
-    pages: WatchPages, running: dict[MirrorJob, float]
+    pages: WatchView, running: dict[MirrorJob, float]
 ) -> None:
     running[PULL] = 9.0
     pages.show_progress("museum", {"done": 12, "total": 30})
@@ -222,7 +222,7 @@ class Paused:
 
 
 @pytest.mark.night
-def test_chromium_may_send_the_form_of_an_operator(browser: Any, pages: WatchPages) -> None:
+def test_chromium_may_send_the_form_of_an_operator(browser: Any, pages: WatchView) -> None:
     operations = Paused()
     with served(pages, OperatorApplication("a-token-of-this-test", operations)) as address:
         page = browser.new_page()

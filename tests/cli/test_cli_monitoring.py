@@ -17,8 +17,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.main import run
-from resourcesync.cli.render.metrics import Labels
-from resourcesync.cli.service.watch_status import WatchFigures
+from resourcesync.cli.service.watch_status import WatchView
 from resourcesync.mirror_state.database import SqliteMirrorState
 from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import put
@@ -132,7 +131,7 @@ def test_the_end_of_the_certificate_is_that_of_the_last_connection(
 
 def test_a_mirror_that_is_no_longer_watched_has_no_metric_of_its_last_audit() -> None:
     names, configuration = ["gone", "kept"], MirrorConfiguration(None)
-    figures = WatchFigures(lambda: (tuple(names), configuration), dict)
+    figures = WatchView(lambda: (tuple(names), configuration), SystemClock())
     for name in ("gone", "kept"):
         figures.count("audit", {"mirror": name, "exit": 1, "accuracy": 0.5}, 1.0)
         figures.count("pull", {"mirror": name, "exit": 0}, 1.0)
@@ -154,9 +153,9 @@ def test_each_set_of_a_mirror_has_the_interval_of_the_mirror_as_the_alerts_need(
         own.mkdir(parents=True)
         SqliteMirrorState(own / "state.db").close()
     place = str(here / "all")
-    intervals: dict[Labels, float] = {(("mirror", place),): 900.0, (("mirror", "nowhere"),): 60.0}
     configuration = MirrorConfiguration(None)
-    figures = WatchFigures(lambda: ((place, "nowhere"), configuration), lambda: intervals)
+    figures = WatchView(lambda: ((place, "nowhere"), configuration), SystemClock())
+    figures.intervals = {place: 900.0, "nowhere": 60.0}
 
     found = {metric.name: dict(metric.values) for metric in figures.figures()}
 

@@ -36,6 +36,7 @@ from resourcesync.own_files import (
 )
 from resourcesync.ports import Clock, FetchRequest, Outcomes
 from resourcesync.push_state.stores import FileFollowers
+from resourcesync.server.dashboard.views import PushStatus
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import CallbackApplication
 from resourcesync.settings.mirror import Network
@@ -144,6 +145,7 @@ class PushSubscriptions:
         self._thread = threading.Thread(target=self._tick, name="resourcesync-push", daemon=True)
         self._looked: dict[str, float] = {}
         self._waiting: deque[tuple[str, Path, Network]] = deque()
+        self._wanted: frozenset[str] = frozenset()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -159,9 +161,15 @@ class PushSubscriptions:
         """Return the state of all subscriptions."""
         return self._subscriber.reports()
 
-    def has_discovered(self, name: str) -> bool:
-        """True if all channels of a mirror's Source were found."""
-        return name in self._looked
+    def statuses(self) -> dict[str, PushStatus]:
+        """Return the push status of each mirror."""
+        found: dict[str, list[SubscriptionReport]] = {name: [] for name in self._wanted}
+        for standing in self.standings():
+            found.setdefault(standing.mirror, []).append(standing)
+        return {
+            name: PushStatus(subscriptions=tuple(theirs), is_known=name in self._looked)
+            for name, theirs in found.items()
+        }
 
     def __enter__(self) -> Self:
         self._server.__enter__()
@@ -183,6 +191,7 @@ class PushSubscriptions:
 
     def retain(self, networks: Mapping[str, tuple[str, Network]]) -> None:
         """End the subscriptions of all other mirrors."""
+        self._wanted = frozenset(networks)
         asked = [fetch_settings(network, source) for source, network in networks.values()]
         self._messenger.trust(frozenset().union(*(settings.trusted_origins for settings in asked)))
         for name in self._looked.keys() - networks.keys():

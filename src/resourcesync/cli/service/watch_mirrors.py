@@ -1,8 +1,6 @@
 """The jobs of ``watch`` for one mirror (pull, audit, program of ``on_change``), and push."""
 
-import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -14,7 +12,6 @@ from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirror import mirror_at
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.stored_names import StoredNames
-from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
 from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import ChangeForwarder, record_failed_pull
 from resourcesync.app.watching.watch_settings import WatchedMirror
@@ -22,7 +19,7 @@ from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.json_output import json_line
-from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
+from resourcesync.cli.output import CommandOutcome, Problem, problem_of
 from resourcesync.cli.render.audit import conclude as conclude_audit
 from resourcesync.cli.render.pull import exit_code_of
 from resourcesync.destination.reports import FailedRun, report_fields
@@ -34,16 +31,12 @@ from resourcesync.errors import (
 from resourcesync.mirror_state.rows import LoggedChange
 from resourcesync.model import formatting as forms
 from resourcesync.ports import CancelToken, Clock
-from resourcesync.server.dashboard.views import PushStatus
-from resourcesync.settings.mirror import Network
 from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob
-from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
 
 CONSUMER: Final = "on_change"
 """Name of the consumer whose cursor the program of ``on_change`` has."""
 
 _MOST_WARNINGS: Final = 100
-_LOCKED: Final = frozenset({ExitCode.LOCKED})
 _COMPLETED: Final = frozenset(
     {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED, ExitCode.BUDGET}
 )
@@ -59,7 +52,6 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()  # of single sets
     warnings: tuple[Mapping[str, object], ...] = ()
     phases: tuple[Mapping[str, object], ...] = ()
-    uri: str = ""
     stopped: bool = False  # because the service stops
 
 
@@ -119,8 +111,8 @@ class WatchJobRunner:
                 exit=ExitCode.TERMINATED, stopped=True
             )
         except ResourceSyncError as error:
-            problem, uri = problem_of(error, job.mirror), error.uri
-            report = JobReport(exit=problem.exit, problem=problem, uri=uri, error=error)
+            problem = problem_of(error, job.mirror)
+            report = JobReport(exit=problem.exit, problem=problem, error=error)
             return _job_result(report, problem.retry_after)
         except Exception as error:  # noqa: BLE001 - a bug in one mirror stops no other
             problem = write_crash_report(error, ["watch", job.mirror])
@@ -252,142 +244,7 @@ def _change_line(
 
 def _job_result(report: JobReport, retry_after: float = 0.0) -> tuple[JobOutcome, JobReport]:
     verdict = JobStatus.DONE if report.exit in _COMPLETED else JobStatus.FAILED
-    if report.exit in _LOCKED:
+    if report.exit is ExitCode.LOCKED:
         verdict = JobStatus.LOCKED
     # There may be changes to send even if it applied none: other processes pull and repair too.
     return JobOutcome(status=verdict, retry_after=retry_after, changed=True), report
-
-
-_LOG: Final = logging.getLogger(__name__)
-
-_SubscriptionState = tuple[SubscriptionStatus, object, str, int]
-
-
-class Subscriptions:
-    """The subscriptions of a service; none unless `opened` runs."""
-
-    def __init__(self, screen: Screen, clock: Clock) -> None:
-        self._screen, self._clock = screen, clock
-        self._push: PushSubscriptions | None = None
-        self._wanted: frozenset[str] = frozenset()
-        self._version = -1
-        self._reported: dict[tuple[str, str], _SubscriptionState] = {}
-
-    @contextmanager
-    def opened(
-        self,
-        callback: str,
-        listen: tuple[str, int],
-        state: PushState,
-        on_hint: Callable[[str], None],
-    ) -> Iterator[None]:
-        """Receive notifications while the block runs."""
-        push = PushSubscriptions(
-            callback=callback, listen=listen, state=state, on_hint=on_hint, clock=self._clock
-        )
-        with push:
-            self._push = push
-            try:
-                yield
-            finally:
-                self._push = None
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Number of notifications received, by outcome."""
-        return {} if self._push is None else self._push.counts
-
-    def subscribe(self, requested: Mapping[str, tuple[str, Network]]) -> None:
-        """Subscribe only these mirrors; without a callback, warn about each."""
-        self._wanted = frozenset(requested)
-        if self._push is not None:
-            self._push.retain(requested)
-            return
-        for name in requested:
-            self._screen.report("warning", _no_callback_warning(name))
-
-    def follow_soon(self, name: str, folder: Path, network: Network) -> None:
-        """Follow the channels of a mirror that exists, before its next pull."""
-        if self._push is not None:
-            self._push.follow_soon(name, folder, network)
-
-    def follow(self, name: str, folder: Path, network: Network) -> None:
-        """Follow the channels of a mirror's Source; it is polled in any case."""
-        if self._push is None:
-            return
-        try:
-            self._push.follow(name, folder, network)
-        except ResourceSyncError as error:
-            _LOG.warning("push for %s: %s", name, error)
-
-    def standings(self) -> list[SubscriptionReport]:
-        """Return the states of all subscriptions."""
-        return [] if self._push is None else self._push.standings()
-
-    def pushed(self) -> dict[str, PushStatus]:
-        """Return the push status of each mirror with ``push``."""
-        push = self._push
-        if push is None:
-            return {}
-        found: dict[str, list[SubscriptionReport]] = {name: [] for name in self._wanted}
-        for standing in self.standings():
-            found.setdefault(standing.mirror, []).append(standing)
-        return {
-            name: PushStatus(subscriptions=tuple(theirs), is_known=push.has_discovered(name))
-            for name, theirs in found.items()
-        }
-
-    def report_changes(self) -> None:
-        """Report the subscriptions whose state changed since the last report."""
-        if self._push is None or self._push.version == self._version:
-            return
-        self._version = self._push.version
-        try:
-            found = self.standings()
-        except ResourceSyncError as error:
-            _LOG.warning("push: %s", error)
-            return
-        now = self._clock.now()
-        for report in found:
-            before = self._reported.get((report.mirror, report.topic))
-            if before != _subscription_state(report):
-                was = {} if before is None else {"was": before[0].value}
-                self._screen.report(
-                    "watch.subscription", {"time": now, **subscription_fields(report), **was}
-                )
-        self._reported = {
-            (report.mirror, report.topic): _subscription_state(report) for report in found
-        }
-
-
-def _subscription_state(report: SubscriptionReport) -> _SubscriptionState:
-    return report.status, report.until, report.reason, report.refused
-
-
-def subscription_fields(report: SubscriptionReport) -> dict[str, object]:
-    """Return a subscription as the fields of its event."""
-    fields: dict[str, object] = {
-        "mirror": report.mirror,
-        "topic": report.topic,
-        "hub": report.hub,
-        "state": report.status.value,
-        "until": report.until,
-        "taken": report.accepted,
-        "last": report.last,
-        "refused": report.refused,
-    }
-    if report.refusals:
-        fields["refusals"] = {fault.value: number for fault, number in report.refusals}
-    if report.reason:
-        fields["reason"] = report.reason
-    return fields
-
-
-def _no_callback_warning(mirror: str) -> dict[str, object]:
-    return {
-        "code": "config",
-        "message": f"`push = true` of {mirror} has no effect: `watch` has no callback",
-        "mirror": mirror,
-        "evidence": (("kept", "its schedule"),),
-        "hint": "set `callback` in [watch], or use watch --callback, and restart",
-    }

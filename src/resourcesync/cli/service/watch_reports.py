@@ -10,6 +10,7 @@ from resourcesync.model import formatting as forms
 if TYPE_CHECKING:
     from resourcesync.cli.service.watch_mirrors import JobReport
     from resourcesync.watch.loop import FinishedJob
+    from resourcesync.websub.subscription_status import SubscriptionReport
 
 
 CHANGES: Final = ("created", "updated", "deleted")
@@ -33,8 +34,8 @@ def job_fields(
     if report.problem is not None:
         problem = report.problem
         fields |= {"code": problem.code, "message": problem.message, "hint": problem.hint}
-        if report.uri:
-            fields["uri"] = report.uri
+        if problem.uri:
+            fields["uri"] = problem.uri
     return fields
 
 
@@ -145,3 +146,22 @@ def _stamp(moment: datetime) -> str:
 def _time_of_day(again: datetime, now: datetime) -> str:
     is_today = again.date() == now.date()
     return again.strftime("%H:%M:%SZ" if is_today else "%Y-%m-%dT%H:%MZ")
+
+
+def subscription_fields(report: "SubscriptionReport") -> dict[str, object]:
+    """Return a subscription as the fields of its event."""
+    fields: dict[str, object] = {
+        "mirror": report.mirror,
+        "topic": report.topic,
+        "hub": report.hub,
+        "state": report.status.value,
+        "until": report.until,
+        "taken": report.accepted,
+        "last": report.last,
+        "refused": report.refused,
+    }
+    if report.refusals:
+        fields["refusals"] = {fault.value: number for fault, number in report.refusals}
+    if report.reason:
+        fields["reason"] = report.reason
+    return fields

@@ -1,5 +1,6 @@
 """The service behind ``watch``: its settings, its signals and its reports."""
 
+import logging
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,24 +14,22 @@ from resourcesync.app import machine
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching import service
+from resourcesync.app.watching.push_subscriptions import PushSubscriptions
 from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import read_history
 from resourcesync.app.watching.watch_settings import WatchedMirror, WatchSettings
 from resourcesync.cli.exit_codes import ExitCode, Interrupted
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Screen, problem_of
-from resourcesync.cli.render.metrics import Labels
-from resourcesync.cli.service.watch_mirrors import (
-    JobReport,
-    Subscriptions,
-    WatchJobRunner,
-)
-from resourcesync.cli.service.watch_reports import job_fields
-from resourcesync.cli.service.watch_status import WatchFigures, WatchPages
+from resourcesync.cli.service.watch_mirrors import JobReport, WatchJobRunner
+from resourcesync.cli.service.watch_reports import job_fields, subscription_fields
+from resourcesync.cli.service.watch_status import WatchView
 from resourcesync.errors import ResourceSyncError, StateError
 from resourcesync.watch.loop import FinishedJob, WatchLoop
-from resourcesync.watch.scheduler import Every, JobKind, MirrorHistory, NextPull
+from resourcesync.watch.scheduler import Every, JobKind, MirrorHistory
+from resourcesync.websub.subscription_status import SubscriptionReport
 
+_LOG: Final = logging.getLogger(__name__)
 _TURN_SECONDS: Final = 30.0
 _STUCK_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 5.0
@@ -71,7 +70,7 @@ def _handling_signals(signals: _SignalFlags) -> Iterator[None]:
 class _OperatorRequests:
     """What operators may do on the pages (``MirrorOperations``)."""
 
-    def __init__(self, watch: WatchLoop, pages: WatchPages, paused: StoredNames) -> None:
+    def __init__(self, watch: WatchLoop, pages: WatchView, paused: StoredNames) -> None:
         self._watch, self._pages, self._paused = watch, pages, paused
         watch.pause(paused.names)
 
@@ -107,35 +106,27 @@ class _WatchService:
         pulled = StoredNames(settings.configuration.state_file("pulled"))
         cache = self._cache = StateCache()
         self._work = WatchJobRunner(
-            self._clock, self._subscribe, self._show_progress, pulled, cache
+            self._clock,
+            self._subscribe,
+            self._show_progress,
+            pulled,
+            cache,
         )
-        self._push = Subscriptions(screen, self._clock)
+        self._reported: dict[tuple[str, str], SubscriptionReport] = {}
+        self._version = -1
         self._folders: dict[str, Path] = {}
         self._looked = self._clock.monotonic()
         self._runs = 0
         self.watch = service.open_loop(
             self._work, self._report_done, self._clock, settings.service.parallel
         )
-        self._intervals: Mapping[Labels, float] = {}
-        self._figures = WatchFigures(
-            self._watched,
-            lambda: self._intervals,
-            self._push,
-            self._planned,
-            cache,
-        )
-        self._pages = WatchPages(
-            self._watched,
-            self._clock,
-            self._push.pushed,
-            self._planned,
-            self.watch.running_seconds,
-            cache,
+        self._view = WatchView(
+            self._watched, self._clock, cache, self.watch.next_pull, self.watch.running_seconds
         )
         paused = StoredNames(
             settings.configuration.state_file("paused", settings.state_folder()), self.watch.pause
         )
-        self._requests = _OperatorRequests(self.watch, self._pages, paused)
+        self._requests = _OperatorRequests(self.watch, self._view, paused)
         self._warned: dict[str, frozenset[str]] = {}
 
     def _watched(self) -> tuple[tuple[str, ...], MirrorConfiguration]:
@@ -149,17 +140,22 @@ class _WatchService:
         chosen = self._settings.service
         with ExitStack() as stack:
             if chosen.callback:
-                state = self._settings.push_state()
-                opened = self._push.opened(chosen.callback, chosen.listen, state, self.watch.hint)
-                stack.enter_context(opened)
+                push = PushSubscriptions(
+                    callback=chosen.callback,
+                    listen=chosen.listen,
+                    state=self._settings.push_state(),
+                    on_hint=self.watch.hint,
+                    clock=self._clock,
+                )
+                self._view.push = stack.enter_context(push)
             if chosen.admin is not None:
                 token = self._settings.operator_token()
                 uri = stack.enter_context(
                     service.serve_operators(
                         chosen.admin,
-                        self._pages,
-                        self._figures.status,
-                        self._figures.figures,
+                        self._view,
+                        self._view.status,
+                        self._view.figures,
                         self._check_health,
                         (token, self._requests) if token else None,
                     )
@@ -167,12 +163,8 @@ class _WatchService:
                 self._screen.report("admin", {"uri": uri})
             yield
 
-    def _planned(self, mirror: str) -> NextPull | None:
-        """Return the next pull of a mirror; may be called on any thread."""
-        return self.watch.next_pull(mirror)
-
     def _show_progress(self, mirror: str, fields: Mapping[str, object]) -> None:
-        self._pages.show_progress(mirror, fields)
+        self._view.show_progress(mirror, fields)
 
     def _check_health(self) -> None:
         """Raise if the loop is stuck."""
@@ -182,10 +174,14 @@ class _WatchService:
 
     def _subscribe(self, mirror: WatchedMirror) -> None:
         """Follow the channels of a mirror's Source; it is polled in any case."""
-        if mirror.wanted.accepts_hints:
-            name = mirror.target.name
-            network = self._settings.configuration.network(name, {})
-            self._push.follow(name, mirror.target.folder, network)
+        push, name = self._view.push, mirror.target.name
+        if push is None or not mirror.wanted.accepts_hints:
+            return
+        network = self._settings.configuration.network(name, {})
+        try:
+            push.follow(name, mirror.target.folder, network)
+        except ResourceSyncError as error:
+            _LOG.warning("push for %s: %s", name, error)
 
     def apply(self, settings: WatchSettings) -> None:
         """Apply new settings; after a mistake in them, change nothing."""
@@ -195,14 +191,19 @@ class _WatchService:
             for name, mirror in watched.items()
             if mirror.wanted.accepts_hints
         }
-        self._push.subscribe(requested)
+        push = self._view.push
+        if push is not None:
+            push.retain(requested)
         for name, (_, network) in requested.items():
-            self._push.follow_soon(name, watched[name].target.folder, network)
+            if push is None:
+                self._screen.report("warning", _no_callback_warning(name))
+            else:
+                push.follow_soon(name, watched[name].target.folder, network)
         self._settings = settings
         self._folders = {name: mirror.target.folder for name, mirror in watched.items()}
         self._work.configure(watched, chosen)
-        self._intervals = {
-            (("mirror", name),): mirror.wanted.pull.seconds
+        self._view.intervals = {
+            name: mirror.wanted.pull.seconds
             for name, mirror in watched.items()
             if isinstance(mirror.wanted.pull, Every)
         }
@@ -224,11 +225,30 @@ class _WatchService:
         while not signals.stop:
             self.watch.run_once(pulse)
             self._record_other_pulls()
-            self._push.report_changes()
+            self._report_subscriptions()
             self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
                 signals.reload = False
                 self._reload(read_settings)
+
+    def _report_subscriptions(self) -> None:
+        """Report the subscriptions whose state changed since the last report."""
+        push = self._view.push
+        if push is None or push.version == self._version:
+            return
+        self._version = push.version
+        try:
+            found = {(report.mirror, report.topic): report for report in push.standings()}
+        except ResourceSyncError as error:
+            _LOG.warning("push: %s", error)
+            return
+        for key, report in found.items():
+            before = self._reported.get(key)
+            if before is None or _standing(before) != _standing(report):
+                was = {} if before is None else {"was": before.status.value}
+                fields = {"time": self._clock.now(), **subscription_fields(report), **was}
+                self._screen.report("watch.subscription", fields)
+        self._reported = found
 
     def _record_other_pulls(self) -> None:
         """Let a good pull by another process end the pause after a failure, as one of ours does."""
@@ -262,7 +282,7 @@ class _WatchService:
 
     def _report_done(self, done: FinishedJob) -> None:
         report = done.report
-        self._pages.end_progress(done.job.mirror)
+        self._view.end_progress(done.job.mirror)
         if not isinstance(report, JobReport) or report.stopped:
             return
         self._runs += done.job.kind is JobKind.PULL
@@ -275,10 +295,10 @@ class _WatchService:
             self._report_warnings(mirror, report.warnings)
         kind = done.job.kind.value.replace(" ", "-")
         fields = job_fields(done, report, now, done.next_due if isfinite(done.next_due) else None)
-        planned = self._planned(mirror)
+        planned = self._view.planned(mirror)
         if planned is not None and planned.is_paused:
             fields |= {"again": None, "paused": True}
-        self._figures.count(kind, fields, done.seconds)
+        self._view.count(kind, fields, done.seconds)
         if done.job.kind is JobKind.HAND_OVER and not (report.exit or report.fields.get("changes")):
             return  # there was no change to send, as after most pulls
         for phase in report.phases:
@@ -297,6 +317,20 @@ class _WatchService:
     def runs(self) -> int:
         """Number of finished pulls."""
         return self._runs
+
+
+def _no_callback_warning(mirror: str) -> dict[str, object]:
+    return {
+        "code": "config",
+        "message": f"`push = true` of {mirror} has no effect: `watch` has no callback",
+        "mirror": mirror,
+        "evidence": (("kept", "its schedule"),),
+        "hint": "set `callback` in [watch], or use watch --callback, and restart",
+    }
+
+
+def _standing(report: SubscriptionReport) -> tuple[object, ...]:
+    return report.status, report.until, report.reason, report.refused
 
 
 def run_service(

@@ -12,6 +12,7 @@ from typing import Any, Final
 from resourcesync import __version__
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.watching import mirror_views
+from resourcesync.app.watching.push_subscriptions import PushSubscriptions
 from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
 from resourcesync.cli.json_output import VERSION, json_row, json_text
@@ -22,8 +23,7 @@ from resourcesync.cli.render.status import (
     UnreadableMirror,
     notes_of,
 )
-from resourcesync.cli.service.watch_mirrors import Subscriptions, subscription_fields
-from resourcesync.cli.service.watch_reports import CHANGES
+from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
@@ -42,22 +42,28 @@ from resourcesync.websub.subscription_status import SubscriptionReport, Subscrip
 _BUILD: Final[Mapping[Labels, float]] = {(("version", __version__), ("command", "watch")): 1}
 
 
-class WatchPages:
-    """The data of the pages (``server.dashboard.views.Views``)."""
+class WatchView:
+    """What a service knows of its mirrors: for its pages (``Views``), metrics and JSON."""
 
     def __init__(
         self,
         names: Callable[[], tuple[tuple[str, ...], MirrorConfiguration]],
         clock: Clock,
-        pushed: Callable[[], Mapping[str, PushStatus]] = dict,
+        cache: StateCache | None = None,
         planned: Callable[[str], NextPull | None] = lambda _: None,
         running: Callable[[], Mapping[MirrorJob, float]] = dict,
-        cache: StateCache | None = None,
     ) -> None:
-        self._names, self._clock, self._pushed = names, clock, pushed
-        self._planned, self._running = planned, running
+        self._names, self._clock, self.planned, self._running = names, clock, planned, running
         self._cache = StateCache() if cache is None else cache
+        self.push: PushSubscriptions | None = None
+        self.intervals: Mapping[str, float] = {}  # seconds between two pulls
         self._progress: dict[str, tuple[int, int]] = {}
+        self._runs: Counter[Labels] = Counter()
+        self._changes: Counter[Labels] = Counter()
+        self._received: Counter[Labels] = Counter()
+        self._seconds: dict[Labels, float] = {}
+        self._accuracy: dict[Labels, float] = {}
+        self._last: dict[str, Mapping[str, object]] = {}
 
     def show_progress(self, mirror: str, fields: Mapping[str, object]) -> None:
         """Record the progress of a running pull, by the fields of its event."""
@@ -106,12 +112,13 @@ class WatchPages:
         return self._cache.apart(str(folder), read)
 
     def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
-        pushed, running = self._pushed(), self._running_jobs()
-        for watched, found in read_watched(names, self._names()[1], self._cache).items():
+        running = self._running_jobs()
+        pushed = {} if self.push is None else self.push.statuses()
+        for watched, found in self._read(names).items():
             yield from ((_unreadable(mirror), Path()) for mirror in found.unreadable)
             for seen in found.mirrors:
                 summary = self._summary(
-                    seen, self._planned(watched), pushed.get(watched), running.get(watched)
+                    seen, self.planned(watched), pushed.get(watched), running.get(watched)
                 )
                 yield summary, seen.folder
 
@@ -149,54 +156,16 @@ class WatchPages:
             disk_size=0 if disk is None else disk.total,
         )
 
-
-def _unreadable(mirror: UnreadableMirror) -> MirrorSummary:
-    problem = mirror.problem
-    hint = (f"next   {problem.hint}",) if problem.hint else ()
-    status = MirrorStatus(mirror=mirror.name, source="", state=MirrorState.FAILING)
-    return MirrorSummary(status=status, error=problem.message, notes=(problem.message, *hint))
-
-
-def next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
-    """Return the next pull of a mirror as fields."""
-    return {
-        "mirror": mirror,
-        "at": None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),
-        "reason": planned.reason.value.replace(" ", "_"),
-        "tries": planned.failures,
-    }
-
-
-def read_watched(
-    names: Sequence[str], configuration: MirrorConfiguration, cache: StateCache
-) -> dict[str, StatusResult]:
-    """Return the mirrors by the names that are watched; none delays another one."""
-    check = StatusCheck(
-        is_requested=False, limits=FreshnessSettings(), read=cache.status, apart=cache.apart
-    )
-    return {name: read_statuses((name,), configuration, Screen(), check) for name in names}
-
-
-class WatchFigures:
-    """The metrics of ``watch`` and of its mirrors."""
-
-    def __init__(
-        self,
-        names: Callable[[], tuple[tuple[str, ...], MirrorConfiguration]],
-        intervals: Callable[[], Mapping[Labels, float]],
-        push: Subscriptions | None = None,
-        planned: Callable[[str], NextPull | None] = lambda _: None,
-        cache: StateCache | None = None,
-    ) -> None:
-        self._planned = planned
-        self._cache = StateCache() if cache is None else cache
-        self._names, self._intervals, self._push = names, intervals, push
-        self._runs: Counter[Labels] = Counter()
-        self._changes: Counter[Labels] = Counter()
-        self._received: Counter[Labels] = Counter()
-        self._seconds: dict[Labels, float] = {}
-        self._accuracy: dict[Labels, float] = {}
-        self._last: dict[str, Mapping[str, object]] = {}
+    def _read(self, names: Sequence[str]) -> dict[str, StatusResult]:
+        """Return the mirrors by the names that are watched; none delays another one."""
+        check = StatusCheck(
+            is_requested=False,
+            limits=FreshnessSettings(),
+            read=self._cache.status,
+            apart=self._cache.apart,
+        )
+        configuration = self._names()[1]
+        return {name: read_statuses((name,), configuration, Screen(), check) for name in names}
 
     def count(self, kind: str, fields: Mapping[str, Any], seconds: float) -> None:
         """Count a finished job."""
@@ -217,7 +186,7 @@ class WatchFigures:
     def figures(self) -> Iterator[Metric]:
         """Yield all metrics."""
         yield _gauge("build_info", "Version of this program, and the running command.", _BUILD)
-        read = self._read_mirrors()
+        read = self._read(self._names()[0])
         seen = {name: found.mirrors for name, found in read.items()}
         yield from mirror_figures(
             [mirror for found in read.values() for mirror in found.mirrors],
@@ -236,7 +205,8 @@ class WatchFigures:
         )
         yield _gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals_of(seen))
         hints: dict[Labels, float] = {
-            (("direction", "in"), ("outcome", name)): n for name, n in self._counts().items()
+            (("direction", "in"), ("outcome", name)): n
+            for name, n in (() if self.push is None else self.push.counts.items())
         }
         yield _counter("notifications_total", "Notifications received.", hints)
         yield from _subscription_figures(self._standings())
@@ -245,7 +215,7 @@ class WatchFigures:
         """Return the mirrors as in ``status --json``, and the results of their last runs."""
         names = self._names()[0]
         ended = [row for row in list(self._last.values()) if row["mirror"] in names]
-        found = self._read_mirrors().values()
+        found = self._read(names).values()
         mirrors = [json_row("mirror", "", fields) for each in found for fields in each.fields()]
         pushed = [subscription_fields(standing) for standing in self._standings()]
         rows = {
@@ -263,28 +233,38 @@ class WatchFigures:
 
     def _plans(self) -> Iterator[dict[str, object]]:
         for name in self._names()[0]:
-            planned = self._planned(name)
+            planned = self.planned(name)
             if planned is not None:
                 yield next_pull_fields(name, planned)
 
-    def _counts(self) -> Mapping[str, int]:
-        return {} if self._push is None else self._push.counts
-
     def _standings(self) -> Sequence[SubscriptionReport]:
-        return () if self._push is None else self._push.standings()
+        return () if self.push is None else self.push.standings()
 
     def _intervals_of(self, seen: Mapping[str, Sequence[CheckedMirror]]) -> Mapping[Labels, float]:
         """Return the intervals of mirrors by their own labels: each set of a mirror has one."""
-        known = self._intervals()
         return {
-            (("mirror", mirror.status.mirror),): known[label]
+            (("mirror", mirror.status.mirror),): self.intervals[name]
             for name, mirrors in seen.items()
-            if (label := (("mirror", name),)) in known
+            if name in self.intervals
             for mirror in mirrors
         }
 
-    def _read_mirrors(self) -> dict[str, StatusResult]:
-        return read_watched(*self._names(), self._cache)
+
+def _unreadable(mirror: UnreadableMirror) -> MirrorSummary:
+    problem = mirror.problem
+    hint = (f"next   {problem.hint}",) if problem.hint else ()
+    status = MirrorStatus(mirror=mirror.name, source="", state=MirrorState.FAILING)
+    return MirrorSummary(status=status, error=problem.message, notes=(problem.message, *hint))
+
+
+def next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
+    """Return the next pull of a mirror as fields."""
+    return {
+        "mirror": mirror,
+        "at": None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),
+        "reason": planned.reason.value.replace(" ", "_"),
+        "tries": planned.failures,
+    }
 
 
 def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metric]:
