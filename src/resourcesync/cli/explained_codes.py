@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from resourcesync.cli.exit_codes import ExitCode
+from resourcesync import errors
+from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.cli.formatting import QUIET, TextLine, clause_of
 from resourcesync.cli.output import CommandOutcome, Job, Screen
+from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
-    from resourcesync.errors import ResourceSyncError
     from resourcesync.validator.rule import Rule
 
 
@@ -59,7 +60,6 @@ def _explain(name: str, screen: Screen) -> CommandOutcome:
 def _unknown(name: str) -> Exception:
     from difflib import get_close_matches  # noqa: PLC0415 - rarely needed
 
-    from resourcesync.errors import ConfigurationError  # noqa: PLC0415 - rarely needed
     from resourcesync.validator.rule import FAMILIES  # noqa: PLC0415 - rarely needed
 
     near = get_close_matches(name.lower(), [*CODES, *_kinds()], n=1, cutoff=_NEAR)
@@ -94,53 +94,35 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
 
 def _find_error(code: str) -> dict[str, object] | None:
     """Return what is known of the code of an error; ``None`` when there is no such code."""
-    from resourcesync.cli.exit_codes import exit_code_for  # noqa: PLC0415 - help stays fast
-
-    known = CODES.get(code.strip().lower())
+    name = code.strip().lower()
+    known, kind = CODES.get(name), _kinds().get(name, ResourceSyncError)
     if known is not None:
-        return _code_fields(code.strip().lower(), *known)
-    kind = _kinds().get(code.strip().lower())
-    if kind is None:
+        kind, meaning = getattr(errors, known.kind, ResourceSyncError), known.meaning
+    elif kind.default_code == name:
+        meaning = f"{(kind.__doc__ or '').partition(chr(10))[0]} {_FIXES.get(name, '')}".rstrip()
+    else:
         return None
-    exit_code = exit_code_for(kind(""))
-    meaning = (kind.__doc__ or "").partition("\n")[0]
+    end = _ENDS.get(name) or exit_code_for(kind(""))
+    end_meaning, passes = end.meaning, kind.transient
+    if known is not None and known.kind == "warning" and name not in _ENDS:
+        end, passes = ExitCode.OK, False
+        end_meaning = "a warning: it does not change how the run ends"
     return {
-        "code": kind.default_code,
-        "meaning": f"{meaning} {_FIXES.get(kind.default_code, '')}".rstrip(),
-        "exit_code": int(exit_code),
-        "exit_meaning": exit_code.meaning,
-        "passes": kind.transient,
-        "page": page_of(kind.default_code),
+        "code": name,
+        "meaning": meaning,
+        "exit_code": int(end),
+        "exit_meaning": end_meaning,
+        "passes": passes,
+        "page": page_of(name),
     }
 
 
-def _kinds() -> "dict[str, type[ResourceSyncError]]":
+def _kinds() -> dict[str, type[ResourceSyncError]]:
     """Return the kinds of errors by their codes."""
-    from resourcesync import errors  # noqa: PLC0415 - help stays fast
-
-    kinds: list[type[ResourceSyncError]] = [errors.ResourceSyncError]
+    kinds: list[type[ResourceSyncError]] = [ResourceSyncError]
     for kind in kinds:  # it grows meanwhile
         kinds += kind.__subclasses__()
     return {kind.default_code: kind for kind in kinds}
-
-
-def _code_fields(code: str, kind: str, meaning: str) -> dict[str, object]:
-    """Return what is known of a code that errors of a kind, or warnings, may carry."""
-    from resourcesync import errors  # noqa: PLC0415 - help stays fast
-    from resourcesync.cli.exit_codes import exit_code_for  # noqa: PLC0415 - as above
-
-    fields: dict[str, object] = {"code": code, "meaning": meaning, "page": page_of(code)}
-    if kind == "warning" and code not in _ENDS:
-        words = "a warning: it does not change how the run ends"
-        return {**fields, "exit_code": int(ExitCode.OK), "exit_meaning": words, "passes": False}
-    class_: type[errors.ResourceSyncError] = getattr(errors, kind, errors.ResourceSyncError)
-    exit_code = _ENDS.get(code) or exit_code_for(class_(""))
-    return {
-        **fields,
-        "exit_code": int(exit_code),
-        "exit_meaning": exit_code.meaning,
-        "passes": class_.transient,
-    }
 
 
 _CHECKED = {

@@ -109,15 +109,12 @@ _WORDS_OF_OTHERS: Final = {
     "init": "config init",
 }
 """Commands and options of other programs, with ours that do the same."""
-_FOLDERS: Final = {
-    "watch": "service",
-}
-"""Folders of commands that are more than a module."""
 
 
 def module_of(command: str) -> str:
     """Return the name of the module of a command."""
-    return f"resourcesync.cli.{_FOLDERS.get(command, 'commands')}.{command}"
+    folder = "service" if command == "watch" else "commands"
+    return f"resourcesync.cli.{folder}.{command}"
 
 
 def _annex_commands() -> dict[str, str]:
@@ -314,7 +311,7 @@ def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environm
 
 def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> ExitCode:
     """Run a job and show its end."""
-    run = _run_id()
+    run = app.machine.new_run_id(app.machine.system_clock())
     with _screen(job, environment, run) as screen, ExitStack() as held:
         try:
             screen.start(job.fields)
@@ -347,10 +344,6 @@ def _permitted(error: ResourceSyncError | PermissionError) -> ResourceSyncError:
     if isinstance(error, ResourceSyncError):
         return error
     return storage_error(error, f"looking at {error.filename}", kept="what was there before")
-
-
-def _run_id() -> str:
-    return app.machine.new_run_id(app.machine.system_clock())
 
 
 def _add_log(job: Job, screen: Screen, held: ExitStack, run: str) -> None:

@@ -8,7 +8,7 @@ import click
 from msgspec.structs import replace
 
 from resourcesync import app
-from resourcesync.app.configured_sources import ConfiguredSources
+from resourcesync.app.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.app.tables import source_keys
 from resourcesync.cli import options
 from resourcesync.cli.batch import run_all
@@ -16,7 +16,13 @@ from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
 from resourcesync.cli.formatting import QUIET, TextLine, leniency_line
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, Screen, problem_of
-from resourcesync.cli.render.publish import conclude, report
+from resourcesync.cli.render.publish import (
+    conclude,
+    notified_line,
+    report,
+    report_notified,
+    with_packages,
+)
 from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model import formatting
@@ -178,15 +184,20 @@ def _check_address(target: str) -> None:
 
 def _notification_job(tree: str | None, sources: ConfiguredSources, given: frozenset[str]) -> Job:
     """Return the job that only notifies the hubs."""
-    from resourcesync.cli.hub_notification import notification_job  # noqa: PLC0415 - rarely needed
-
     if others := sorted(given & _PUBLISHING):
         other = others[0].replace("_", "-")
         raise click.UsageError(f"--notify-only and --{other} exclude each other")
     if tree is None:
         raise click.UsageError("--notify-only needs a folder, a catalogue or a source")
     _refuse_ambiguous(tree, sources)
-    return notification_job(tree, sources)
+    target = _notified_tree(sources.source(tree)) if tree in sources.names else Path(tree)
+    return Job(
+        acts=True,
+        work=lambda screen: _notify_hubs(target, screen),
+        subject=Path(tree).name,
+        fields={"tree": tree},
+        resume_command=f"resourcesync publish {tree} --notify-only",
+    )
 
 
 def _check_dumps(values: Mapping[str, Any], given: frozenset[str]) -> None:
@@ -266,11 +277,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
     report(done, screen)
     mirror = target if kind is app.inputs.InputKind.MIRROR else ""
     outcome = conclude(done, has_files=kind is app.inputs.InputKind.FOLDER, mirror=mirror)
-    if done.dumped is None:
-        return outcome
-    from resourcesync.cli.packed_dumps import with_packages  # noqa: PLC0415 - rarely needed
-
-    return with_packages(outcome, done.dumped, screen)
+    return outcome if done.dumped is None else with_packages(outcome, done.dumped, screen)
 
 
 def _request(values: Mapping[str, Any], screen: Screen) -> "PublishRequest":
@@ -278,9 +285,10 @@ def _request(values: Mapping[str, Any], screen: Screen) -> "PublishRequest":
 
     dumps, kinds = None, values["dumps"] or "none"
     if kinds != "none" and not (values["dry_run"] or values["watch"]):
-        from resourcesync.cli.packed_dumps import dump_request  # noqa: PLC0415 - rarely needed
+        from resourcesync.source.dumps.dump_publisher import DumpRequest  # noqa: PLC0415 - rarely needed
 
-        dumps = dump_request(kinds)
+        all_but = {"resources": kinds != "changes", "changes": kinds != "resources"}
+        dumps = DumpRequest(**all_but, may_fork=True)
 
     def report_row(event: str, fields: Mapping[str, object]) -> None:
         screen.report(event, {**fields, "exit": int(ExitCode.PARTIAL)})
@@ -367,3 +375,36 @@ def _render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         said = formatting.counts({name: fields[name] for name in ("created", "updated", "deleted")})
         names = formatting.counted(len(fields["written"]), "document")
         yield TextLine(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)
+
+
+def _notified_tree(source: ConfiguredSource) -> Path:
+    """Return the tree or the catalogue of a Source; that of another system is in its folder."""
+    kind, settings = app.inputs.kind_of(source.path), source.settings
+    if kind in {app.inputs.InputKind.FOLDER, app.inputs.InputKind.CATALOGUE}:
+        return Path(source.path)
+    setting = settings.get("state") or settings.get("out")
+    out = app.inputs.default_out(source.path) if setting is None else setting.value
+    if kind is app.inputs.InputKind.ORIGINALS:
+        return Path(str(out))
+    return Path(f"{app.inputs.CATALOGUE_SCHEME}{out}/.resourcesync/catalogue.db")
+
+
+def _notify_hubs(source: Path, screen: Screen) -> CommandOutcome:
+    is_catalogue = str(source).startswith("catalogue:")
+    result = app.hubs.notify_published(source, screen.clock, is_catalogue=is_catalogue)
+    report_notified(result, screen)
+    failed = {problem.notice.hub for problem in result.problems}
+    reached = {outcome.notice.hub for outcome in result.sent} - failed
+    code = ExitCode.OK
+    if failed:
+        code = ExitCode.PARTIAL if reached else ExitCode.UNREACHABLE
+    line = notified_line(result) or TextLine(
+        "no hub" if failed else "nothing new", "Notified", QUIET
+    )
+    fields = {
+        "changes": result.changes,
+        "documents": result.documents,
+        "hubs": len(reached),
+        "problems": len(failed),
+    }
+    return CommandOutcome(exit=code, closing=(line,), fields=fields)

@@ -75,15 +75,15 @@ def command(output: OutputOptions, **values: Any) -> Job:
             places, configuration, screen, StatusCheck(is_requested=check, limits=limits)
         )
         if style == "prom":
-            lines = tuple(TextLine(text, level=QUIET) for text in _prometheus_lines(found))
+            from resourcesync.cli.render.metrics import mirror_figures  # noqa: PLC0415 - rarely
+            from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
+
+            texts = write_metrics(mirror_figures(found.mirrors, found.unreadable)).decode()
+            lines = tuple(TextLine(text, level=QUIET) for text in texts.splitlines())
             return CommandOutcome(exit=found.exit, closing=lines)
         return _table(found)
 
     return Job(acts=check and style == "text", output=output, work=work)
-
-
-def _read_status(folder: Path) -> MirrorStatus:
-    return app.mirror_state.read_status(folder)
 
 
 _Found = list[CheckedMirror | UnreadableMirror]
@@ -94,7 +94,7 @@ class StatusCheck(NamedTuple):
 
     is_requested: bool
     limits: FreshnessSettings
-    read: Callable[[Path], MirrorStatus] = _read_status
+    read: Callable[[Path], MirrorStatus] | None = None  # None: from its state
     apart: Callable[[str, Callable[[], _Found]], _Found] = lambda _, read: read()
 
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
@@ -125,11 +125,9 @@ class _StatusTarget(NamedTuple):
             self.configuration.check_present(name)
             return MirrorStatus(mirror=name, source=source, state=MirrorState.NEW)
         found = replace(read(self.folder), mirror=name)
-        return (
-            self._judge_source(found, self.mirror)
-            if found.source
-            else replace(found, source=source)
-        )
+        if not found.source:
+            return replace(found, source=source)
+        return self._judge_source(found, self.mirror)
 
     def _judge_source(self, found: MirrorStatus, mirror: ConfiguredMirror) -> MirrorStatus:
         """Return the status; each pull of a mirror of another Source will fail."""
@@ -139,22 +137,9 @@ class _StatusTarget(NamedTuple):
         has_moved = bool(app.mirror_state.moved_source(self.folder, source))
         error = mirror.source_conflict_error(found.source, has_moved=has_moved)
         failed = FailedRun(
-            code=error.code,
-            kind=type(error).__name__,
-            message=error.message,
-            hint=error.hint,
+            code=error.code, kind=type(error).__name__, message=error.message, hint=error.hint
         )
         return replace(found, state=MirrorState.FAILING, failed_run=failed)
-
-    @property
-    def limits(self) -> FreshnessSettings:
-        """The limits of the mirror's table."""
-        return FreshnessSettings() if self.mirror is None else self.mirror.limits
-
-    @property
-    def name(self) -> str:
-        """The name of the mirror, or its folder."""
-        return str(self.folder) if self.mirror is None else self.mirror.name
 
 
 class StatusResult(NamedTuple):
@@ -217,10 +202,15 @@ def _read_apart(
 def _measure(
     target: _StatusTarget, check: StatusCheck, now: datetime
 ) -> CheckedMirror | UnreadableMirror:
+    named = target.mirror
     try:
-        found = check.measure(target.status(check.read), target.limits, now)
+        limits = FreshnessSettings() if named is None else named.limits
+        found = check.measure(
+            target.status(check.read or app.mirror_state.read_status), limits, now
+        )
     except (ResourceSyncError, OSError) as error:
-        return _unreadable(target.name, target.folder, error)
+        name = str(target.folder) if named is None else named.name
+        return _unreadable(name, target.folder, error)
     return found._replace(disk=disk_space(target.folder), folder=target.folder)
 
 
@@ -247,13 +237,6 @@ def disk_space(folder: Path) -> DiskSpace | None:
     except OSError:
         return None
     return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
-
-
-def _prometheus_lines(found: StatusResult) -> list[str]:
-    from resourcesync.cli.render.metrics import mirror_figures  # noqa: PLC0415 - rarely needed
-    from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
-
-    return write_metrics(mirror_figures(found.mirrors, found.unreadable)).decode().splitlines()
 
 
 def _table(found: StatusResult) -> CommandOutcome:
