@@ -136,11 +136,10 @@ class PushSubscriptions:
             wake=self._bell.set,
             hint_every=_HINT_EVERY,
         )
-        host, port = listen
         application = _PrefixApplication(
             urlsplit(callback).path, CallbackApplication(self._subscriber)
         )
-        self._server = ServerThread(application, host=host, port=port)
+        self._server = ServerThread(application, host=listen[0], port=listen[1])
         self._is_over = False
         self._thread = threading.Thread(target=self._tick, name="resourcesync-push", daemon=True)
         self._looked: dict[str, float] = {}
