@@ -69,60 +69,6 @@ def test_a_flag_wins_over_the_environment_over_the_mirror_over_the_defaults(
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ('jobs = "64"', "`jobs` in [mirror.museum] must be a whole number"),
-        ('trash = "30"', "`trash` in [mirror.museum] is wrong: '30' is not a duration"),
-        ("[mirror.museum.audit]", "unknown key `audit` in [mirror.museum]"),
-        ('auth = "arxiv"', "names [auth.arxiv], which does not exist"),
-        (
-            'set = ["a"]\nall_sets = true',
-            "`all_sets` in [mirror.museum] excludes `set`: choose one",
-        ),
-        ('header = ["Authorization: Bearer s3cret"]', "must not contain Authorization"),
-        ("max_dlete = 5", "unknown key `max_dlete` in [mirror.museum]"),
-    ],
-)
-def test_a_mistake_in_a_table_is_told_with_file_table_and_key(
-    more: str, message: str, source: TinySource, said: Said
-) -> None:
-    put(museum(source, more))
-
-    assert run(["pull", "museum"]) == 2
-
-    captured = said.readouterr()
-    assert message in captured.err
-    assert "resourcesync.toml:" in captured.err
-    assert "s3cret" not in captured.err
-    assert captured.out == ""
-    assert source.asked == []
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[mirors.a]\n", "unknown key `mirors` at the top"),
-        ("[defaults]\nevrey = '5m'\n", "unknown key `evrey` in [defaults]"),
-        ("[defaults]\nauth = 'x'\n[auth.x]\ntype = 'bearer'\n", "unknown key `auth` in [defaults]"),
-        ("defaults = 5\n", "`defaults` must be a table"),
-        ("[mirror.a]\ndest = 'a'\n", "`source` in [mirror.a] is missing"),
-        ("[mirror.a]\nsource = 'h'\ndest = 'a'\n", "`source` in [mirror.a] must be an address"),
-        (
-            "[mirror.a]\nsource = 'https://h/'\ndest = 'zz://b'\n",
-            "`dest` in [mirror.a] must be a folder",
-        ),
-        ("mirror = [\n", "is not TOML"),
-    ],
-)
-def test_a_mistake_of_the_whole_file_is_told(text: str, message: str, said: Said) -> None:
-    put(text)
-
-    assert run(["pull", "a"]) == 2
-
-    assert message in said.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("name", "text"), [("JOBS", "many"), ("JOBS", "0"), ("NOTHING", "1"), ("TRASH", "5")]
 )
 def test_a_mistake_in_the_environment_names_the_variable(
@@ -134,33 +80,6 @@ def test_a_mistake_in_the_environment_names_the_variable(
     assert run(["pull", "museum"]) == 2
 
     assert f"RESOURCESYNC_MIRROR__MUSEUM__{name}" in said.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["pull"], "name a SOURCE or a MIRROR"),
-        (["pull", "--all"], "no mirror is configured"),
-        (["pull", "--all", "x"], "do not name one"),
-        (["pull", "http://h/", "a", "b"], "one SOURCE and one DEST"),
-        (["pull", "museum.example", "here"], "such as https://museum.example/"),
-        (["pull", "127.0.0.1:8090", "here"], "such as http://127.0.0.1:8090/"),
-        (["pull", "./folder", "./here"], "a Source is an address, such as https://HOST/"),
-        (["pull", "published", "copy"], "'published' is neither a mirror nor the address"),
-        (["pull", "./a", "http://h/"], "comes first: resourcesync pull http://h/ ./a"),
-        (["pull", "file.txt"], "is a file"),
-        (["pull", "http://h/", "--auth", "x"], "there is no [auth.x] in the configuration"),
-        (["pull", "x", "--config", "none.toml"], "there is no configuration file none.toml"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments: list[str], message: str, said: Said) -> None:
-    Path("file.txt").write_text("")
-    Path("folder").mkdir()
-    Path("published/.resourcesync").mkdir(parents=True)
-
-    assert run(arguments) == 2
-
-    assert message in said.readouterr().err
 
 
 @pytest.mark.parametrize(

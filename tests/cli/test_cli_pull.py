@@ -38,14 +38,6 @@ def test_a_folder_that_was_there_stays_when_a_first_pull_fails() -> None:
     assert [path.name for path in Path("museum").iterdir()] == ["mine.txt"]
 
 
-@pytest.mark.parametrize("address", ["ftp://h/", "http://user:pw@h/", "http://h/../x"])
-def test_an_address_that_cannot_be_a_source_is_a_mistake(address: str, said: Said) -> None:
-    assert run(["pull", address, "museum"]) == 2
-
-    assert "error[config]" in said.readouterr().err
-    assert not Path("museum").exists()
-
-
 @pytest.mark.parametrize("options", [[], ["--all-sets"]])
 def test_a_bare_host_and_its_root_are_one_source(
     options: list[str], source: TinySource, said: Said

@@ -8,8 +8,7 @@ import pytest
 
 from resourcesync.adapters.mirror import audit_files
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED, Said, spoil
-from tests.support.commands.run import files_of
+from tests.support.commands.command_line import Said, spoil
 from tests.support.servers.tiny_source import TinySource
 
 
@@ -19,22 +18,6 @@ def museum(source: TinySource, said: Said) -> str:
     spoil("museum")
     said.readouterr()
     return "museum"
-
-
-def test_what_an_audit_found_is_mended_by_its_id(museum: str, said: Said) -> None:
-    assert run(["audit", museum]) == 1
-    (audit,) = re.findall(r"repair museum --from-audit (\w+)", said.readouterr().out)
-
-    assert run(["repair", museum, "--from-audit", audit, "-i"]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    assert sorted(line[:19] for line in lines[:-1]) == [
-        "* /objects/0005.txt",
-        "+ /objects/0003.txt",
-    ]
-    assert lines[-1].startswith("In sync   12 resources (1 created, 1 updated, ")
-    assert run(["audit", museum]) == 0
-    assert files_of(Path(museum)) == {**MIRRORED, "mine.txt": b"mine"}
 
 
 def test_of_two_audits_in_one_second_the_later_one_is_the_last(museum: str, said: Said) -> None:
@@ -63,15 +46,6 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(museum: str, sa
     assert step == "  next   run it again: resourcesync pull museum"
 
 
-def test_a_damaged_file_of_findings_is_said_and_mends_nothing(museum: str, said: Said) -> None:
-    run(["audit", museum])
-    (kept,) = Path(museum, ".resourcesync/reports").iterdir()
-    kept.write_bytes(kept.read_bytes()[:-9])
-
-    assert run(["repair", museum, "--from-audit", "last"]) == 8
-    assert not Path(museum, "objects/0003.txt").exists()
-
-
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,15 +58,3 @@ def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     assert len(kept) == 2
     assert [len(path.read_text().splitlines()) for path in kept] == [2, 2]
     assert json.loads(kept[0].read_text().splitlines()[0])["kind"] in {"+", "*"}
-
-
-def test_a_dry_run_of_a_repair_names_each_action(museum: str, said: Said) -> None:
-    assert run(["repair", museum, "-n", "-i", "--delete"]) == 0
-
-    lines = said.readouterr().out.splitlines()
-    assert sorted(lines[:-1]) == [
-        "* /objects/0005.txt   would update",
-        "+ /objects/0003.txt   would create",
-    ]
-    assert "would create 1, update 1, delete 0" in lines[-1]
-    assert not Path(museum, "objects/0003.txt").exists()

@@ -1,6 +1,5 @@
 """``status``: the table, the gate, the lines for programs."""
 
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,83 +12,8 @@ from resourcesync.cli.main import run
 from resourcesync.cli.render.status import CheckedMirror, status_table
 from resourcesync.destination.reports import ListedCounts, MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
-from tests.support.commands.command_line import FILES, LATER, Said, rows
-from tests.support.commands.settings_file import museum, put
+from tests.support.commands.command_line import Said, rows
 from tests.support.servers.tiny_source import TinySource
-
-LATE = r"museum  late: it was last found in sync \S+ s ago; max_lag is 0 s\."
-
-
-def test_status_checks_the_state_and_the_lag(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-
-    assert run(["status", "museum", "--check"]) == 0
-    assert run(["status", "museum", "--check", "--max-lag", "1h"]) == 0
-    said.readouterr()
-
-    assert run(["status", "museum", "--check", "--max-lag", "0s"]) == 1
-    assert re.search(LATE, said.readouterr().out)
-
-    assert run(["status", "museum", "--check", "--max-lag", "0s", "-q"]) == 1
-    seen = said.readouterr()
-    assert re.search(LATE, seen.err)
-    assert not seen.out
-
-
-def test_a_source_that_stands_still_for_too_long_is_told_of_where_that_is_asked_for(
-    source: TinySource, said: Said
-) -> None:
-    run(["pull", source.url, "copies/museum"])
-    put(museum(source, 'max_quiet = "30d"\nmax_lag = "1h"'))
-    said.readouterr()
-
-    assert run(["status", "museum"]) == 0
-    assert run(["status", "museum", "--check"]) == 1
-    told = said.readouterr().out
-    assert (
-        "museum  the Source has not published since 2026-01-01 00:00:00Z: check that it still"
-        in told
-    )
-    assert run(["status", "museum", "--check", "--max-quiet", "5000w"]) == 0
-    assert run(["status", "museum", "--format", "prom"]) == 0
-    assert 'resourcesync_mirror_source_quiet_seconds{mirror="museum"} ' in said.readouterr().out
-
-
-def test_status_says_when_a_resource_that_failed_often_is_tried_again(
-    source: TinySource, said: Said
-) -> None:
-    run(["pull", source.url, "museum"])
-    source.offer({**FILES, "/new.txt": b"new"}, at=LATER)
-    source.put("/new.txt", b"newer")
-    for _ in range(4):
-        run(["pull", "museum"])
-    said.readouterr()
-    run(["status", "museum"])
-    assert "not in the mirror as listed; the next pull tries again." in said.readouterr().out
-    run(["pull", "museum"])
-    before = [asked.target for asked in source.asked].count("/new.txt")
-    run(["pull", "museum"])
-    assert [asked.target for asked in source.asked].count("/new.txt") == before, "it rests"
-    said.readouterr()
-
-    run(["status", "museum"])
-    out = said.readouterr().out
-    assert "the next pull tries again" not in out
-    assert re.search(
-        r"1 listed resource not in the mirror as listed;"
-        r" tried again by the first pull after 20\S+ \S+Z\.",
-        out,
-    )
-    assert "the list says 3 B, the Source served more (Content-Length: 5)" in out
-    run(["status", "museum", "--json"])
-    (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
-    assert mirror["resting"] == 1
-    assert mirror["tried_again"] == mirror["failures"][0]["due"] > mirror["last_run"]
-    run(["why", "museum", f"{source.url}/new.txt", "--offline"])
-    assert re.search(
-        r"Tried     5 times since .*; next try after 20\S+ \S+Z\n", said.readouterr().out
-    )
-
 
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 

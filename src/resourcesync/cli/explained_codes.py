@@ -122,7 +122,8 @@ def _kinds() -> dict[str, type[ResourceSyncError]]:
     kinds: list[type[ResourceSyncError]] = [ResourceSyncError]
     for kind in kinds:  # it grows meanwhile
         kinds += kind.__subclasses__()
-    return {kind.default_code: kind for kind in kinds}
+    # A private kind of another module has the code of its parent, which comes first and counts.
+    return {kind.default_code: kind for kind in reversed(kinds)}
 
 
 _CHECKED = {

@@ -1,0 +1,319 @@
+"""Scenes of mirrors: filters, sets, the trash, audits and repairs."""
+
+import json
+from pathlib import Path
+
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
+from tests.cli.scenes import Scene, scene
+from tests.support.commands.command_line import FILES, LATER, spoil
+from tests.support.servers.tiny_source import Answer
+from tests.support.sources.several_sets import SETS
+from tests.support.sources.several_sets import offer as offer_sets
+
+ONE = "/objects/0001.txt"
+FEW = [f"/objects/000{number}.txt" for number in (1, 2, 3)]
+THREE = " ".join(f"--include {name}" for name in FEW)
+OWN = Path("museum/.resourcesync")
+STILL_LATER = "2026-01-03T00:00:00Z"
+
+
+def offer_sitemap(at: Scene, *targets: str) -> None:
+    at.source.answers.clear()
+    for target in targets:
+        at.source.put(target, FILES[target])
+    entries = "".join(f"<url><loc>{at.source.url}{target}</loc></url>" for target in targets)
+    text = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+    at.source.put("/sitemap.xml", text.encode(), "application/xml")
+
+
+# --- filters --------------------------------------------------------------------------------------
+
+
+@scene
+def pull_with_filters(at: Scene) -> None:
+    at.run(f"resourcesync pull {at.source.url} museum {THREE}")
+    at.run("resourcesync pull museum -o max_size=5MB")
+    at.run("resourcesync pull museum --since 2020 --exclude *.pdf")
+    at.run("resourcesync pull museum -o max_size= --since '' --exclude ''")
+    at.run("resourcesync pull museum --include /objects/0004.txt -n --json")
+    at.run("resourcesync pull museum --include /objects/0004.txt")
+    at.files("museum")
+    at.run("resourcesync pull museum --include ''")
+    at.run(f"resourcesync pull {at.source.url} nothing --include /objcets/*")
+    at.files("nothing")
+
+
+@scene
+def pull_and_prune(at: Scene) -> None:
+    at.pulled()
+    at.run(f"resourcesync pull museum {THREE} -n")
+    at.run(f"resourcesync pull museum {THREE}")
+    at.run("resourcesync audit museum")
+    at.run("resourcesync pull museum --prune --max-delete 8")
+    at.run("resourcesync pull museum --max-delete 100%")
+    at.run("resourcesync pull museum --prune -n")
+    at.run("resourcesync pull museum --prune")
+    at.files("museum")
+    at.run("resourcesync audit museum")
+
+
+# --- sets -----------------------------------------------------------------------------------------
+
+
+def a_day_later() -> None:
+    """Let the folder of mirrors believe that it asked for the sets a day ago."""
+    file = OWN / "sets.json"
+    known = json.loads(file.read_text())
+    known["looked"] -= 86_400_000_000
+    file.write_text(json.dumps(known))
+
+
+@scene
+def pull_of_sets(at: Scene) -> None:
+    offer_sets(at.source, SETS)
+    at.run(f"resourcesync pull {at.source.url} museum")
+    at.run(f"resourcesync pull {at.source.url} museum --all-sets")
+    at.files("museum")
+    Path("museum/maps/maps/a.txt").unlink()
+    at.run("resourcesync status museum")
+    at.run("resourcesync audit museum")
+    offer_sets(at.source, {**SETS, "maps": {"/maps/a.txt": b"map a\n"}}, at=LATER)
+    at.run("resourcesync pull museum -q")
+    at.files("museum")
+    offer_sets(at.source, {**SETS, "texts": {"/texts/b.txt": b"newer\n"}}, at=STILL_LATER)
+    at.source.answers["/rs/maps/resourcelist.xml"] = Answer(body=b"<urlset")
+    at.run("resourcesync pull museum -q")
+    at.files("museum")
+    known = json.loads((OWN / "sets.json").read_text())
+    for damaged in (
+        {**known, "sets": [{"uri": "u", "folder": "../elsewhere"}]},
+        {**known, "sets": [{"uri": "u", "folder": ".resourcesync"}]},
+        {**known, "sets": [*known["sets"], known["sets"][0]]},
+        {**known, "version": 2},
+        "?",
+    ):
+        (OWN / "sets.json").write_text(json.dumps(damaged))
+        at.refuse("pull museum", "status museum", "audit museum")
+
+
+@scene
+def pull_of_one_set(at: Scene) -> None:
+    url = at.source.url
+    offer_sets(at.source, SETS)
+    at.run(f"resourcesync pull {url} museum --set texts")
+    at.refuse(f"pull {url} museum --set maps", f"pull {url} museum --set nonsense")
+    at.refuse("pull museum --set nonsense", f"pull {url} museum --all-sets")
+    at.run("resourcesync pull museum --set texts")
+    at.run(f"resourcesync pull {url} some --set maps -q")
+    offer_sets(at.source, {"maps": {"/maps/a.txt": b"map a\n"}}, at=LATER)
+    for name in ("capabilitylist", "resourcelist"):
+        del at.source.answers[f"/rs/texts/{name}.xml"]
+    at.run("resourcesync pull museum")
+    at.run("resourcesync pull museum --mode baseline")
+    at.files("museum")
+
+
+@scene
+def pull_of_sets_that_come_and_go(at: Scene) -> None:
+    more = {**SETS, "films": {"/films/f.txt": b"film\n"}}
+    offer_sets(at.source, more)
+    at.run(f"resourcesync pull {at.source.url} museum --set maps --set 3 -q")
+    at.files("museum")
+    at.run("resourcesync pull museum --set texts -q")
+    at.files("museum")
+    at.run(f"resourcesync pull {at.source.url} all --all-sets -q")
+    at.files("all")
+
+
+@scene
+def pull_of_all_sets_a_day_later(at: Scene) -> None:
+    offer_sets(at.source, SETS)
+    at.pulled("--all-sets")
+    offer_sets(at.source, {**SETS, "films": {"/films/f.txt": b"film\n"}})
+    at.run("resourcesync pull museum -q")
+    at.files("museum")
+    a_day_later()
+    at.run("resourcesync pull museum -q")
+    at.files("museum")
+    offer_sets(at.source, {"maps": SETS["maps"]})
+    for name in ("capabilitylist", "resourcelist"):
+        del at.source.answers[f"/rs/texts/{name}.xml"]
+    a_day_later()
+    at.run("resourcesync pull museum")
+    at.files("museum")
+
+
+@scene
+def pull_of_sets_of_which_nobody_tells(at: Scene) -> None:
+    offer_sets(at.source, SETS)
+    for name in SETS:
+        at.source.answers[f"/rs/{name}/capabilitylist.xml"] = Answer(status=404)
+    at.run(f"resourcesync pull {at.source.url} museum --all-sets -q")
+    at.files("museum")
+    offer_sets(at.source, SETS)
+    at.pulled("--all-sets")
+    a_day_later()
+    at.source.answers["/.well-known/resourcesync"] = Answer(status=410)
+    del at.source.answers["/rs/texts/capabilitylist.xml"]
+    at.run("resourcesync pull museum")
+    at.files("museum")
+
+
+@scene
+def pull_of_two_sitemaps(at: Scene) -> None:
+    at.source.answers.clear()
+    for name in ("news", "pages"):
+        at.source.put(f"/{name}.html", name.encode())
+        at.source.put(
+            f"/{name}.xml",
+            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+            f"<url><loc>{at.source.url}/{name}.html</loc></url></urlset>".encode(),
+        )
+    at.source.put("/robots.txt", b"Sitemap: /news.xml\nSitemap: /pages.xml\n")
+    at.run(f"resourcesync pull {at.source.url} site")
+    at.run(f"resourcesync pull {at.source.url} site --all-sets -q")
+    at.files("site")
+
+
+# --- what is kept, and what goes ------------------------------------------------------------------
+
+
+@scene
+def pull_of_a_sitemap_that_lists_less(at: Scene) -> None:
+    offer_sitemap(at, *FEW)
+    at.silently(f"resourcesync pull {at.source.url}/sitemap.xml museum")
+    offer_sitemap(at, *FEW[1:])
+    at.run("resourcesync pull museum")
+    for method in ("lists", "stat", "hash"):
+        at.run(f"resourcesync audit museum --method {method}")
+    at.run("resourcesync audit museum --json")
+    at.run("resourcesync repair museum")
+    at.run("resourcesync repair museum --delete --max-delete 0")
+    at.files("museum")
+    at.run("resourcesync repair museum --delete --max-delete 1")
+    at.run("resourcesync trash list museum")
+    at.run("resourcesync audit museum")
+
+
+@scene
+def pull_3_of_a_file_that_was_edited_here(at: Scene) -> None:
+    at.pulled()
+    Path(f"museum{ONE}").write_text("my notes")
+    at.offer({ONE: None})
+    at.run("resourcesync pull museum")
+    at.run("resourcesync pull museum --delete never")
+    at.run("resourcesync pull museum --json")
+    at.files("museum")
+
+
+@scene
+def pull_3_of_a_list_that_was_cut(at: Scene) -> None:
+    at.pulled()
+    at.source.offer(dict(list(FILES.items())[:5]))  # of the same moment
+    at.run("resourcesync pull museum --mode baseline")
+    at.run("resourcesync audit museum")
+    at.run("resourcesync pull museum --mode baseline --json")
+
+
+@scene
+def pull_lists_only_with_a_deletion(at: Scene) -> None:
+    at.pulled()
+    at.offer({"/objects/0003.txt": None})
+    at.run("resourcesync pull museum --lists-only")
+    at.run("resourcesync status museum")
+    at.run("resourcesync pull museum")
+
+
+@scene
+def pull_10(at: Scene) -> None:
+    at.pulled()
+    at.run("resourcesync pull museum --max-duration 0s")
+    at.run("resourcesync pull museum --max-duration 0s --json")
+    at.files("museum")
+    at.run(f"resourcesync pull {at.source.url} new --max-duration 0s")
+    at.files("new")
+
+
+@scene
+def trash(at: Scene) -> None:
+    at.pulled()
+    at.offer({ONE: None, FEW[1]: None})
+    at.silently("resourcesync pull museum")
+    at.run("resourcesync trash list museum")
+    at.run("resourcesync trash list museum 0002* --json")
+    at.run("resourcesync trash list museum nowhere*")
+    at.run("resourcesync trash restore museum nowhere* -n")
+    at.run("resourcesync trash list museum --older-than 1d")
+    at.run("resourcesync trash restore museum --all -n")
+    at.run("resourcesync trash empty museum 0001* -n")
+    at.refuse("trash empty museum", "trash empty museum x --all", "trash restore museum [a-z]")
+    at.refuse("trash restore museum nothing*", "trash list elsewhere")
+    at.refuse("trash restore elsewhere --all")
+    with MirrorFolder(Path("museum"), SystemClock()):
+        at.silently("resourcesync trash restore museum --all")
+        at.silently("resourcesync trash empty museum --all")
+        at.run("resourcesync trash list museum")
+    at.run(f"resourcesync trash restore museum {ONE}")
+    at.run("resourcesync audit museum")
+    at.run("resourcesync pull museum --delete absent")
+    at.run("resourcesync pull museum --mode baseline --delete absent")
+    at.files("museum")
+    at.run("resourcesync trash empty museum --older-than 1d")
+    at.run("resourcesync trash empty museum --all --json")
+    at.run("resourcesync trash list museum")
+
+
+@scene
+def trash_3(at: Scene) -> None:
+    at.pulled()
+    at.offer({ONE: None, FEW[1]: None, FEW[2]: None})
+    at.silently("resourcesync pull museum --max-delete 3")
+    Path(f"museum{ONE}").write_text("mine")
+    next(Path(OWN, "trash").glob("*0002.txt")).write_bytes(b"no  bytes")
+    at.run("resourcesync trash restore museum --all")
+    at.run("resourcesync trash restore museum --all --json")
+    at.files("museum")
+
+
+@scene
+def repair(at: Scene) -> None:
+    at.pulled()
+    spoil("museum")
+    at.run("resourcesync repair museum -n -i --delete")
+    at.silently("resourcesync audit museum")
+    (kept,) = (OWN / "reports").iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[:-9])
+    at.run("resourcesync repair museum --from-audit last")
+    kept.write_bytes(whole)
+    at.run("resourcesync repair museum --from-audit last -i")
+    at.run("resourcesync audit museum")
+    at.files("museum")
+
+
+@scene
+def audit_of_several(at: Scene) -> None:
+    for name in ("good", "bad"):
+        at.silently(f"resourcesync pull {at.source.url} {name}")
+    spoil("bad")
+    at.run("resourcesync audit good bad")
+    at.run("resourcesync audit bad nothing good --json")
+    at.run("resourcesync audit good bad -q")
+    at.run("resourcesync audit bad --combined all --missing m --different d --extra e -q")
+    for name in ("all", "m", "d", "e"):
+        at.note(f"{name}: {' '.join(sorted(Path(name).read_text().splitlines()))}")
+    at.run("resourcesync audit bad --missing no/such/folder")
+    at.source.asked.clear()
+    at.run("resourcesync audit good --offline --method stat")
+    at.requests()
+    at.run("resourcesync publish public --url https://museum.example -q")
+    at.refuse("audit public", "status public", "repair public")
+
+
+@scene
+def audit_of_the_source_itself(at: Scene) -> None:
+    at.pulled()
+    at.source.put(ONE, b"objecT 1\n")
+    del at.source.answers["/objects/0002.txt"]
+    at.run("resourcesync audit museum --method remote")

@@ -1,0 +1,227 @@
+"""Scenes of questions: why, status and changes, and what is refused."""
+
+import os
+from pathlib import Path
+
+from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.system import SystemClock
+from tests.cli.scenes import Scene, scene
+from tests.support.commands.command_line import LATER
+
+ONE = "/objects/0001.txt"
+FEW = [f"/objects/000{number}.txt" for number in (1, 2, 3)]
+THREE = " ".join(f"--include {name}" for name in FEW)
+OWN = Path("museum/.resourcesync")
+
+
+def corrupt(path: Path) -> None:
+    """Change a file without a trace in its size and time."""
+    stat = path.stat()
+    path.write_bytes(path.read_bytes().swapcase())
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+# --- why ------------------------------------------------------------------------------------------
+
+
+@scene
+def why(at: Scene) -> None:
+    at.pulled()
+    at.offer({ONE: b"newer\n", "/new.txt": b"new\n"})
+    at.run(f"resourcesync why museum {ONE}")
+    at.run("resourcesync why museum /new.txt")
+    at.source.asked.clear()
+    at.run(f"resourcesync why museum {ONE} --offline")
+    at.requests()
+    at.run("resourcesync why museum /never.txt")
+    at.run("resourcesync why museum /never.txt --offline")
+    at.run("resourcesync why museum https://elsewhere.example/a")
+    Path("museum/notes.txt").write_text("mine")
+    at.run("resourcesync why museum notes.txt")
+    at.run("resourcesync why museum museum/notes.txt")
+    at.source.answers.clear()
+    at.run("resourcesync why museum /objects/0002.txt")
+    for kind in ("config", "storage", "missing", "unreadable-file"):
+        at.run(f"resourcesync why {kind}")
+
+
+@scene
+def why_of_what_went(at: Scene) -> None:
+    at.pulled("--exclude objects/0003*")
+    at.run("resourcesync why museum objects/0003.txt")
+    at.offer({ONE: None})
+    at.silently("resourcesync pull museum --max-delete 0")
+    at.run(f"resourcesync why museum {ONE}")
+    at.silently("resourcesync pull museum --max-delete 1")
+    at.run(f"resourcesync why museum {ONE}")
+
+
+@scene
+def why_of_what_was_altered(at: Scene) -> None:
+    at.pulled()
+    path = Path(f"museum{ONE}")
+    corrupt(path)
+    at.silently("resourcesync audit museum")
+    at.run(f"resourcesync why museum {ONE}")
+    corrupt(path)
+    at.run(f"resourcesync why museum {ONE}")
+    corrupt(path)
+    at.silently("resourcesync audit museum")
+    at.silently("resourcesync pull museum")
+    at.run(f"resourcesync why museum {ONE}")
+
+
+# --- status ---------------------------------------------------------------------------------------
+
+
+@scene
+def status_1(at: Scene) -> None:
+    at.pulled()
+    at.run("resourcesync status museum --check --max-lag 1h")
+    at.run("resourcesync status museum --check --max-lag 0s")
+    at.run("resourcesync status museum --check --max-lag 0s -q")
+    at.configure('[mirror.museum]\nsource = "URL"\ndest = "museum"\nmax_quiet = "30d"\n')
+    at.run("resourcesync status museum")
+    at.run("resourcesync status museum --check")
+    at.run("resourcesync status museum --check --max-quiet 5000w")
+    at.offer({"/new.txt": b"new"})
+    at.source.put("/new.txt", b"newer")
+    for _ in range(5):
+        at.silently("resourcesync pull museum")
+    at.run("resourcesync status museum")
+    at.source.asked.clear()
+    at.silently("resourcesync pull museum")
+    at.requests()
+    at.run(f"resourcesync why museum {at.source.url}/new.txt --offline")
+
+
+@scene
+def status_of_a_pull_that_failed(at: Scene) -> None:
+    at.configure('[mirror.museum]\nsource = "URL"\ndest = "museum"\nretries = 0\n')
+    at.source.answers.clear()
+    at.silently("resourcesync pull museum")
+    at.run("resourcesync status museum --check")
+    at.run("resourcesync status museum --json")
+    for words in ("audit museum", "repair museum", "why museum x", "changes museum"):
+        at.run(f"resourcesync {words}")
+    at.source.offer({"/a.txt": b"a"})
+    at.run("resourcesync pull museum")
+    at.run("resourcesync status museum --json")
+
+
+@scene
+def status_of_a_pull_that_was_stopped(at: Scene) -> None:
+    at.source.offer({f"/{number:02}.bin": bytes([number]) * 50_000 for number in range(12)})
+    at.silently(f"resourcesync pull {at.source.url} museum -o max_bytes=200k --jobs 1")
+    at.run("resourcesync status museum --check")
+    at.run("resourcesync status museum --json")
+    at.run("resourcesync audit museum --offline")
+    with MirrorFolder(Path("museum"), SystemClock()):
+        at.run("resourcesync status museum --check")
+    at.run("resourcesync pull museum -q")
+    at.run("resourcesync status museum --check")
+    with MirrorFolder(Path("museum"), SystemClock()):
+        at.run("resourcesync status museum --check")
+    at.source.answers.clear()
+    at.silently("resourcesync pull museum -o retries=0")
+    with MirrorFolder(Path("museum"), SystemClock()):
+        at.run("resourcesync status museum --check")
+
+
+@scene
+def quiet(at: Scene) -> None:
+    at.configure('[mirror.museum]\nsource = "URL"\ndest = "museum"\n')
+    for words in ("pull museum", "pull --all", "audit museum", "repair museum", "status --check"):
+        at.run(f"resourcesync {words} -q")
+    missing = {f"/new/{number:02}.txt": b"%d" % number for number in range(12)}
+    at.offer(missing)
+    for name in missing:
+        del at.source.answers[name]
+    at.run("resourcesync pull museum -q --jobs 1")
+    at.run("resourcesync pull museum -qq")
+    at.source.answers.clear()
+    at.run("resourcesync pull --all -q")
+
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+@scene
+def changes(at: Scene) -> None:
+    follow = "resourcesync changes museum --consumer rag"
+    at.pulled(THREE)
+    at.run(follow)
+    at.run(f"{follow} --ack")
+    at.run(f"{follow} --ack")
+    at.offer({ONE: b"another\n", "/objects/0002.txt": None}, at=LATER)
+    at.silently("resourcesync pull museum --max-delete 1")
+    at.run(f"{follow} --ack --json")
+    at.run(follow)
+    for form in ("", " --csv", " --paths0", " --deleted-paths0"):
+        at.run(f"resourcesync changes museum --since 3{form}")
+    at.run("resourcesync changes museum --since -1h")
+    at.run("resourcesync changes museum --since 2999-01-01")
+    at.run("resourcesync changes museum --since 999")
+    cursor = OWN / "consumers/rag.json"
+    for text in ('{"acknowledged": 9000, "time": 1}', "{", "[]", '{"acknowledged": 1}'):
+        cursor.write_text(text)
+        at.run(follow)
+    cursor.write_text('{"acknowledged": 9000, "time": 1}')
+    at.run(f"{follow} --ack --restart")
+    at.run(follow)
+
+
+# --- mistakes -------------------------------------------------------------------------------------
+
+
+@scene
+def mistakes_2(at: Scene) -> None:
+    at.pulled()
+    Path("file.txt").write_text("")
+    Path("folder").mkdir()
+    Path("published/.resourcesync").mkdir(parents=True)
+    at.source.asked.clear()
+    at.refuse("pull --all", "pull --all x", "pull http://h/ a b", "pull museum.example here")
+    at.refuse("pull 127.0.0.1:8090 here", "pull ./folder ./here", "pull published copy")
+    at.refuse("pull ./a http://h/", "pull file.txt", "pull http://h/ --auth x")
+    at.refuse("pull x --config none.toml", "pull museum there", "pull ftp://h/ new")
+    at.refuse("pull http://user:pw@h/ new", "pull http://h/../x new", "pull http://other/ museum")
+    at.refuse("audit museum --sample 12", "audit museum --sample 10% --method lists")
+    at.refuse("audit museum --method remote --offline", "list nowhere", "list museum --csv --json")
+    at.refuse("changes museum --ack", "changes museum --restart", "changes museum --csv --paths0")
+    at.refuse("changes museum --consumer rag --since 3", "changes museum --since 'some day'")
+    at.refuse("changes museum --consumer rag --ack -q", "changes museum --csv --json")
+    at.refuse("changes museum --consumer ../rag", "repair museum --from-audit nobody")
+    at.requests()
+    at.files("here")
+    at.note(f"consumers: {(OWN / 'consumers').exists()}")
+
+
+@scene
+def mistakes_in_the_configuration(at: Scene) -> None:
+    museum = '[mirror.museum]\nsource = "URL"\ndest = "copies"\n'
+    at.source.asked.clear()
+    for line in (
+        'jobs = "64"',
+        'trash = "30"',
+        "[mirror.museum.audit]",
+        'auth = "arxiv"',
+        'set = ["a"]\nall_sets = true',
+        'header = ["Authorization: Bearer s3cret"]',
+        "max_dlete = 5",
+    ):
+        at.configure(f"{museum}{line}\n")
+        at.refuse("pull museum")
+    for text in (
+        "[mirors.a]\n",
+        "[defaults]\nevrey = '5m'\n",
+        "[defaults]\nauth = 'x'\n[auth.x]\ntype = 'bearer'\n",
+        "defaults = 5\n",
+        "[mirror.a]\ndest = 'a'\n",
+        "[mirror.a]\nsource = 'h'\ndest = 'a'\n",
+        "[mirror.a]\nsource = 'https://h/'\ndest = 'zz://b'\n",
+        "mirror = [\n",
+    ):
+        at.configure(text)
+        at.refuse("pull a")
+    at.requests()
