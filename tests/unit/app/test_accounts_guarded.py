@@ -1,13 +1,15 @@
 """What another system loses is not published unasked; what was said once is remembered."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.app.publishing import accounts
 from resourcesync.errors import ConfigurationError, SourceUnavailableError
+from resourcesync.model.entries import Resource
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.scan import LeftFile
@@ -27,11 +29,12 @@ def publish(follower: Follower, chosen: dict[str, object], **followed: Any) -> P
     )
 
 
-def fill(follower: Follower, number: int) -> list[str]:
+def fill(follower: Follower, number: int, *, publish: bool = True) -> list[str]:
     names = [f"{at:04}" for at in range(number)]
     for name in names:
         follower.system.put(name, name.encode())
-    follower.publish()
+    if publish:
+        follower.publish()
     return names
 
 
@@ -140,3 +143,43 @@ def test_a_first_run_that_fails_remembers_what_it_was_told(follower: Follower) -
     assert "hunter2" not in (follower.out / ".resourcesync/catalogue.db").read_bytes().decode(
         "latin-1"
     )
+
+
+# --- what is remembered of another system -------------------------------------------------------
+
+
+def given(follower: Follower) -> Mapping[str, str]:
+    """What the adapter was told the last time."""
+    assert follower.system.options is not None
+    return follower.system.options.values
+
+
+def test_what_was_given_counts_until_something_else_is_given_and_then_all_is_read(
+    follower: Follower,
+) -> None:
+    fill(follower, 3, publish=False)
+    first, other = {"table": "one", "key": "id"}, {"table": "two"}
+    follower.publish(values=first)
+    follower.publish()
+    assert follower.asked() == ["position", "resources", "changes after 3, 0 s"]
+    assert given(follower) == first
+
+    follower.publish(values=other)
+    follower.publish()
+
+    assert follower.asked() == ["position", "resources", "changes after 3, 0 s"]
+    assert given(follower) == other
+
+
+def test_who_is_not_understood_any_more_has_not_gone(follower: Follower) -> None:
+    fill(follower, 3)
+    before = follower.recorded()
+    uri = "https://h/0001"
+    bad: Resource = replace(follower.system.resources[uri], media_type="text/\x01")
+    follower.system.resources[uri] = bad
+    follower.system.resources["https://h/\x01new"] = Resource(uri="https://h/\x01new")
+
+    done = follower.publish(read_again=0)
+
+    assert counts(done) == (0, 0, 0, 2)
+    assert follower.recorded() == before

@@ -1,14 +1,16 @@
-"""What packages cost: bombs and long members, measured in a process of their own."""
+"""What packages cost: bombs and long members."""
 
 import gzip
-import json
+import time
+import tracemalloc
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.packages.zip_directory import (
     END,
     END64,
@@ -18,46 +20,32 @@ from resourcesync.documents.packages.zip_directory import (
     LOCATOR,
     LOCATOR_MARK,
 )
-from tests.support.commands.started import python
-from tests.support.documents.packages import MANIFEST_OF_A, A, Forged, forge, sound
-
-READ = """
-import json, resource, sys, time
-from resourcesync.documents.packages.reader import open_package
-from resourcesync.errors import PackageError
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-start = time.process_time()
-code, given = "", 0
-with open(sys.argv[1], "rb") as file:
-    try:
-        for member in open_package(file, uri="http://h/p").members():
-            given += sum(map(len, member.chunks()))
-    except PackageError as error:
-        code = error.code
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-print(json.dumps({"code": code, "given": given, "kib": peak, "cpu": time.process_time() - start}))
-"""
-WRITE = """
-import json, resource, sys
-from tests.support.documents.packages import RESOURCES
 from resourcesync.documents.packages.zip_writer import write_package
+from resourcesync.errors import PackageError
 from resourcesync.model.entries import Resource
-entry = Resource(uri="http://h/1", length=48 * 2**20, path="/1", media_type=sys.argv[2])
-block = bytes(range(256)) * 256
-with open(sys.argv[1], "wb") as file:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for piece in write_package(RESOURCES, [entry], lambda _: (block for _ in range(48 * 16))):
-        file.write(piece)
-print(json.dumps({"kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before}))
-"""
-ROOT = str(Path(__file__).parents[3])
+from tests.support.documents.packages import MANIFEST_OF_A, RESOURCES, A, Forged, forge, sound
 
 
-def run(code: str, *arguments: str, home: Path) -> dict[str, Any]:
-    done = python(code, *arguments, home=home, PYTHONPATH=ROOT, measured=False)
-    assert done.stderr == ""
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+@contextmanager
+def at_most(kib: int) -> Iterator[None]:
+    """Fail if the block needs more memory."""
+    tracemalloc.start()
+    yield
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < kib * 1024
+
+
+def read(path: Path) -> tuple[str, int]:
+    """Return the code of the error, and the bytes of all members that were given."""
+    given = 0
+    with path.open("rb") as file:
+        try:
+            for member in open_package(file, uri="http://h/p").members():
+                given += sum(map(len, member.chunks()))
+        except PackageError as error:
+            return error.code, given
+    return "", given
 
 
 def ratio() -> bytes:
@@ -116,12 +104,13 @@ def test_a_bomb_costs_little(
 ) -> None:
     path = tmp_path / "bomb"
     path.write_bytes(make())
+    start = time.process_time()
 
-    found = run(READ, str(path), home=tmp_path)
+    assert read(path)[0] == code
 
-    assert found["code"] == code
-    assert found["kib"] < kib
-    assert found["cpu"] < 1.5
+    assert time.process_time() - start < 1.5
+    with at_most(kib):
+        read(path)
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "image/png"])
@@ -129,10 +118,11 @@ def test_a_long_member_is_written_and_read_in_little_memory(
     media_type: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "long.zip"
+    entry = Resource(uri="http://h/1", length=48 * 2**20, path="/1", media_type=media_type)
+    block = bytes(range(256)) * 256
 
-    written = run(WRITE, str(path), media_type, home=tmp_path)
-    found = run(READ, str(path), home=tmp_path)
+    with at_most(6_000), path.open("wb") as file:
+        file.writelines(write_package(RESOURCES, [entry], lambda _: (block for _ in range(768))))
 
-    assert written["kib"] < 6_000
-    assert (found["code"], found["given"]) == ("", 48 * 2**20)
-    assert found["kib"] < 6_000
+    with at_most(6_000):
+        assert read(path) == ("", 48 * 2**20)

@@ -7,58 +7,14 @@ import msgspec
 import pytest
 
 from resourcesync.app.keywords import OF_REQUESTS, MirrorOptions, PublisherOptions, mirror_settings
-from resourcesync.cli.options import field_option
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import Limit
 from resourcesync.settings.mirror import (
-    FreshnessSettings,
-    LogSettings,
-    MirrorPlace,
     Network,
-    PlaceSettings,
-    ScheduleSettings,
-    SecretNames,
-    ServiceSettings,
-    SystemSettings,
 )
-from resourcesync.settings.schema import Field, fields_of, from_file, from_variable
+from resourcesync.settings.schema import fields_of, from_file, from_variable
 from resourcesync.source.publication_settings import PublicationSettings
-
-SCHEMAS: tuple[type[msgspec.Struct], ...] = (
-    PullOptions,
-    PlaceSettings,
-    Network,
-    SecretNames,
-    ScheduleSettings,
-    FreshnessSettings,
-    MirrorPlace,
-    PublicationSettings,
-    SystemSettings,
-    ServiceSettings,
-    LogSettings,
-)
-FIELDS = [
-    pytest.param(schema, field, id=f"{schema.__name__}-{field.key}")
-    for schema in SCHEMAS
-    for field in fields_of(schema).values()
-]
-
-
-@pytest.mark.parametrize(("schema", "field"), FIELDS)
-def test_a_setting_has_a_sentence_of_help_and_one_form_everywhere(
-    schema: type[msgspec.Struct], field: Field
-) -> None:
-    @field_option(field)  # type: ignore[arg-type]  # a command returns a job; this one is not run
-    def command(**_values: Any) -> None:
-        raise AssertionError("it is not run")
-
-    option = command.__click_params__[0]  # type: ignore[attr-defined]  # where click puts it
-
-    assert field.setting.help.rstrip().endswith((".", ":", "it"))
-    assert option.name == field.key
-    assert option.multiple == field.is_many
-    assert option.is_flag == field.is_flag
 
 
 @pytest.mark.parametrize(
