@@ -61,7 +61,7 @@ def test_a_mirror_that_is_held_says_by_whom(source: TinySource, said: Said) -> N
         run(["status", "museum"])
 
     captured = said.readouterr()
-    assert f"pid {os.getpid()}" in captured.err
+    assert f"process {os.getpid()}" in captured.err
     assert "syncing" in captured.out
 
 

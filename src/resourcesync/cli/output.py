@@ -168,17 +168,18 @@ class Screen:
     def start(self, fields: Mapping[str, object]) -> None:
         """Show the start of the run."""
         self._subjects = {name: text for name in _SUBJECTS if (text := fields.get(name))}
-        self._write("run.start", {**self._head(), **fields})
+        self.report("run.start", {**self._head(), **fields})
 
     def report(self, event: str, fields: Mapping[str, object]) -> None:
         """Show an event of the run; this is the ``ports.Reporter``."""
         if event == "warning":
             fields = {**fields, "evidence": labelled_evidence(fields.get("evidence"))}
-        self._write(event, fields)
+        for encoder in self.encoders:
+            encoder.write(event, fields)
 
     def problem(self, problem: Problem) -> None:
         """Show an error."""
-        self._write("error", problem.fields())
+        self.report("error", problem.fields())
 
     def end(self, outcome: CommandOutcome) -> None:
         """Show the end of the run; no call but ``close`` follows."""
@@ -195,10 +196,6 @@ class Screen:
 
     def _head(self) -> dict[str, object]:
         return {"time": stamp(self.clock.now()), "command": self._command}
-
-    def _write(self, event: str, fields: Mapping[str, object]) -> None:
-        for encoder in self.encoders:
-            encoder.write(event, fields)
 
 
 class OutputLostError(BaseException):

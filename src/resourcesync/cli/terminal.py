@@ -167,16 +167,14 @@ class TextEncoder:
             if not self._silent and (self._level > QUIET or fields.get("exit")):
                 self._write_problem(event, fields)
                 self._ended_on_stderr |= event == "error"
-        elif event != "progress":
-            self._write_lines(event, fields)
-        elif self._progress is not None:
-            self._progress.show(fields)
-
-    def _write_lines(self, event: str, fields: Mapping[str, object]) -> None:
-        for line in self._render(event, fields):
-            self._show(line)
-            if self._is_brief and line.label == "!":
-                self._collect_failure(line, fields)
+        elif event == "progress":
+            if self._progress is not None:
+                self._progress.show(fields)
+        else:
+            for line in self._render(event, fields):
+                self._show(line)
+                if self._is_brief and line.label == "!":
+                    self._collect_failure(line, fields)
 
     def _collect_failure(self, line: TextLine, fields: Mapping[str, object]) -> None:
         """Store a failure for the end: with ``-q`` only a failed run shows it."""

@@ -20,7 +20,6 @@ from resourcesync.destination.reports import TransferTally
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
 from resourcesync.destination.transfers.verification import (
-    AnswerProof,
     ReceivedBytes,
     describe_mismatch,
     proof_of,
@@ -333,17 +332,14 @@ class ResourceTransfer:
         """Return a body in the form that is listed, with what proves it."""
         listed = attempt.fetch.listed
         sent = verify_staged(listed, staged)
-        served = AnswerProof() if listed.hash else verify_answer(headers, staged, sent.found)
-        received = self._in_listed_form(
-            attempt, sent, content_codings(headers.get("content-encoding", ""))
-        )
-        return received.with_answer(served)
+        served = None if listed.hash else verify_answer(headers, staged, sent.found)
+        codings = content_codings(headers.get("content-encoding", ""))
+        received = self._in_listed_form(attempt, sent, codings) if codings else sent
+        return received if served is None else received.with_answer(served)
 
     def _in_listed_form(
         self, attempt: fetch_locations.FetchAttempt, sent: ReceivedBytes, codings: tuple[str, ...]
     ) -> ReceivedBytes:
-        if not codings:
-            return sent
         from resourcesync.destination.transfers.derived_bytes import (  # noqa: PLC0415 - rarely
             decode_staged,
             is_to_be_decoded,
