@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import MirrorState, MirrorStatus
-from resourcesync.destination.status import status_of
+from resourcesync.destination.reports import MirrorState
 from tests.support.worlds.network import BASE
 from tests.support.worlds.plain_site import PlainSite
 from tests.support.worlds.world import World
@@ -19,12 +16,6 @@ def site_of(folder: Path, *, listed: int, served: int) -> World[PlainSite]:
     for name in sorted(site.pages)[served:]:
         del site.pages[name]
     return World(folder / "mirror", site)
-
-
-def status(world: World[PlainSite]) -> MirrorStatus:
-    with MirrorFolder(world.folder, world.clock) as mirror:
-        assert mirror.state is not None
-        return status_of("mirror", mirror.state, running=False)
 
 
 @pytest.mark.parametrize("accept", [None, True])
@@ -39,12 +30,11 @@ def test_a_site_of_which_no_page_is_there_is_in_sync_for_no_command(
 
         assert (report.state, report.listed.absent) == (MirrorState.BEHIND, listed)
         assert report.faults.absent_below == f"{BASE}en/"
-        assert status(world).state is MirrorState.BEHIND
-        assert status(world).share is None
+        assert world.status().state is MirrorState.BEHIND
+        assert world.status().share is None
         for method in ("lists", "hash", "remote"):
             assert not world.audit(method=method).in_sync
-        with world.destination() as destination:
-            assert destination.repair(None, PullOptions()).state is MirrorState.BEHIND
+        assert world.repair().state is MirrorState.BEHIND
 
 
 @pytest.mark.parametrize(
@@ -64,7 +54,7 @@ def test_a_first_pull_that_finds_most_pages_absent_is_not_in_sync(
     for _ in range(2):  # it stays so until somebody accepts it
         report = world.pull()
         assert (report.state, report.listed.absent) == (state, listed - served)
-        assert status(world).state is state
+        assert world.status().state is state
         assert world.audit().in_sync is (state is MirrorState.IN_SYNC)
 
     assert world.pull(accept_missing=True).state is MirrorState.IN_SYNC
@@ -80,11 +70,11 @@ def test_pages_that_go_later_are_accepted_until_none_is_left(tmp_path: Path) -> 
     world.source.dates = dict.fromkeys(world.source.dates, "2024-02-01")
 
     assert world.pull().state is MirrorState.IN_SYNC
-    found = status(world)
+    found = world.status()
     assert (found.resources, found.listed.right, found.wanted) == (12, 2, 12)
     assert found.share_text == "16.7 %"
 
     world.source.pages.clear()
     world.source.dates = dict.fromkeys(world.source.dates, "2024-03-01")
     assert world.pull().state is MirrorState.BEHIND
-    assert status(world).share == 0.0
+    assert world.status().share == 0.0

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.destination.status import status_of
 from resourcesync.errors import BudgetError
 from resourcesync.ports import CancelToken, FetchRequest
 from tests.support.worlds.network import BASE, Answer
@@ -37,11 +36,6 @@ def slow(world: World[PublishedSource], seconds: float) -> None:
     world.fetcher.serve = serve
 
 
-def status(world: World[PublishedSource]) -> MirrorState:
-    with world.state() as state:
-        return status_of("mirror", state, running=False).state
-
-
 def until_done(world: World[PublishedSource], most: int, **options: Any) -> list[RunReport]:
     reports = []
     while True:
@@ -58,7 +52,7 @@ def until_done(world: World[PublishedSource], most: int, **options: Any) -> list
         if not report.spent:
             return reports
         assert report.state is MirrorState.BEHIND
-        assert status(world) is MirrorState.BEHIND
+        assert world.status().state is MirrorState.BEHIND
 
 
 # --- bytes ---

@@ -8,7 +8,6 @@ import pytest
 from resourcesync.adapters.mirror.consumer_files import ConsumerFiles
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.destination.changelog import ChangeLogReader
-from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.mirror_state import change_log
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -68,8 +67,7 @@ def test_a_follower_has_what_the_mirror_has_after_any_life(
         world.pull(mode=mode)
         if chance.random() < 0.4:
             next(path for path in world.folder.glob("objects/*.html")).unlink()
-            with world.destination() as destination:
-                destination.repair(None, PullOptions())
+            world.repair()
         eager.read(world)
         assert eager.index == held(world)
         if chance.random() < 0.3:

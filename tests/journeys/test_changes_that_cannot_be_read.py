@@ -68,8 +68,7 @@ def test_the_other_changes_are_made_and_the_entry_is_refused(
         BASE + "3.html"
     ]
     if not first:
-        with world.destination() as destination:
-            assert destination.explain([BASE + "3.html"], tuple).verdict is ResourceVerdict.REFUSED
+        assert world.why("3.html").verdict is ResourceVerdict.REFUSED
     world.source.odd = ("", "")
     world.source.change(changes, "3.html", "newer", 30)
     assert pull_at(world, 40).state is MirrorState.IN_SYNC

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import PullOptions
 from tests.support.worlds.network import BASE
 from tests.support.worlds.plain_site import PlainSite
 from tests.support.worlds.published_source import PublishedSource
@@ -131,8 +130,7 @@ def test_a_repair_of_a_restored_mirror_has_nothing_to_do(world: World[PublishedS
     _by_rsync(world.folder)
     world.fetcher.asked.clear()
 
-    with world.destination() as destination:
-        report = destination.repair(None, PullOptions())
+    report = world.repair()
 
     assert report.state == "in sync"
     assert world.asked_resources() == []

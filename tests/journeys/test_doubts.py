@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.audits.fixity import AuditRolling
-from resourcesync.destination.reports import MirrorState, MirrorStatus
-from resourcesync.destination.status import status_of
+from resourcesync.destination.reports import MirrorState
 from resourcesync.source.plan import PublicationStep
 from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
@@ -26,11 +25,6 @@ def damage(world: World[PublishedSource], text: str = "Content of 2") -> Path:
     return path
 
 
-def status(world: World[PublishedSource]) -> MirrorStatus:
-    with world.state() as state:
-        return status_of("mirror", state, running=False)
-
-
 def quarantined(world: World[PublishedSource]) -> list[bytes]:
     folder = world.folder / ".resourcesync" / "quarantine"
     return [path.read_bytes() for path in folder.iterdir() if path.suffix != ".note"]
@@ -47,7 +41,7 @@ def damaged(world: World[PublishedSource]) -> World[PublishedSource]:
 def test_a_damaged_copy_that_an_audit_found_is_no_longer_called_in_sync(
     damaged: World[PublishedSource],
 ) -> None:
-    found = status(damaged)
+    found = damaged.status()
 
     assert found.state is MirrorState.BEHIND
     assert found.listed.pending == 1
@@ -99,7 +93,7 @@ def test_the_next_pull_mends_it_and_keeps_the_altered_file(
     assert damaged.asked_resources() == [NAME]
     assert damaged.in_sync()
     assert quarantined(damaged) == [b"Content of 2"]
-    assert status(damaged).state is MirrorState.IN_SYNC
+    assert damaged.status().state is MirrorState.IN_SYNC
     assert damaged.audit().in_sync
 
 
@@ -111,8 +105,8 @@ def test_an_audit_that_proves_the_copy_ends_the_doubt(
     damage(damaged, "content of 2")
 
     assert damaged.audit(rolling=rolling, offline=offline).in_sync
-    assert status(damaged).state is MirrorState.IN_SYNC
-    assert status(damaged).listed.pending == 0
+    assert damaged.status().state is MirrorState.IN_SYNC
+    assert damaged.status().listed.pending == 0
     assert damaged.audit(method="stat").in_sync
     damaged.pull()
     assert damaged.asked_resources() == []
@@ -125,7 +119,7 @@ def test_a_rolling_audit_puts_in_doubt_what_it_finds(world: World[PublishedSourc
     report = world.audit(rolling=AuditRolling(oldest_first=True))
 
     assert report.doubted == 1
-    assert status(world).listed.pending == 1
+    assert world.status().listed.pending == 1
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
@@ -139,4 +133,4 @@ def test_what_the_source_changed_or_serves_otherwise_is_no_damage_here(
 
     assert world.audit().doubted == 0
     assert world.audit(method="remote").doubted == 0
-    assert status(world).listed.pending == 0
+    assert world.status().listed.pending == 0

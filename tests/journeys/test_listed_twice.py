@@ -7,8 +7,7 @@ from typing import Final
 
 import pytest
 
-from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.destination.reports import MirrorState
 from resourcesync.model.timestamps import format_w3c
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -62,22 +61,16 @@ def world(tmp_path: Path) -> World[PublishedSource]:
     return made
 
 
-def repaired(world: World[PublishedSource]) -> RunReport:
-    with world.destination(LIST) as destination:
-        return destination.repair(None, PullOptions())
-
-
 def agree(world: World[PublishedSource], state: MirrorState = MirrorState.IN_SYNC) -> None:
     """Check that audits, a repair, why and the next pulls say the same as the last pull."""
     in_sync = state is MirrorState.IN_SYNC
     methods = ("lists", "stat", "hash", "remote")
     assert [world.audit(method=name).in_sync for name in methods] == [in_sync] * 4
     assert world.audit(offline=True).in_sync is in_sync
-    assert (repaired(world).state is MirrorState.IN_SYNC) is in_sync
-    with world.destination(LIST) as destination:
-        found = destination.explain([BASE + ONE], tuple)
-        assert found.verdict.is_well is in_sync
-        assert found.refused is None
+    assert (world.repair(source=LIST).state is MirrorState.IN_SYNC) is in_sync
+    found = world.why(ONE, LIST)
+    assert found.verdict.is_well is in_sync
+    assert found.refused is None
     for mode in ("auto", "baseline"):
         assert world.pull(LIST, mode=mode).state is state
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from tests.support.worlds.contradicting_source import (
     LISTED_AT,
@@ -33,17 +32,12 @@ def later(world: World[ContradictingSource], **options: Any) -> RunReport:
     return world.pull(**options)
 
 
-def repaired(world: World[ContradictingSource]) -> RunReport:
-    with world.destination() as destination:
-        return destination.repair(None, PullOptions())
-
-
 def agree(world: World[ContradictingSource], state: MirrorState) -> None:
     """Check that audits, a repair and the next pulls say the same as the last pull."""
     in_sync = state is MirrorState.IN_SYNC
     assert [world.audit(method=name).in_sync for name in ("lists", "stat", "hash")] == [in_sync] * 3
     assert world.audit(offline=True).in_sync is in_sync
-    assert (repaired(world).state is MirrorState.IN_SYNC) is in_sync
+    assert (world.repair().state is MirrorState.IN_SYNC) is in_sync
     assert later(world).state is state
     assert [world.audit(method=name).in_sync for name in ("lists", "stat", "hash")] == [in_sync] * 3
 
@@ -72,7 +66,7 @@ def test_what_one_list_calls_deleted_and_policy_keeps_is_extra_and_no_fault(
 
     report = world.audit()
     assert (report.in_sync, report.unlisted, report.extra) == (True, 1, 0)
-    assert repaired(world).state is MirrorState.IN_SYNC
+    assert world.repair().state is MirrorState.IN_SYNC
     assert URI in world.files()
 
 
@@ -85,5 +79,5 @@ def test_what_one_list_calls_deleted_and_the_source_gives_is_in_sync_for_nobody(
 
     report = world.audit()
     assert (report.in_sync, report.accurate, report.listed) == (False, len(OTHERS), 6)
-    assert (repaired(world).state, later(world).state) == (MirrorState.BEHIND,) * 2
+    assert (world.repair().state, later(world).state) == (MirrorState.BEHIND,) * 2
     assert URI in world.files()

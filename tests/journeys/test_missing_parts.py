@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.audits.explain import ResourceVerdict
-from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceMissingError
@@ -144,9 +143,8 @@ def test_audit_repair_and_why_go_on_with_the_other_parts(
     damaged.write_text("damaged")
 
     audit = site.audit(method="hash")
-    with site.destination(SITEMAP) as destination:
-        repaired = destination.repair(None, PullOptions(), deleting=True)
-        why = destination.explain([BASE + "3/a.html"], tuple)
+    repaired = site.repair(source=SITEMAP, deleting=True)
+    why = site.why("3/a.html", SITEMAP)
 
     assert [finding.uri for finding in audit.findings] == [BASE + "1/a.html"]
     assert (audit.listed, audit.extra, audit.in_sync) == (4, 0, False)

@@ -4,11 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.audits.explain import Explanation, ResourceVerdict
-from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
-from resourcesync.destination.status import status_of
+from resourcesync.destination.audits.explain import ResourceVerdict
+from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceRefusedError, SourceUnavailableError
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -48,12 +45,6 @@ def listed(world: World[PublishedSource], lastmod: str) -> None:
     world.network.answers[SITEMAP] = Answer(body=urlset(*pages))
 
 
-def status(world: World[PublishedSource]) -> MirrorStatus:
-    with MirrorFolder(world.folder, world.clock) as mirror:
-        assert mirror.state is not None
-        return status_of("mirror", mirror.state, running=False)
-
-
 def is_sound(report: RunReport) -> bool:
     parts = (report.listed.unchanged, report.listed.applied, report.listed.pending)
     return (
@@ -80,7 +71,7 @@ def test_a_page_that_is_gone_is_absent_and_the_mirror_in_sync(
         ) == (1, 0, 0, 0)
         assert report.failures == ()
         assert is_sound(report)
-    assert (status(site).state, status(site).listed.absent, status(site).listed.pending) == (
+    assert (site.status().state, site.status().listed.absent, site.status().listed.pending) == (
         MirrorState.IN_SYNC,
         1,
         0,
@@ -158,8 +149,8 @@ def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
             assert report.absent + report.skipped == 1
             assert report.findings == ()
     assert (
-        status(site).listed.absent + status(site).listed.skipped,
-        status(site).retained.unknown,
+        site.status().listed.absent + site.status().listed.skipped,
+        site.status().retained.unknown,
     ) == (1, 1)
 
 
@@ -175,7 +166,7 @@ def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
     report = site.audit()
 
     assert (report.listed, report.absent, report.accuracy) == (0, 3, None)
-    assert (status(site).resources, status(site).retained.unknown) == (3, 3)
+    assert (site.status().resources, site.status().retained.unknown) == (3, 3)
 
 
 def test_an_audit_that_asks_says_what_it_is_given(site: World[PublishedSource]) -> None:
@@ -206,16 +197,6 @@ def test_a_damaged_copy_of_what_is_not_given_is_found(site: World[PublishedSourc
     assert [finding.uri for finding in report.findings] == [BASE + "b.html"]
 
 
-def repair(world: World[PublishedSource], **options: bool) -> RunReport:
-    with world.destination() as destination:
-        return destination.repair(None, PullOptions(), **options)
-
-
-def explain(world: World[PublishedSource], name: str) -> Explanation:
-    with world.destination() as destination:
-        return destination.explain([BASE + name], list)
-
-
 def test_every_command_accepts_what_the_pull_accepted_as_absent(
     site: World[PublishedSource],
 ) -> None:
@@ -228,13 +209,13 @@ def test_every_command_accepts_what_the_pull_accepted_as_absent(
     (path,) = site.folder.rglob("a.html*")
     path.unlink()
     for created in (1, 0):
-        repaired = repair(site)
+        repaired = site.repair()
         assert (repaired.state, repaired.created) == (MirrorState.IN_SYNC, created)
         assert (repaired.listed.absent, repaired.failed) == (1, 0)
-    assert repair(site, deleting=True).state is MirrorState.IN_SYNC
-    assert (status(site).state, status(site).listed.pending) == (MirrorState.IN_SYNC, 0)
-    assert explain(site, "b.html").verdict is ResourceVerdict.ABSENT
-    assert explain(site, "b.html").verdict.is_well
+    assert site.repair(deleting=True).state is MirrorState.IN_SYNC
+    assert (site.status().state, site.status().listed.pending) == (MirrorState.IN_SYNC, 0)
+    assert site.why("b.html").verdict is ResourceVerdict.ABSENT
+    assert site.why("b.html").verdict.is_well
 
 
 def test_a_repair_accepts_the_old_copy_of_what_is_gone(site: World[PublishedSource]) -> None:
@@ -245,8 +226,8 @@ def test_a_repair_accepts_the_old_copy_of_what_is_gone(site: World[PublishedSour
     (path,) = site.folder.rglob("a.html*")
     path.unlink()
 
-    assert repair(site).state is MirrorState.IN_SYNC
-    assert explain(site, "b.html").verdict is ResourceVerdict.ABSENT
+    assert site.repair().state is MirrorState.IN_SYNC
+    assert site.why("b.html").verdict is ResourceVerdict.ABSENT
 
 
 def test_no_command_accepts_what_is_gone_where_the_operator_does_not(
@@ -256,5 +237,5 @@ def test_no_command_accepts_what_is_gone_where_the_operator_does_not(
     site.pull(SITEMAP, accept_missing=False)
 
     assert not site.audit(method="remote").in_sync
-    assert repair(site).state is MirrorState.BEHIND
-    assert explain(site, "b.html").verdict is ResourceVerdict.FAILED
+    assert site.repair().state is MirrorState.BEHIND
+    assert site.why("b.html").verdict is ResourceVerdict.FAILED

@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.audits.explain import Explanation, ResourceVerdict
-from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport
-from resourcesync.destination.status import status_of
+from resourcesync.destination.audits.explain import ResourceVerdict
+from resourcesync.destination.reports import MirrorState
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.plain_site import PlainSite
 from tests.support.worlds.published_source import PublishedSource
@@ -27,30 +25,13 @@ def site(tmp_path: Path) -> World[PlainSite]:
     return world
 
 
-def status(world: World[PlainSite] | World[PublishedSource]) -> MirrorStatus:
-    with world.state() as state:
-        return status_of("mirror", state, running=False)
-
-
-def repair(world: World[PlainSite] | World[PublishedSource]) -> RunReport:
-    with world.destination(None) as destination:
-        return destination.repair(None, PullOptions())
-
-
-def why(
-    world: World[PlainSite] | World[PublishedSource], name: str, *, offline: bool = False
-) -> Explanation:
-    with world.destination(None) as destination:
-        return destination.explain([BASE + name], list, offline=offline)
-
-
 @pytest.mark.parametrize("offline", [False, True])
 def test_after_an_audit_found_a_page_changed_no_command_calls_the_mirror_in_sync(
     site: World[PlainSite], offline: bool
 ) -> None:
     assert not site.audit(method="remote").in_sync
 
-    found = status(site)
+    found = site.status()
     assert (found.state, found.listed.pending, found.listed.unchanged) == (
         MirrorState.BEHIND,
         1,
@@ -60,8 +41,8 @@ def test_after_an_audit_found_a_page_changed_no_command_calls_the_mirror_in_sync
     for method in ("lists", "stat", "hash"):
         report = site.audit(method=method, offline=offline)
         assert [finding.uri for finding in report.findings] == [f"{BASE}3.html"], method
-    assert why(site, "3.html", offline=offline).verdict is ResourceVerdict.STALE
-    assert why(site, "2.html", offline=offline).verdict.is_well
+    assert site.why("3.html", None, offline=offline).verdict is ResourceVerdict.STALE
+    assert site.why("2.html", None, offline=offline).verdict.is_well
 
 
 def test_a_page_that_is_as_before_again_is_well_for_all_after_the_next_audit(
@@ -71,17 +52,17 @@ def test_a_page_that_is_as_before_again_is_well_for_all_after_the_next_audit(
     site.source.pages["3.html"] = b"page 3"
 
     assert site.audit(method="remote").in_sync
-    assert (status(site).state, status(site).listed.pending) == (MirrorState.IN_SYNC, 0)
-    assert why(site, "3.html").verdict.is_well
+    assert (site.status().state, site.status().listed.pending) == (MirrorState.IN_SYNC, 0)
+    assert site.why("3.html", None).verdict.is_well
 
 
 def test_a_page_that_an_audit_found_gone_is_known_to_all(site: World[PlainSite]) -> None:
     del site.source.pages["3.html"]
     assert site.audit(method="remote").absent == 1
 
-    assert (status(site).listed.absent, status(site).retained.unknown) == (1, 1)
+    assert (site.status().listed.absent, site.status().retained.unknown) == (1, 1)
     assert site.audit().absent == 1
-    assert why(site, "3.html").verdict is ResourceVerdict.ABSENT
+    assert site.why("3.html", None).verdict is ResourceVerdict.ABSENT
     report = site.pull()
     assert (report.listed.absent, site.asked_resources()) == (1, ["3.html"])
 
@@ -104,17 +85,17 @@ def test_a_server_that_serves_other_bytes_than_are_listed_is_not_in_sync(
     assert source.pull().state is MirrorState.IN_SYNC
     assert not source.audit(method="remote").in_sync
 
-    assert status(source).state is MirrorState.BEHIND
+    assert source.status().state is MirrorState.BEHIND
     for method in ("lists", "stat", "hash"):
         assert not source.audit(method=method).in_sync, method
-    for report in (source.pull(), source.pull(mode="baseline"), repair(source)):
+    for report in (source.pull(), source.pull(mode="baseline"), source.repair(source=None)):
         assert report.state is MirrorState.BEHIND
     assert source.in_sync(), "the copy that is as listed stays"
-    assert why(source, "a.txt").verdict is ResourceVerdict.DISAGREES
+    assert source.why("a.txt", None).verdict is ResourceVerdict.DISAGREES
 
     source.network.answers.clear()
     assert source.pull().state is MirrorState.IN_SYNC
-    assert why(source, "a.txt").verdict is ResourceVerdict.AS_LISTED
+    assert source.why("a.txt", None).verdict is ResourceVerdict.AS_LISTED
     assert source.audit(method="remote").in_sync
 
 
@@ -124,13 +105,13 @@ def test_a_version_that_an_audit_found_listed_is_known_to_the_status(
     source.network.answers.clear()
     source.source.put("a.txt", "newer")
     source.source.publish()
-    assert status(source).state is MirrorState.IN_SYNC
+    assert source.status().state is MirrorState.IN_SYNC
 
     assert not source.audit().in_sync
 
-    assert status(source).state is MirrorState.BEHIND
+    assert source.status().state is MirrorState.BEHIND
     source.pull()
-    assert status(source).state is MirrorState.IN_SYNC
+    assert source.status().state is MirrorState.IN_SYNC
 
 
 @pytest.fixture
@@ -152,6 +133,6 @@ def test_a_page_that_rests_is_asked_for_by_an_audit_of_what_is_served(
     report = resting.audit(method="remote")
 
     assert [finding.uri for finding in report.findings] == [f"{BASE}3.html"]
-    assert status(resting).state is MirrorState.BEHIND
+    assert resting.status().state is MirrorState.BEHIND
     assert resting.pull().created == 1
     assert resting.audit(method="remote").in_sync

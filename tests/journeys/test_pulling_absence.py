@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.scope import Filters
 from resourcesync.model.settings import Limit
@@ -170,8 +169,7 @@ def test_what_the_filters_leave_out_is_understood(tmp_path: Path) -> None:
 def test_repair_deletes_nothing_by_a_list_that_was_not_understood(tmp_path: Path) -> None:
     world = world_of(tmp_path / "mirror", 40)
     offer(world, entry(f"{ELSEWHERE}x.html"), *(entry(f"{BASE}{n}.html") for n in range(4, 40)))
-    with world.destination() as destination:
-        report = destination.repair(None, PullOptions(), deleting=True)
+    report = world.repair(deleting=True)
 
     assert (report.deleted, report.held) == (0, 0)
     assert len(world.files()) == 40
@@ -180,9 +178,8 @@ def test_repair_deletes_nothing_by_a_list_that_was_not_understood(tmp_path: Path
 def test_repair_holds_as_a_pull_does_and_says_so_before(tmp_path: Path) -> None:
     world = world_of(tmp_path / "mirror", 40)
     offer(world, *(entry(f"{BASE}{n}.html") for n in range(30, 40)))
-    with world.destination() as destination:
-        dry = destination.repair(None, PullOptions(dry_run=True), deleting=True)
-        real = destination.repair(None, PullOptions(), deleting=True)
+    dry = world.repair(deleting=True, dry_run=True)
+    real = world.repair(deleting=True)
 
     for report in (dry, real):
         assert (report.state, report.deleted) == (MirrorState.STOPPED, 0)

@@ -57,10 +57,7 @@ def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: World[Loo
     assert [(finding.kind, finding.uri) for finding in audit.findings] == [
         (FindingKind.MISSING, ABOUT)
     ]
-    from resourcesync.destination.options import PullOptions
-
-    with world.destination() as destination:
-        report = destination.repair(audit.findings, PullOptions())
+    report = world.repair(audit.findings)
     assert report.created == 1
     assert world.audit().in_sync
 

@@ -66,8 +66,7 @@ def test_what_is_well_meanwhile_is_left_alone(world: World[PublishedSource]) -> 
         path="objects/0001.html",
         reason="then",
     )
-    with world.destination() as destination:
-        report = destination.repair([finding], PullOptions())
+    report = world.repair([finding])
 
     assert (report.updated, report.created) == (0, 0)
     assert report.state is MirrorState.IN_SYNC
@@ -131,8 +130,7 @@ def test_many_missing_copies_come_from_a_dump(tmp_path: Path) -> None:
     (world.folder / names[160]).write_text("altered")
     world.fetcher.asked.clear()
 
-    with world.destination() as destination:
-        report = destination.repair(None, PullOptions())
+    report = world.repair()
 
     assert report.state is MirrorState.IN_SYNC
     assert (report.created, report.updated) == (150, 1)

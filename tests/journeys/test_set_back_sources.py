@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
-from resourcesync.destination.status import status_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.model.settings import Limit
@@ -33,11 +31,6 @@ _GONE = "objects/0003.html"
 _RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-def state_of(world: World[PublishedSource]) -> MirrorState:
-    with world.state() as state:
-        return status_of(str(world.folder), state, running=False).state
-
-
 @pytest.mark.parametrize("shape", [ChangeLists.PER_RUN, ChangeLists.ARCHIVE])
 @pytest.mark.parametrize("held", [False, True])
 def test_closed_lists_alone_that_end_earlier_than_before_are_noticed(
@@ -57,7 +50,7 @@ def test_closed_lists_alone_that_end_earlier_than_before_are_noticed(
             world.pull()
         world.clock.advance(seconds=_DAY)
     assert (BASE + _GONE in world.files()) is held
-    assert state_of(world) is not MirrorState.IN_SYNC
+    assert world.status().state is not MirrorState.IN_SYNC
     changed(world, "after.html", text="after")
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -70,9 +63,8 @@ def test_what_a_repair_brought_beyond_what_pulls_know_goes_when_it_is_taken_back
     world.pull()
     before = world.source.saved()
     changed(world, _GONE, text="taken back")
-    with world.destination() as destination:
-        assert destination.repair(None, PullOptions()).state is MirrorState.IN_SYNC
-    assert state_of(world) is MirrorState.IN_SYNC
+    assert world.repair().state is MirrorState.IN_SYNC
+    assert world.status().state is MirrorState.IN_SYNC
     set_back(world, before)
 
     assert world.pull().mode is Mode.BASELINE
@@ -85,8 +77,7 @@ def test_a_repair_beyond_what_pulls_know_costs_one_baseline_that_fetches_nothing
     world.pull()
     for text in ("first", "second"):
         changed(world, _GONE, text=text)
-        with world.destination() as destination:
-            destination.repair(None, PullOptions())
+        world.repair()
     changed(world, "after.html", text="after")
 
     report = world.pull()
@@ -95,8 +86,7 @@ def test_a_repair_beyond_what_pulls_know_costs_one_baseline_that_fetches_nothing
     assert world.in_sync()
     changed(world, "later.html", text="later")
     assert world.pull().mode is Mode.INCREMENTAL
-    with world.destination() as destination:
-        destination.repair(None, PullOptions())
+    world.repair()
     assert world.pull().mode is Mode.UNCHANGED
 
 
@@ -107,8 +97,7 @@ def test_a_deletion_that_a_repair_held_is_not_done_once_it_is_taken_back(
     before = world.source.saved()
     world.source.remove(_GONE)
     world.source.publish()
-    with world.destination() as destination:
-        destination.repair(None, PullOptions(max_delete=_HOLDING), deleting=True)
+    world.repair(deleting=True, max_delete=_HOLDING)
     set_back(world, before)
 
     assert (world.pull().deleted, world.in_sync()) == (0, True)
@@ -186,7 +175,7 @@ def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
     with world.state() as state:
         as_of = SyncState(state).as_of
 
-    assert state_of(world) is not MirrorState.IN_SYNC or as_of == told or world.in_sync()
+    assert world.status().state is not MirrorState.IN_SYNC or as_of == told or world.in_sync()
 
 
 @pytest.mark.parametrize(
@@ -238,7 +227,7 @@ def test_a_resource_list_of_the_same_moment_that_was_cut_is_told_and_asked_for_a
     for _ in range(2):
         report = world.pull(filters=Filters(exclude=("*.nothing",)))
         assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
-        assert state_of(world) is MirrorState.BEHIND
+        assert world.status().state is MirrorState.BEHIND
     assert world.told("warning")[-1]["code"] == "cut-list"
     assert world.in_sync()
     del world.network.answers[address]
@@ -304,8 +293,7 @@ def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_don
         assert killed(world, 4, max_delete=_HOLDING)
     if cause == "repair":
         next(world.folder.rglob("0005.html")).unlink()
-        with world.destination() as destination:
-            destination.repair(None, PullOptions(max_delete=_HOLDING))
+        world.repair(max_delete=_HOLDING)
     set_back(world, before)
     changed(world, "after.html", text="after")
 

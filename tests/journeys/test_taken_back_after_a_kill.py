@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.source import naming
@@ -186,8 +185,7 @@ def test_a_repair_deletes_nothing_but_what_it_found_unlisted(
     world.source.remove("objects/0001.html")
     world.source.publish()
 
-    with world.destination() as destination:
-        report = destination.repair(None, PullOptions(), deleting=True)
+    report = world.repair(deleting=True)
 
     assert BASE + "objects/0003.html" in world.files()
     assert BASE + "objects/0001.html" not in world.files()

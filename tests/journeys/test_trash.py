@@ -10,7 +10,6 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
-from resourcesync.destination.options import PullOptions
 from resourcesync.destination.removal.trash import Trash, TrashResult
 from resourcesync.destination.reports import MirrorState
 from resourcesync.mirror_state.rows import TrashRow
@@ -83,9 +82,8 @@ def test_a_restoring_that_is_killed_loses_nothing_and_is_ended_by_the_next(
         if not fuse.is_burnt:
             return
         world.clock.advance(hours=2)
-        with world.destination() as destination:  # and away with it again
-            audit = destination.audit()
-            assert destination.repair(audit.findings, PullOptions(), deleting=True).deleted == 3
+        findings = world.audit().findings  # and away with it again
+        assert world.repair(findings, deleting=True).deleted == 3
     raise AssertionError("the run was never long enough to end by itself")
 
 

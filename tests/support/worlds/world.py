@@ -1,15 +1,17 @@
 """A whole world in one process: a Source in memory, the way to it, and a mirror on a disk."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
-from resourcesync.destination.audits.reports import AuditReport
+from resourcesync.destination.audits.explain import Explanation
+from resourcesync.destination.audits.reports import AuditFinding, AuditReport
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
-from resourcesync.destination.reports import RunReport
+from resourcesync.destination.reports import MirrorStatus, RunReport
+from resourcesync.destination.status import status_of
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.ports import FetchRequest
 from tests.support.in_memory import ManualClock
@@ -125,6 +127,28 @@ class World(Generic[SourceT]):
         """Compare the mirror with what it knows of the Source."""
         with self.destination() as destination:
             return destination.audit(**options)
+
+    def repair(
+        self,
+        findings: Iterable[AuditFinding] | None = None,
+        *,
+        source: str | None = BASE,
+        deleting: bool = False,
+        **options: Any,
+    ) -> RunReport:
+        """Fetch again what is missing or damaged, or what an audit found."""
+        with self.destination(source) as destination:
+            return destination.repair(findings, PullOptions(**options), deleting=deleting)
+
+    def why(self, name: str, source: str | None = BASE, *, offline: bool = False) -> Explanation:
+        """Ask why a resource is here, or is not."""
+        with self.destination(source) as destination:
+            return destination.explain([BASE + name], tuple, offline=offline)
+
+    def status(self) -> MirrorStatus:
+        """Return what the mirror says of itself."""
+        with self.state() as state:
+            return status_of("mirror", state, running=False)
 
     def files(self) -> dict[str, bytes]:
         """Return the mirror's copies by URI, as the files on the disk tell."""

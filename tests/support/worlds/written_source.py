@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports import FetchRequest
 from tests.support.in_memory import ManualClock
@@ -125,8 +124,7 @@ def pull_at(world: World[WrittenSourceT], seconds: float, **options: Any) -> Run
 def repair_at(world: World[WrittenSource], seconds: float) -> RunReport:
     """Repair the mirror so many seconds after the beginning."""
     world.source.wait_until(seconds)
-    with world.destination(world.source.entry) as destination:
-        return destination.repair(None, PullOptions())
+    return world.repair(source=world.source.entry)
 
 
 def written(header: str, entries: str, tag: str = "urlset") -> str:
