@@ -1,6 +1,7 @@
 """Whatever happens to entries, links and patches, a mirror ends with what is listed and linked."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,8 +10,9 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
-from resourcesync.errors import DiscontinuityError, ResourceSyncError, StorageError
+from resourcesync.errors import DiscontinuityError, ResourceSyncError
 from resourcesync.model.settings import Limit
+from tests.support.crashes.killing import killed
 from tests.support.worlds.linked_things import put_patch
 from tests.support.worlds.loose_source import LooseSource, link
 from tests.support.worlds.network import BASE, Answer
@@ -86,29 +88,10 @@ class Life:
         )
 
     def pull_badly(self) -> None:
-        """Pull while the memory of the mirror fails after some writes."""
-        left = [self.random.randrange(12)]
-
-        def failing(port: Any) -> Any:
-            if hasattr(port, "commit"):
-                honest = port.commit
-
-                def commit(step: Any) -> None:
-                    left[0] -= 1
-                    if left[0] < 0:
-                        raise StorageError("killed")
-                    honest(step)
-
-                port.commit = commit
-            return port
-
-        self.world.home.before = failing
-        try:
+        """Pull, and be killed at one of the first writes."""
+        writes, how = self.random.randrange(20), self.random.randrange(3)
+        with suppress(ResourceSyncError), killed(self.world.home, writes, how=how):
             self.pull()
-        except ResourceSyncError:
-            return
-        finally:
-            self.world.home.before = lambda port: port
 
     def expected(self) -> dict[str, bytes]:
         """What is listed, and what that links to and can be had."""

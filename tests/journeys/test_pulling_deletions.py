@@ -2,7 +2,6 @@
 
 import re
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from resourcesync.destination.tasks import pending_delete
 from resourcesync.mirror_state.rows import StateTransaction, TrashRow
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c, to_microseconds
-from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.crashes.killing import Dying, Fuse, Killed, killed
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -184,11 +183,8 @@ def test_what_a_killed_run_moved_to_the_trash_is_purged_in_its_time(
         for number in (1, 3, 4):
             world.source.remove(f"{number}.html")
         world.source.publish()
-        fuse = Fuse(writes, how=how)
-        world.home.before = partial(Dying, fuse=fuse)
-        with suppress(Killed):
+        with killed(world.home, writes, how=how) as fuse:
             world.pull()
-        world.home.before = lambda port: port
         trash = world.folder / ".resourcesync" / "trash"
         assert world.pull().state is MirrorState.IN_SYNC
         assert len(list(trash.iterdir())) == 3
@@ -208,10 +204,8 @@ def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(
 ) -> None:
     world.pull()
     chosen = Filters(include=("/objects/0001.html",))
-    world.home.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port
-    with suppress(Killed):
+    with world.home.behind(killed_in_the_sweep), suppress(Killed):
         world.pull(filters=chosen, prune=True, max_delete=Limit(number=100))
-    world.home.before = lambda port: port
     world.pull()
     kept = set(world.home.files_on_disk())
 
@@ -222,18 +216,15 @@ def test_a_killed_pruning_is_ended_by_the_next_one_that_prunes_only(
     assert kept >= {"objects/0001.html"}
 
 
-class KilledInTheSweep:
-    """Copies whose process is killed when files have just gone to the trash."""
+def killed_in_the_sweep(port: Any) -> Any:
+    """Kill the process when files have just gone to the trash."""
 
-    def __init__(self, real: Any) -> None:
-        self._real = real
+    class Sweeping(Dying):
+        def remove(self, batch: Any, reason: str) -> Any:
+            self._real.remove(batch, reason)
+            raise Killed
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
-
-    def remove(self, batch: Any, reason: str) -> Any:
-        self._real.remove(batch, reason)
-        raise Killed
+    return Sweeping(port, Fuse(1000, how=0))
 
 
 def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(
@@ -252,10 +243,8 @@ def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(
         mirror.state.commit(StateTransaction(trashed=[*older, known]))
     world.source.remove("objects/0004.html")
     world.source.publish()
-    world.home.before = lambda port: KilledInTheSweep(port) if hasattr(port, "remove") else port
-    with suppress(Killed):
+    with world.home.behind(killed_in_the_sweep), suppress(Killed):
         world.pull()
-    world.home.before = lambda port: port
 
     world.pull()
 

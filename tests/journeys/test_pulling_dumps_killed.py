@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,14 +82,10 @@ def test_killed_at_any_write_the_next_run_goes_on_and_fetches_nothing_twice(
         world.source.publish(told)
         world.source.dump(Packed(name="d.zip", body=zipped(told)))
         fuse = Fuse(kills, how=how)
-        world.home.before = partial(Slow, fuse=fuse, world=world)
-        try:
+        with world.home.behind(partial(Slow, fuse=fuse, world=world)), suppress(Killed):
             world.pull(dumps="always")
-        except Killed:
-            pass
-        else:
+        if not fuse.is_burnt:
             break
-        world.home.before = lambda port: port
         done = here(world)
 
         report = world.pull(dumps="always")
@@ -114,10 +111,8 @@ def test_what_is_left_after_a_kill_is_taken_from_the_package_only_if_it_is_worth
                 raise Killed
             return super().install(batch)
 
-    world.home.before = lambda port: AfterSome(port, Fuse(1000, how=0))
-    with pytest.raises(Killed):
+    with world.home.behind(partial(AfterSome, fuse=Fuse(1000, how=0))), pytest.raises(Killed):
         world.pull()
-    world.home.before = lambda port: port
     assert len(here(world)) == 256
 
     report = world.pull()
@@ -142,12 +137,11 @@ def test_a_disk_that_fills_up_in_the_middle_keeps_what_was_complete(
                 return [DiskFullError("no space left") for _ in batch]
             return super().install(batch)
 
-    world.home.before = lambda port: Filling(port, Fuse(1000, how=0))
-    with pytest.raises(DiskFullError):
+    full = partial(Filling, fuse=Fuse(1000, how=0))
+    with world.home.behind(full), pytest.raises(DiskFullError):
         world.pull()
     assert len(here(world)) == 256
     assert not list((world.folder / ".resourcesync/tmp").iterdir())
-    world.home.before = lambda port: port
 
     report = world.pull()
     assert report.created + report.updated == RESOURCES - 256
@@ -178,10 +172,9 @@ def test_no_room_for_a_member_ends_the_run_and_leaves_nothing_behind(
             self._real.write(chunk[:1])
             raise DiskFullError("no space left")
 
-    world.home.before = lambda port: Full(port, Fuse(1000, how=0))
-    with pytest.raises(DiskFullError):
+    full = partial(Full, fuse=Fuse(1000, how=0))
+    with world.home.behind(full), pytest.raises(DiskFullError):
         world.pull()
-    world.home.before = lambda port: port
 
     assert len(here(world)) == 18  # the package itself was the first
     assert not list((world.folder / ".resourcesync/tmp").iterdir())

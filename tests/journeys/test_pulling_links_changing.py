@@ -1,13 +1,12 @@
 """``--link``: what becomes of linked things when entries change, or a run is killed (§14)."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import StorageError
+from tests.support.crashes.killing import killed
 from tests.support.worlds.linked_things import (
     ABOUT,
     LICENCE,
@@ -62,9 +61,9 @@ def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: World[Loo
     assert world.audit().in_sync
 
 
-@pytest.mark.parametrize("stop", range(6))
+@pytest.mark.parametrize("writes", range(12))
 def test_a_run_that_is_killed_while_links_are_written_is_made_up_for(
-    world: World[LooseSource], stop: int
+    world: World[LooseSource], writes: int
 ) -> None:
     world.source.publish()
     pull(world)
@@ -73,25 +72,9 @@ def test_a_run_that_is_killed_while_links_are_written_is_made_up_for(
     world.source.links.put("a.txt", described(BASE + "about/a2.xml"))
     world.source.remove("b.txt")
     world.source.publish()
-    left = [stop]
-
-    def failing(port: Any) -> Any:
-        if hasattr(port, "commit"):
-            honest = port.commit
-
-            def commit(step: Any) -> None:
-                left[0] -= 1
-                if left[0] < 0:
-                    raise StorageError("killed")
-                honest(step)
-
-            port.commit = commit
-        return port
-
-    world.home.before = failing
-    with pytest.raises(StorageError):
+    with killed(world.home, writes, how=writes % 3) as fuse:
         pull(world)
-    world.home.before = lambda port: port
+    assert fuse.is_burnt
     report = pull(world)
     assert report.state is MirrorState.IN_SYNC
     assert names(world) == {"a.txt", "c.txt", "about/a2.xml"}

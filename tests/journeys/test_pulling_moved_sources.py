@@ -1,7 +1,5 @@
 """A Source that moves: behind TLS it is the same one; to another host, a person says so."""
 
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ConfigurationError, SourceError
 from resourcesync.ports import FetchRequest
-from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.crashes.killing import killed
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -137,11 +135,8 @@ def test_a_source_may_move_twice_behind_tls_and_back(tmp_path: Path) -> None:
 def test_a_kill_while_it_follows_its_source_is_got_over(tmp_path: Path, writes: int) -> None:
     world = world_of(tmp_path / "mirror")
     Moved(world, ELSEWHERE, redirects=False)
-    fuse = Fuse(writes, how=1)
-    world.home.before = partial(Dying, fuse=fuse)
-    with suppress(Killed):
+    with killed(world.home, writes, how=1):
         world.pull(None, moved=ELSEWHERE)
-    world.home.before = lambda port: port
 
     report = world.pull(None, moved=ELSEWHERE)
 

@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.errors import StorageError
-from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.crashes.killing import killed
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -180,10 +180,9 @@ def test_the_moves_can_be_killed_at_any_moment(tmp_path: Path) -> None:
         world.pull()
         fill(world, "a/b", "docs/index.html", "v%2B")
         world.source.publish()
-        try:
-            burn(world, fuse)
-        except Killed:
-            deaths += 1
+        with killed(world.home, fuse, how=fuse % 3) as burnt:
+            world.pull()
+        deaths += burnt.is_burnt
         world.pull()
         assert paths(world) == {
             "README": "README",
@@ -203,16 +202,6 @@ def test_the_moves_can_be_killed_at_any_moment(tmp_path: Path) -> None:
     assert deaths > 5
 
 
-def burn(world: World[PublishedSource], fuse: int) -> None:
-    """Pull, and be killed at an operation on files or state."""
-    match = Fuse(fuse, how=fuse % 3)
-    world.home.before = lambda port: Dying(port, match)
-    try:
-        world.pull()
-    finally:
-        world.home.before = lambda port: port
-
-
 # --- the law ---
 
 PIECES = ["a", "b", "a+b", "a%2Bb", "index.html", "%C3%A9", "a-b"]
@@ -228,7 +217,7 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
     tmp_path: Path, seed: int
 ) -> None:
     luck = random.Random(seed)
-    world, killed = World(tmp_path / "mirror"), 0
+    world = World(tmp_path / "mirror")
     for round_ in range(6):
         for name in {some(luck) for _ in range(luck.randint(1, 5))}:
             fill(world, name)
@@ -236,10 +225,8 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
             for uri in luck.sample(sorted(world.source.originals.contents()), 1):
                 world.source.remove(uri.removeprefix(BASE))
         world.source.publish()
-        try:
-            burn(world, luck.randint(1, 60))
-        except Killed:
-            killed += 1
+        with killed(world.home, luck.randint(1, 60), how=luck.randrange(3)):
+            world.pull()
         if luck.random() < 0.7:
             world.pull()
             assert world.in_sync()

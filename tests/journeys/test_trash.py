@@ -1,8 +1,7 @@
 """What was deleted is brought back, whatever happens meanwhile, and stays as long as it should."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.removal.trash import Trash, TrashResult
 from resourcesync.destination.reports import MirrorState
 from resourcesync.mirror_state.rows import TrashRow
-from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.crashes.killing import killed
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -63,11 +62,8 @@ def test_a_restoring_that_is_killed_loses_nothing_and_is_ended_by_the_next(
     bodies = {path.name[17:]: path.read_bytes() for path in in_trash(emptied)}
     for writes in range(30):
         world = emptied
-        fuse = Fuse(writes, how=how)
-        world.home.before = partial(Dying, fuse=fuse)
-        with suppress(Killed):
+        with killed(world.home, writes, how=how) as fuse:
             restore(world)
-        world.home.before = lambda port: port
         there = {path.name[17:]: path.read_bytes() for path in in_trash(world)}
         placed = {
             name[8:]: body for name, body in world.home.files_on_disk().items() if name in GONE

@@ -1,10 +1,13 @@
 """Kill a pull at any of its writes, without a process of its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
+from tests.support.worlds.folder_home import FolderHome
 
 
 class Killed(BaseException):
@@ -66,3 +69,11 @@ class Fuse:
         elif self._how == 2 and len(batch) > 1:
             write(batch[: len(batch) // 2])
         raise Killed
+
+
+@contextmanager
+def killed(home: FolderHome, writes: int, *, how: int = 0) -> Iterator[Fuse]:
+    """Kill whoever works on a mirror in the block after so many writes."""
+    fuse = Fuse(writes, how=how)
+    with home.behind(partial(Dying, fuse=fuse)), suppress(Killed):
+        yield fuse

@@ -3,8 +3,8 @@
 import hashlib
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -296,16 +296,10 @@ class Campaign:
 
     # --- the mirror ---
 
-    @contextmanager
-    def killed(self, luck: random.Random) -> Iterator[None]:
+    def killed(self, luck: random.Random) -> AbstractContextManager[None]:
         """Kill whoever writes to the mirror, at one of the first writes."""
-        self.world.home.before = partial(
-            Dying, fuse=Fuse(luck.randrange(14), how=luck.randrange(3))
-        )
-        try:
-            yield
-        finally:
-            self.world.home.before = lambda port: port
+        fuse = Fuse(luck.randrange(14), how=luck.randrange(3))
+        return self.world.home.behind(partial(Dying, fuse=fuse))
 
     def attempt(self, luck: random.Random, **options: Any) -> RunReport | None:
         options.setdefault("max_delete", Limit(number=LIMIT))

@@ -12,7 +12,6 @@ import random
 import re
 import shutil
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +19,7 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, SourceError, SyncError
 from resourcesync.model.settings import Limit
 from resourcesync.ports import FetchRequest
-from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.crashes.killing import killed
 from tests.support.simulated.kept import Kept
 from tests.support.simulated.manners import Manners, ServerWithManners, manners_of
 from tests.support.simulated.movements import DatedAnswers, Movements, live
@@ -262,15 +261,10 @@ class ForeignLife:
         self.world.network.answers.clear()
 
     def do_killed_pull(self) -> None:
-        self.world.home.before = partial(
-            Dying, fuse=Fuse(self.luck.randrange(14), how=self.luck.randrange(3))
-        )
-        try:
+        writes, how = self.luck.randrange(14), self.luck.randrange(3)
+        with killed(self.world.home, writes, how=how) as fuse:
             self.pull_checked()
-        except Killed:
-            self.log.append("  killed")
-        finally:
-            self.world.home.before = lambda port: port
+        self.log += ["  killed"] * fuse.is_burnt
 
     def do_replicate(self) -> None:
         """From now on a replica that answers sometimes is as the Source is now."""

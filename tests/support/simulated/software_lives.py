@@ -8,7 +8,6 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,7 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceError, SyncError
 from resourcesync.model.settings import Limit
 from resourcesync.ports import FetchRequest
-from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.crashes.killing import killed
 from tests.support.simulated.movements import DatedAnswers, Movements, live
 from tests.support.software.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
 from tests.support.software.fastsync import FastSync, Style
@@ -143,14 +142,10 @@ class SoftwareLife:
         self.show()
 
     def do_killed_pull(self) -> None:
-        fuse = Fuse(self.luck.randrange(14), how=self.luck.randrange(3))
-        self.world.home.before = partial(Dying, fuse=fuse)
-        try:
+        writes, how = self.luck.randrange(14), self.luck.randrange(3)
+        with killed(self.world.home, writes, how=how) as fuse:
             self.pull_checked()
-        except Killed:
-            self.log.append("  killed")
-        finally:
-            self.world.home.before = lambda port: port
+        self.log += ["  killed"] * fuse.is_burnt
 
     # --- the mirror ---
 

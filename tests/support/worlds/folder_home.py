@@ -74,6 +74,15 @@ class FolderHome:
             yield alone if self.workers is None else self.workers.employed(alone)
 
     @contextmanager
+    def behind(self, before: Callable[[Any], Any]) -> Iterator[None]:
+        """Have something stand before its files and its state while the block runs."""
+        self.before = before
+        try:
+            yield
+        finally:
+            self.before = lambda port: port
+
+    @contextmanager
     def state(self, clock: ManualClock) -> Iterator[SqliteMirrorState]:
         """Open what the mirror remembers, as another program does."""
         with MirrorFolder(self.folder, clock) as mirror:

@@ -2,10 +2,9 @@
 
 import re
 from datetime import datetime
-from functools import partial
 from typing import Any
 
-from tests.support.crashes.killing import Dying, Fuse, Killed
+from tests.support.crashes import killing
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -46,14 +45,9 @@ def set_back(world: World[PublishedSource], to: PublishedSource) -> None:
 
 def killed(world: World[Any], writes: int, **options: Any) -> bool:
     """Kill a pull after so many writes; return whether it had not come to its end before."""
-    world.home.before = partial(Dying, fuse=Fuse(writes, how=0))
-    try:
+    with killing.killed(world.home, writes) as fuse:
         world.pull(**options)
-    except Killed:
-        return True
-    finally:
-        world.home.before = lambda port: port
-    return False
+    return fuse.is_burnt
 
 
 def sliding(world: World[PublishedSource], begin: datetime) -> Answer:
