@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination import incremental
+from resourcesync.destination.audits.fixity import SuspectMarker
 from resourcesync.destination.cursor import Following
-from tests.support.simulated.lives import born, live
+from tests.support.simulated.lives import ROTTING, WEIGHTS, born, live
 
 STEPS = 30
-LIVES = 30
+LIVES = 40
+ROTTEN = range(30, LIVES)
+"""In these lives the disk forgets bytes, and audits see it."""
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +30,7 @@ def _live_all(folder: Path, seeds: Iterable[int]) -> None:
 
 
 def _live(folder: Path, seed: int) -> None:
-    style, max_entries, moves = born(seed, STEPS)
+    style, max_entries, moves = born(seed, STEPS, ROTTING if seed in ROTTEN else WEIGHTS)
     try:
         live(folder / str(seed), style, max_entries, moves)
     except Exception as error:
@@ -49,3 +52,12 @@ def test_the_campaign_finds_a_mirror_that_follows_whatever_the_lists_say(
 
     with pytest.raises(AssertionError, match="called in sync"):
         _live_all(tmp_path, range(40, 50))
+
+
+def test_the_lives_find_an_audit_that_keeps_its_doubts_to_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SuspectMarker, "flush", lambda _: None)
+
+    with pytest.raises(AssertionError, match="called in sync"):
+        _live_all(tmp_path, ROTTEN)
