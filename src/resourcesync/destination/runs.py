@@ -56,50 +56,37 @@ class MirrorRun:
         is unknown.
         """
         counts = msgspec.json.encode(replace(report, failures=())).decode()
-        word = report.state
+        word, state = report.state, self._dependencies.state
+        notes = SyncState(state)
         outcome = "ok" if word is Word.IN_SYNC else report.spent or word.value
-        is_proven = word is Word.IN_SYNC and not report.spent
-        self._close(mode, outcome, counts, word, in_sync_at=self._began_at if is_proven else None)
+        certificate = self._certificate_note(is_complete=bool(mode))
+        row = RunRow(
+            run=self.id,
+            started=self._began_at,
+            ended=to_microseconds(self._dependencies.clock.now()),
+            mode=mode,
+            outcome=outcome,
+            counts=counts,
+        )
+        if word is not Word.IN_SYNC:  # after a kill between the two it must not count as in sync
+            notes.write(word=word, certificate_until=certificate)
+            state.add_run(row)
+            return
+        state.add_run(row)
+        notes.write(
+            word=word,
+            in_sync_at=None if report.spent else self._began_at,
+            moved_from="" if notes.moved_from else None,  # the move is complete
+            certificate_until=certificate,
+            refuted=False,
+        )
 
     def record_failure(self, error: BaseException) -> None:
         """Record the error that ended the run."""
-        failed = failed_run(error)
-        counts = msgspec.json.encode(failed).decode()
-        self._close("", failed.code, counts, Word.FAILING, failed=failed)
-
-    def _close(
-        self,
-        mode: str,
-        outcome: str,
-        counts: str,
-        word: Word,
-        *,
-        in_sync_at: int | None = None,
-        failed: reports.FailedRun | None = None,
-    ) -> None:
-        ended = to_microseconds(self._dependencies.clock.now())
-        certificate = self._certificate_note(is_complete=bool(mode))
-        began, state = self._began_at, self._dependencies.state
-        row = RunRow(
-            run=self.id, started=began, ended=ended, mode=mode, outcome=outcome, counts=counts
-        )
-        if word is Word.IN_SYNC:
-            state.add_run(row)
-            moved = "" if SyncState(state).moved_from else None  # the move is complete
-            SyncState(state).write(
-                word=word,
-                in_sync_at=in_sync_at,
-                moved_from=moved,
-                certificate_until=certificate,
-                refuted=False,
-            )
-        else:  # after a kill between the two it must not count as in sync
-            SyncState(state).write(
-                word=word,
-                failed=None if failed is None else (ended, failed),
-                certificate_until=certificate,
-            )
-            state.add_run(row)
+        certificate = self._certificate_note(is_complete=False)
+        state, clock = self._dependencies.state, self._dependencies.clock
+        began = (self.id, self._began_at)
+        record_failed_run(failed_run(error), state, clock, began, certificate_until=certificate)
 
     def _certificate_note(self, *, is_complete: bool) -> int | None:
         """Return the note of the end of the Source's certificate; ``None`` for the known one.
@@ -128,16 +115,22 @@ def failed_run(error: BaseException) -> reports.FailedRun:
 
 
 def record_failed_run(
-    failed: reports.FailedRun, state: SqliteMirrorState, clock: ports.Clock
+    failed: reports.FailedRun,
+    state: SqliteMirrorState,
+    clock: ports.Clock,
+    began: tuple[str, int] | None = None,
+    *,
+    certificate_until: int | None = None,
 ) -> None:
-    """Record the error that ended a pull before it began."""
+    """Record the error that ended a pull, of this id and start; else before it began."""
     now = to_microseconds(clock.now())
+    run, started = began or (new_run_id(), now)
     counts = msgspec.json.encode(failed).decode()
-    SyncState(state).write(word=Word.FAILING, failed=(now, failed))
+    notes = SyncState(state)
+    notes.write(word=Word.FAILING, failed=(now, failed), certificate_until=certificate_until)
+    outcome = failed.code
     state.add_run(
-        RunRow(
-            run=new_run_id(), started=now, ended=now, mode="", outcome=failed.code, counts=counts
-        )
+        RunRow(run=run, started=started, ended=now, mode="", outcome=outcome, counts=counts)
     )
 
 

@@ -262,14 +262,8 @@ class SyncSession:
             return None
         if not snapshot.entries and self.discovered.is_sitemap:
             self.warn("empty-sitemap", f"the sitemap lists nothing: {uri}")
-        return self.with_plausible_time(snapshot)
-
-    def with_plausible_time(self, snapshot: ListSnapshot) -> ListSnapshot:
-        """Return a Resource List as read; an implausible time counts as none."""
-        at = snapshot.at
-        if at is None:
-            return snapshot
-        if is_plausible(at, through=self.cursor.checkpoint or 0, now=self.now):
+        at, through = snapshot.at, self.cursor.checkpoint or 0
+        if at is None or is_plausible(at, through=through, now=self.now):
             return snapshot
         self.warn(
             "clock-skew",
