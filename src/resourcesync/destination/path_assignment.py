@@ -92,14 +92,11 @@ class PathAssignment:
         if not isinstance(mapping, NameMapping):
             return False
         wanted = (row.uri for row in rows if row.change not in _NOT_WANTED)
-        return self._apply_relocations(mapping, self._find_relocated(mapping, wanted))
-
-    def _find_relocated(self, mapping: NameMapping, wanted: Iterable[str]) -> frozenset[str]:
-        """Return the relocated URIs among all copies and some more URIs."""
         with PairSorter(self._dependencies.scratch) as spool:
             uris = chain(map(_uri_of, self._state.copies()), wanted)
             spool.add_all((mapping.key(mapping.preferred_path(uri)), uri) for uri in uris)
-            return frozenset(_check_count(relocated_uris(spool)))
+            found = frozenset(_check_count(relocated_uris(spool)))
+        return self._apply_relocations(mapping, found)
 
     def assign_new(self, rows: Iterable[ListedEntry]) -> bool:
         """Assign paths to new resources; relocated URIs stay relocated."""
