@@ -31,6 +31,7 @@ STORED_RELATIONS: Final = frozenset(
 _MAX_ENTRY_LINKS: Final = 64
 _MAX_ENTRY_SIZE: Final = 16_384
 _encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(list[EntryLink]).decode
 _RESERVED_RELATIONS: Final = frozenset({Relation.DUPLICATE, Relation.PATCH})
 
 
@@ -106,6 +107,11 @@ def encode_entry_links(resource: Resource) -> str:
     ]
     text = _encode(found[:_MAX_ENTRY_LINKS]).decode() if found else ""
     return text if len(text) <= _MAX_ENTRY_SIZE else ""
+
+
+def decode_entry_links(text: str) -> list[EntryLink]:
+    """Return the links of an entry as stored by ``encode_entry_links``."""
+    return _decode(text) if text else []
 
 
 class PatchLink(NamedTuple):

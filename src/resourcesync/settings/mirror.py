@@ -175,7 +175,7 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
         float | None, Setting("Time between two audits, such as 7d.", _MAIN, DURATION)
     ] = None
     audit_method: Annotated[
-        Literal["lists", "stat", "hash", "remote"],
+        Literal["lists", "stat", "hash", "remote", "origin"],
         Setting("The method of the audit.", shown="hash"),
     ] = "hash"
     audit_sample: Annotated[

@@ -11,14 +11,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-import msgspec
-
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.serving.published_tree import base_address
 from resourcesync.catalogue.reader import read_note
 from resourcesync.destination.changelog import ChangeLogReader
+from resourcesync.destination.links import decode_entry_links
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mapping.names import published_tail
 from resourcesync.destination.planner import is_unknown
@@ -28,7 +27,6 @@ from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
 from resourcesync.mirror_state.rows import (
     ChangeLogPosition,
     Copy,
-    EntryLink,
     LoggedChange,
     MirrorChangeKind,
 )
@@ -54,7 +52,6 @@ _BATCH: Final = 5_000
 _POLL_SECONDS: Final = 1.0
 _SECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
-_read_links: Final = msgspec.json.Decoder(list[EntryLink]).decode
 
 
 def folder_of(address: str) -> Path:
@@ -229,7 +226,7 @@ class _EntryBuilder:
             uri=copy.uri,
             modified=copy.lastmod,
             hash=copy.listed,
-            links=_read_links(text) if text else (),
+            links=decode_entry_links(text),
         )
         self._check_no_loop(upstream)
         digests = parse_digests(copy.digests)

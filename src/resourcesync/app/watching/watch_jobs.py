@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -14,6 +13,7 @@ from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.destination.options import AuditMethod
 from resourcesync.destination.reports import FailedRun
 from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
@@ -32,7 +32,7 @@ _SECOND = 1_000_000
 class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a mirror's audits."""
 
-    method: Literal["lists", "stat", "hash", "remote"] = "hash"
+    method: AuditMethod = "hash"
     share: float = 1.0
     oldest_first: bool = False
     """True if the copies that were verified longest ago come first."""

@@ -52,11 +52,12 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 )
 @option(
     "--method",
-    type=click.Choice(["lists", "stat", "hash", "remote"]),
+    type=click.Choice(["lists", "stat", "hash", "remote", "origin"]),
     default="hash",
     show_default=True,
     help="What to compare with the lists: the mirror's state; also size and time of each file; "
-    "also every byte; or also what the Source serves now (one conditional request for each file).",
+    "also every byte; or also what the Source serves now (one conditional request for each file); "
+    "or, of an aggregator, what the originals are now, which its entries link to (via).",
 )
 @option("--sample", type=options.LIMIT, metavar="P%", help="Check this share of the files.")
 @option("--oldest-first", is_flag=True, help="Check the files first that were checked longest ago.")
@@ -86,8 +87,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     rolling = _rolling(values)
     if rolling and method == "lists":
         raise click.UsageError("--method lists checks no file: it cannot take a part of them")
-    if offline and method == "remote":
-        raise click.UsageError("--method remote needs the Source: leave --offline out")
+    if offline and method in ("remote", "origin"):
+        raise click.UsageError(f"--method {method} sends requests: leave --offline out")
     configuration = options.load(values["config"])
     way = options.pop_connection(values)
 

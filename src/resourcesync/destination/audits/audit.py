@@ -140,7 +140,7 @@ class Audit:
         self, run: str, rolling: fixity.AuditRolling | None
     ) -> fixity.FixityResult | None:
         """Verify the selected copies, or request them from the server; then compare by lists."""
-        if rolling is None and self._method != "remote":
+        if rolling is None and self._method not in {"remote", "origin"}:
             return None
         proven = fixity.FixityChecker(self._pull, self._method, run, self._suspects).check(
             rolling or fixity.AuditRolling()

@@ -17,6 +17,7 @@ from resourcesync import ports
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import FindingKind
+from resourcesync.destination.links import decode_entry_links
 from resourcesync.destination.removal.proven_gone import exists, probe_all
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.tasks import (
@@ -33,6 +34,7 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import disagree, parse_digests
+from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import CopyContent
 
 _GROUP: Final = 256
@@ -69,8 +71,8 @@ class SuspectMarker:
         What the list shows by itself, the next pull learns from the list.
         """
         is_gone = answer.code in UNAVAILABLE_CODES
-        if not is_gone and answer.kind is not FindingKind.DIFFERENT:
-            return  # it proves nothing
+        if answer.is_of_origin or not (is_gone or answer.kind is FindingKind.DIFFERENT):
+            return  # it proves nothing of the copy
         known = self._pull.state.pending_of(copy.uri)
         if planner.match_copy(copy, row) is not planner.Match.DIFFERENT and known is None:
             task = self._task(copy, row, answer.reason)
@@ -180,6 +182,7 @@ def never_same(copy: Copy, row: planner.ListedEntry | Pending) -> bool:
 
 
 _MAX_FAILED: Final = 100_000
+_REQUESTING: Final = frozenset({"remote", "origin"})
 _HASH_RANGE: Final = 1 << 32
 
 
@@ -212,13 +215,15 @@ class FailedCheck(NamedTuple):
     """Copy that could not be verified.
 
     ``is_local``: the file is not as installed, whatever the Source serves. ``code`` is that of the
-    Source's answer; empty if it served the resource.
+    Source's answer; empty if it served the resource. ``is_of_origin``: the original is not as the
+    aggregator's copy, which says nothing about the copy here.
     """
 
     kind: FindingKind
     reason: str
     is_local: bool = True
     code: str = ""
+    is_of_origin: bool = False
 
 
 class FixityResult(msgspec.Struct, kw_only=True):
@@ -281,7 +286,7 @@ class FixityChecker:
             bad = self._check_file(copy, look)
             if bad is not None:
                 proven.failed[copy.uri] = bad
-        if self._method == "remote":
+        if self._method in _REQUESTING:
             self._suspects.flush()
             known = (self._pull.state.copy(copy.uri) for copy in group)
             self._check_source([copy for copy in known if copy and copy.uri not in proven.failed])
@@ -315,35 +320,56 @@ class FixityChecker:
         return check_content(copy, content, look, self._suspects, self._result)
 
     def _check_source(self, copies: Iterable[Copy]) -> None:
-        """Request the resources from the Source, and compare the bytes."""
+        """Request the resources from the Source, or their originals, and compare the bytes."""
         in_flight: dict[ports.FetchRequest, tuple[Copy, ports.StagedCopy]] = {}
 
         def requests() -> Iterator[ports.FetchRequest]:
             for copy in copies:
-                algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
-                sink = self._pull.dependencies.copies.stage(algorithms)
-                request = ports.FetchRequest(
-                    uri=self._pull.selection.source_uri(copy.uri),
-                    sink=sink,
-                    etag=copy.etag,
-                    last_modified=copy.last_modified,
-                    as_sent=True,
-                )
-                in_flight[request] = copy, sink
-                yield request
+                if uri := self._address_of(copy):
+                    request, sink = self._request_of(copy, uri)
+                    in_flight[request] = copy, sink
+                    yield request
 
         try:
             for outcome in self._pull.dependencies.fetcher.fetch(requests()):
                 copy, sink = in_flight.pop(outcome.request)
                 bad = _compare_answer(copy, sink, outcome, self._pull.dependencies.copies)
                 sink.discard()
-                if bad is None:
-                    self._suspects.mark_served(copy)
-                else:
-                    self._result.failed[copy.uri] = bad
+                self._record_answer(copy, bad, outcome.request.uri)
         finally:
             for _, sink in in_flight.values():
                 sink.discard()
+
+    def _request_of(self, copy: Copy, uri: str) -> tuple[ports.FetchRequest, ports.StagedCopy]:
+        """Return a request for the bytes of a copy; the validators are of the Source's answers."""
+        algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
+        sink = self._pull.dependencies.copies.stage(algorithms)
+        known = ("", "") if self._method == "origin" else (copy.etag, copy.last_modified)
+        request = ports.FetchRequest(
+            uri=uri, sink=sink, etag=known[0], last_modified=known[1], as_sent=True
+        )
+        return request, sink
+
+    def _record_answer(self, copy: Copy, bad: FailedCheck | None, uri: str) -> None:
+        if bad is None and self._method == "remote":
+            self._suspects.mark_served(copy)
+        elif bad is not None:
+            is_of_origin = self._method == "origin"
+            self._result.failed[copy.uri] = _of_origin(bad, uri) if is_of_origin else bad
+
+    def _address_of(self, copy: Copy) -> str:
+        """Return what to request; empty if the original of an aggregator's copy is unknown."""
+        if self._method != "origin":
+            return self._pull.selection.source_uri(copy.uri)
+        links = decode_entry_links(self._pull.state.entry_links(copy.uri))
+        return next((link.href for link in links if link.rel == Relation.VIA), "")
+
+
+def _of_origin(bad: FailedCheck, uri: str) -> FailedCheck:
+    reason = f"the original {uri} has other bytes"
+    if bad.kind is not FindingKind.DIFFERENT:
+        reason = f"the original {uri}: {bad.reason.removeprefix('the Source: ')}"
+    return FailedCheck(bad.kind, reason, is_local=False, is_of_origin=True)
 
 
 class ReadBytes(Protocol):
