@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
-from resourcesync.cli.render.status import CheckedMirror, status_table
-from resourcesync.destination.reports import ListedCounts, MirrorState, MirrorStatus
+from resourcesync.cli.render.status import status_table
+from resourcesync.destination.reports import CheckedMirror, ListedCounts, MirrorState, MirrorStatus
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.tiny_source import TinySource

@@ -4,10 +4,8 @@ import re
 from datetime import UTC, datetime
 
 from resourcesync.cli.render.metrics import mirror_figures
-from resourcesync.cli.render.status import CheckedMirror
-from resourcesync.destination.reports import ListedCounts, MirrorState, MirrorStatus
+from resourcesync.destination.reports import CheckedMirror, ListedCounts, MirrorState, MirrorStatus
 from resourcesync.server.metrics import write_metrics
-from resourcesync.settings.mirror import FreshnessSettings
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 
@@ -21,7 +19,7 @@ def seen(name: str, state: MirrorState, lag: float | None = 60, **more: float) -
         listed=ListedCounts(unchanged=10, pending=int(more.get("pending", 0))),
         as_of=NOON,
     )
-    return CheckedMirror(status, lag, FreshnessSettings(max_lag=more.get("max_lag")))
+    return CheckedMirror(status, lag, more.get("max_lag"))
 
 
 IN_SYNC = MirrorState.IN_SYNC

@@ -8,7 +8,12 @@ from urllib.request import Request, urlopen
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.destination.reports import (
+    CheckedMirror,
+    FailedRun,
+    MirrorState,
+    MirrorStatus,
+)
 from resourcesync.server.admin import AdminApplication, OperationsApplication
 from resourcesync.server.dashboard.app import mirror_pages
 from resourcesync.server.dashboard.mirror_selection import (
@@ -31,7 +36,7 @@ def mirror(number: int, **fields: object) -> MirrorSummary:
         state=MirrorState.IN_SYNC,
         resources=number,
     )
-    return MirrorSummary(status=replace(status, **fields), lag=float(number))
+    return MirrorSummary(seen=CheckedMirror(replace(status, **fields), float(number)))
 
 
 PAUSED = NextPull(time=None, reason=PullReason.PAUSED, failures=0, is_paused=True)

@@ -7,6 +7,8 @@ from typing import Any
 
 from resourcesync.destination.audits.reports import AuditRecord, AuditReport
 from resourcesync.destination.reports import (
+    CheckedMirror,
+    DiskSpace,
     FailedRun,
     ListedCounts,
     MirrorState,
@@ -93,12 +95,9 @@ def brief(text: str) -> MirrorSummary:
         failing_since=NOW - HOUR,
     )
     return MirrorSummary(
-        status=status,
-        lag=60.0,
+        seen=CheckedMirror(status, 60.0, disk=DiskSpace(9_000, 5_000)),
         notes=(text, f"next   {text}"),
         push=pushed(text),
-        disk_free=5_000,
-        disk_size=9_000,
     )
 
 

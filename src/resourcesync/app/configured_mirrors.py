@@ -119,16 +119,6 @@ def find_overlaps(folders: Mapping[str, Path]) -> dict[str, str]:
     return found
 
 
-def no_mirrors_error(
-    file: ConfigFile | None, looked: tuple[tuple[str, str], ...]
-) -> ConfigurationError:
-    """Return the error that no mirror is configured."""
-    hint = "resourcesync config init writes an example file"
-    if file is not None:
-        hint = f"edit that file: add a table [mirror.NAME] with source and dest to {file.path}"
-    return ConfigurationError("no mirror is configured", evidence=looked, hint=hint)
-
-
 def resolve_folder(folder: Path) -> Path:
     """Return the path of a folder, with all links resolved."""
     try:
@@ -233,7 +223,7 @@ class MirrorConfiguration:
         if name not in self or self.file is None:
             raise ConfigurationError(
                 f"there is no mirror {name} in the configuration",
-                evidence=self._searched_files(),
+                evidence=self.searched_files(),
                 hint=f"known: {some(self.names)}" if self.names else "",
             )
         table = ("mirror", name)
@@ -368,7 +358,7 @@ class MirrorConfiguration:
         if near:
             raise ConfigurationError(
                 f"there is no mirror {place} in the configuration, and no such folder",
-                evidence=self._searched_files(),
+                evidence=self.searched_files(),
                 hint=f"did you mean {near[0]}?",
             )
 
@@ -416,16 +406,23 @@ class MirrorConfiguration:
         if name not in self._table("auth"):
             raise ConfigurationError(
                 f"there is no [auth.{name}] in the configuration",
-                evidence=self._searched_files(),
+                evidence=self.searched_files(),
                 hint="add the table, or name another one",
             )
         return self._table("auth", name)
 
     def no_mirrors(self) -> ConfigurationError:
         """Return the error that no mirror is configured."""
-        return no_mirrors_error(self.file, self._searched_files())
+        hint = "resourcesync config init writes an example file"
+        if self.file is not None:
+            path = self.file.path
+            hint = f"edit that file: add a table [mirror.NAME] with source and dest to {path}"
+        return ConfigurationError(
+            "no mirror is configured", evidence=self.searched_files(), hint=hint
+        )
 
-    def _searched_files(self) -> tuple[tuple[str, str], ...]:
+    def searched_files(self) -> tuple[tuple[str, str], ...]:
+        """Return the file, or where one was looked for, as evidence."""
         if self.file is not None:
             return (("file", str(self.file.path)),)
         return tuple(

@@ -8,12 +8,7 @@ import msgspec
 
 from resourcesync import app
 from resourcesync.app import configured_mirrors
-from resourcesync.app.tables import (
-    SettingValue,
-    read_setting,
-    source_keys,
-    table_mistakes,
-)
+from resourcesync.app.tables import SettingValue, read_setting, source_keys, table_mistakes
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import ConfigFile
 

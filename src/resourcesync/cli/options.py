@@ -506,22 +506,12 @@ class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
     configuration: MirrorConfiguration
     values: Mapping[str, Any]
 
-    @property
-    def header(self) -> tuple[tuple[str, str], ...]:
-        """The header fields, which are sent to one Source only."""
-        found: tuple[tuple[str, str], ...] = self.values["header"]
-        return found
-
-    @property
-    def auth(self) -> str:
-        """The name of the secret that is sent to one Source only; empty for none."""
-        return self.values["auth"] or ""
-
     def check_one_source(self, targets: Iterable[str]) -> None:
         """Refuse a secret with several Sources: each would receive it."""
         origins = {urlsplit(target)[:2] for target in targets if "://" in target}
-        if (self.header or self.auth) and len(origins) > 1:
-            option = "-o header" if self.header else "--auth"
+        header, auth = self.values["header"], self.values["auth"]
+        if (header or auth) and len(origins) > 1:
+            option = "-o header" if header else "--auth"
             raise click.UsageError(f"{option} would send a secret of one Source to the other")
 
     def resolve(self, target: str) -> "tuple[str, SourceAccess]":

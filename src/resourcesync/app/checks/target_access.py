@@ -8,11 +8,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from resourcesync.adapters.local_documents import LocalDocuments, find_documents
-from resourcesync.app.document_access import (
-    is_web_address,
-    network_documents,
-    no_such_file_error,
-)
+from resourcesync.app.document_access import is_web_address, network_documents, no_such_file_error
 from resourcesync.app.requests import open_fetcher
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network

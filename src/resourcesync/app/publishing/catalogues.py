@@ -23,11 +23,7 @@ from resourcesync.model.entries import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
 from resourcesync.source.clock_guard import check_clock
-from resourcesync.source.publication_options import (
-    PublicationResult,
-    PublishRequest,
-    read_settings,
-)
+from resourcesync.source.publication_options import PublicationResult, PublishRequest, read_settings
 from resourcesync.source.publication_settings import (
     CATALOGUE,
     INPUT_NOTE,

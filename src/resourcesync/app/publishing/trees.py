@@ -39,10 +39,7 @@ from resourcesync.source.publication_settings import (
 )
 from resourcesync.source.publisher import OpenSource, Publication
 from resourcesync.source.scan import scan
-from resourcesync.source.versions.version_retention import (
-    TreeVersions,
-    is_retention_enabled,
-)
+from resourcesync.source.versions.version_retention import TreeVersions, is_retention_enabled
 
 if TYPE_CHECKING:
     from resourcesync.ports.second_process import SecondProcess

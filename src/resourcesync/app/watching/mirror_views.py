@@ -12,12 +12,7 @@ from resourcesync.destination.reports import RunReport
 from resourcesync.destination.status import read_failed
 from resourcesync.mirror_state.rows import RunRow
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.server.dashboard.views import (
-    EndedPull,
-    MirrorDetail,
-    MirrorSummary,
-    PendingCause,
-)
+from resourcesync.server.dashboard.views import EndedPull, MirrorDetail, MirrorSummary, PendingCause
 
 _SPAN: Final = timedelta(days=7)
 _MOST_RUNS: Final = 1_000

@@ -24,16 +24,8 @@ from resourcesync.app.requests import fetch_settings, origin_of
 from resourcesync.app.serving.hubs import new_token, open_messenger
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
-from resourcesync.errors import (
-    ConfigurationError,
-    LockedError,
-    ResourceSyncError,
-    StorageError,
-)
-from resourcesync.own_files import (
-    LOCK,
-    open_path,
-)
+from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StorageError
+from resourcesync.own_files import LOCK, open_path
 from resourcesync.ports import Clock, FetchRequest, Outcomes
 from resourcesync.push_state.stores import FileFollowers
 from resourcesync.server.dashboard.views import PushStatus

@@ -17,12 +17,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
 from resourcesync.settings.schema import make
-from resourcesync.watch.scheduler import (
-    Cron,
-    Every,
-    MirrorSchedule,
-    Timetable,
-)
+from resourcesync.watch.scheduler import Cron, Every, MirrorSchedule, Timetable
 
 DEFAULT_INTERVAL: Final = 3_600.0
 """Seconds between two pulls of a named mirror without a schedule."""

@@ -19,10 +19,7 @@ from resourcesync.cli.output import (
     problem_of,
     write_line,
 )
-from resourcesync.cli.render.audit import (
-    AuditRenderer,
-    conclude,
-)
+from resourcesync.cli.render.audit import AuditRenderer, conclude
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model import formatting

@@ -158,11 +158,7 @@ def _check_flags(action: str, values: Mapping[str, Any]) -> None:
 def _find_file(named: Path | None) -> files.ConfigFile:
     file = files.find(named)
     if file is None:
-        tried = tuple(
-            ("tried", str(location.path))
-            for location in files.config_locations()
-            if location.counts
-        )
+        tried = MirrorConfiguration(None).searched_files()
         raise ConfigurationError(
             "there is no configuration file", evidence=tried, hint="resourcesync config init"
         )

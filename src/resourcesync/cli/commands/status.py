@@ -17,14 +17,19 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.cli.render.status import (
-    CheckedMirror,
-    DiskSpace,
     UnreadableMirror,
     lag_of,
+    mirror_fields,
     status_details,
     status_table,
 )
-from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.destination.reports import (
+    CheckedMirror,
+    DiskSpace,
+    FailedRun,
+    MirrorState,
+    MirrorStatus,
+)
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import FreshnessSettings
 
@@ -100,12 +105,13 @@ class StatusCheck(NamedTuple):
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; limits of the command line override its own."""
         given = self.limits
-        limits = FreshnessSettings(
+        return CheckedMirror(
+            status,
+            lag=lag_of(status, now),
             max_lag=own.max_lag if given.max_lag is None else given.max_lag,
+            quiet=None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0),
             max_quiet=own.max_quiet if given.max_quiet is None else given.max_quiet,
         )
-        quiet = None if status.as_of is None else max((now - status.as_of).total_seconds(), 0.0)
-        return CheckedMirror(status, lag_of(status, now), limits, quiet)
 
 
 class _StatusTarget(NamedTuple):
@@ -152,7 +158,7 @@ class StatusResult(NamedTuple):
 
     def fields(self) -> Iterator[dict[str, object]]:
         """Yield the fields of each mirror; of an unreadable one, its name and the reason."""
-        yield from (mirror.fields() for mirror in self.mirrors)
+        yield from map(mirror_fields, self.mirrors)
         for name, problem in self.unreadable:
             yield {"mirror": name, **problem.fields()}
 
@@ -176,7 +182,7 @@ def read_statuses(
                 continue
             folders.add(found.folder)
             result.mirrors.append(found)
-            screen.report("mirror", found.fields())
+            screen.report("mirror", mirror_fields(found))
             if check.is_requested and not found.is_fine:
                 codes.append(ExitCode.FINDINGS)
     return result._replace(exit=worst(codes))

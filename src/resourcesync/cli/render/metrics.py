@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from resourcesync.cli.render.status import CheckedMirror, UnreadableMirror
-from resourcesync.destination.reports import MirrorState, flat_fields
+from resourcesync.cli.render.status import UnreadableMirror, mirror_fields
+from resourcesync.destination.reports import CheckedMirror, MirrorState, flat_fields
 from resourcesync.server.metrics import Metric
 
 Labels = tuple[tuple[str, str], ...]
@@ -37,7 +37,7 @@ def mirror_figures(
     ):
         if values:
             yield Metric(name=_MIRROR + name, kind="gauge", help_text=what, values=values)
-    yield from report_metrics(_MIRROR, [seen.fields() for seen in mirrors])
+    yield from report_metrics(_MIRROR, list(map(mirror_fields, mirrors)))
 
 
 def report_metrics(prefix: str, rows: Sequence[Mapping[str, object]]) -> Iterator[Metric]:

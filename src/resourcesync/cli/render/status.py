@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from math import inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.formatting import TextLine, with_mirror
 from resourcesync.cli.render.pull import say
 from resourcesync.destination.reports import (
+    CheckedMirror,
     FailedRun,
     Failing,
     MirrorState,
@@ -18,7 +18,6 @@ from resourcesync.destination.reports import (
 )
 from resourcesync.errors import quoted
 from resourcesync.model import formatting
-from resourcesync.settings.mirror import FreshnessSettings
 
 if TYPE_CHECKING:
     from resourcesync.cli.output import Problem
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
 _UNKNOWN: Final = ("-",) * (len(_COLUMNS) - 2)
-_LEAST_ROOM: Final = 1024 * 1024
 _REMARKS: Final = frozenset(
     {
         "accepted_since",
@@ -39,65 +37,6 @@ _REMARKS: Final = frozenset(
 )
 
 
-class DiskSpace(NamedTuple):
-    """Bytes of a file system: those in all, and those free for this user."""
-
-    total: int
-    free: int
-
-
-class CheckedMirror(NamedTuple):
-    """A mirror as it is now."""
-
-    status: MirrorStatus
-    lag: float | None  # seconds since it was last found in sync
-    limits: FreshnessSettings = FreshnessSettings()
-    quiet: float | None = None  # seconds since the Source's last publication
-    disk: DiskSpace | None = None
-    folder: Path = Path()
-
-    @property
-    def is_late(self) -> bool:
-        """True if the lag is over the limit."""
-        return _is_over(self.lag, self.limits.max_lag)
-
-    @property
-    def is_too_quiet(self) -> bool:
-        """True if the Source has not published for longer than the limit."""
-        return _is_over(self.quiet, self.limits.max_quiet)
-
-    @property
-    def is_full(self) -> bool:
-        """True if the disk of the mirror's folder has no room for a pull."""
-        return self.disk is not None and self.disk.free < _LEAST_ROOM
-
-    @property
-    def is_fine(self) -> bool:
-        """True if the mirror is in sync, within the limits."""
-        in_sync = self.status.judged is MirrorState.IN_SYNC
-        return in_sync and not self.is_late and not self.is_too_quiet
-
-    def fields(self) -> dict[str, object]:
-        """Return the fields of its event, whose numbers are its metrics."""
-        status, disk = self.status, self.disk
-        fields = report_fields(status)
-        if status.failed_run is not None:
-            code = exit_code_of_kind(status.failed_run.kind)
-            end = None if code is None else int(code)
-            hint = with_mirror(status.failed_run.hint, status.mirror)
-            fields["failed_run"] = {**report_fields(status.failed_run), "hint": hint, "exit": end}
-        return {
-            **fields,
-            "running": status.state is MirrorState.SYNCING,
-            "in_sync_ratio": status.share,
-            "lag_seconds": _rounded(self.lag),
-            "max_lag_seconds": self.limits.max_lag,
-            "source_quiet_seconds": _rounded(self.quiet),
-            "disk_bytes": disk and disk.total,
-            "disk_free_bytes": disk and disk.free,
-        }
-
-
 class UnreadableMirror(NamedTuple):
     """A mirror whose state cannot be read now: its name, and the reason."""
 
@@ -105,13 +44,29 @@ class UnreadableMirror(NamedTuple):
     problem: "Problem"
 
 
+def mirror_fields(seen: CheckedMirror) -> dict[str, object]:
+    """Return the fields of a mirror's event, whose numbers are its metrics."""
+    status, disk = seen.status, seen.disk
+    fields = report_fields(status)
+    if status.failed_run is not None:
+        code = exit_code_of_kind(status.failed_run.kind)
+        end = None if code is None else int(code)
+        hint = with_mirror(status.failed_run.hint, status.mirror)
+        fields["failed_run"] = {**report_fields(status.failed_run), "hint": hint, "exit": end}
+    return {
+        **fields,
+        "running": status.state is MirrorState.SYNCING,
+        "in_sync_ratio": status.share,
+        "lag_seconds": _rounded(seen.lag),
+        "max_lag_seconds": seen.max_lag,
+        "source_quiet_seconds": _rounded(seen.quiet),
+        "disk_bytes": disk and disk.total,
+        "disk_free_bytes": disk and disk.free,
+    }
+
+
 def _rounded(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
-
-
-def _is_over(seconds: float | None, most: float | None) -> bool:
-    """True if a time is over a limit; an unknown time is."""
-    return most is not None and (seconds is None or seconds > most)
 
 
 def lag_of(status: MirrorStatus, now: datetime) -> float | None:
@@ -203,10 +158,10 @@ def _beyond_limits(seen: CheckedMirror) -> Iterator[str]:
         yield f"no space left on its disk ({free} free): pulls store nothing."
         name = quoted(mirror.mirror, "MIRROR")
         yield f"next   free disk space: resourcesync trash empty {name} --all"
-    if seen.is_late and seen.limits.max_lag is not None:
+    if seen.is_late and seen.max_lag is not None:
         found = f"was last found in sync {formatting.age(seen.lag or 0)} ago"
         found = "was never found in sync" if seen.lag is None else found
-        yield f"late: it {found}; max_lag is {formatting.age(seen.limits.max_lag)}."
+        yield f"late: it {found}; max_lag is {formatting.age(seen.max_lag)}."
     if seen.is_too_quiet:
         since = f"has not published since {formatting.moment(as_of)}" if as_of else "lists no times"
         yield f"the Source {since}: check that it still runs."

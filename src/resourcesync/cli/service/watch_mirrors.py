@@ -23,11 +23,7 @@ from resourcesync.cli.output import CommandOutcome, Problem, problem_of
 from resourcesync.cli.render.audit import conclude as conclude_audit
 from resourcesync.cli.render.pull import exit_code_of
 from resourcesync.destination.reports import FailedRun, report_fields
-from resourcesync.errors import (
-    BudgetError,
-    ResourceSyncError,
-    StoppedError,
-)
+from resourcesync.errors import BudgetError, ResourceSyncError, StoppedError
 from resourcesync.mirror_state.rows import LoggedChange
 from resourcesync.model import formatting as forms
 from resourcesync.ports import CancelToken, Clock

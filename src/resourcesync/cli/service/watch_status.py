@@ -18,19 +18,14 @@ from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_sta
 from resourcesync.cli.json_output import VERSION, json_row, json_text
 from resourcesync.cli.output import Screen
 from resourcesync.cli.render.metrics import Labels, mirror_figures
-from resourcesync.cli.render.status import (
-    CheckedMirror,
-    UnreadableMirror,
-    notes_of,
-)
+from resourcesync.cli.render.status import UnreadableMirror, notes_of
 from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
-from resourcesync.destination.reports import MirrorState, MirrorStatus
+from resourcesync.destination.reports import CheckedMirror, MirrorState, MirrorStatus
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.server.dashboard.views import (
     MirrorDetail,
     MirrorSummary,
-    PushStatus,
     RunningJob,
     next_pull_text,
 )
@@ -117,8 +112,14 @@ class WatchView:
         for watched, found in self._read(names).items():
             yield from ((_unreadable(mirror), Path()) for mirror in found.unreadable)
             for seen in found.mirrors:
-                summary = self._summary(
-                    seen, self.planned(watched), pushed.get(watched), running.get(watched)
+                planned = self.planned(watched)
+                next_pull = "" if planned is None else next_pull_text(planned, self.now())
+                summary = MirrorSummary(
+                    seen=seen,
+                    notes=tuple(notes_of(seen, next_pull)),
+                    push=pushed.get(watched),
+                    next=planned,
+                    running=running.get(watched),
                 )
                 yield summary, seen.folder
 
@@ -133,28 +134,6 @@ class WatchView:
             since = now - timedelta(seconds=seconds)
             found[job.mirror] = RunningJob(kind=job.kind.value, since=since, done=done, total=total)
         return found
-
-    def _summary(
-        self,
-        seen: CheckedMirror,
-        planned: NextPull | None,
-        push: PushStatus | None,
-        running: RunningJob | None,
-    ) -> MirrorSummary:
-        status, disk = seen.status, seen.disk
-        next_pull = "" if planned is None else next_pull_text(planned, self.now())
-        notes = tuple(notes_of(seen, next_pull))
-        return MirrorSummary(
-            status=status,
-            lag=seen.lag,
-            max_lag=seen.limits.max_lag,
-            notes=notes,
-            push=push,
-            next=planned,
-            running=running,
-            disk_free=None if disk is None else disk.free,
-            disk_size=0 if disk is None else disk.total,
-        )
 
     def _read(self, names: Sequence[str]) -> dict[str, StatusResult]:
         """Return the mirrors by the names that are watched; none delays another one."""
@@ -254,7 +233,9 @@ def _unreadable(mirror: UnreadableMirror) -> MirrorSummary:
     problem = mirror.problem
     hint = (f"next   {problem.hint}",) if problem.hint else ()
     status = MirrorStatus(mirror=mirror.name, source="", state=MirrorState.FAILING)
-    return MirrorSummary(status=status, error=problem.message, notes=(problem.message, *hint))
+    return MirrorSummary(
+        seen=CheckedMirror(status), error=problem.message, notes=(problem.message, *hint)
+    )
 
 
 def next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:

@@ -73,12 +73,12 @@ def _numbers(summary: views.MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
     since: Piece = "never in sync"
     if status.in_sync_at is not None:
         since = "in sync at ", layout.time_tag(status.in_sync_at)
-    yield "Lag", "-" if summary.lag is None else formatting.age(summary.lag), since
+    yield "Lag", "-" if summary.seen.lag is None else formatting.age(summary.seen.lag), since
     listed = f"{formatting.count(status.wanted - status.held)} listed" if status.is_counted else ""
     yield "Resources", formatting.count(status.resources), listed
-    if summary.disk_free is not None:
-        used = f"of {formatting.size(summary.disk_size)} of its file system"
-        yield "Disk, free", formatting.size(summary.disk_free), used
+    if disk := summary.seen.disk:
+        used = f"of {formatting.size(disk.total)} of its file system"
+        yield "Disk, free", formatting.size(disk.free), used
 
 
 def _causes(detail: views.MirrorDetail) -> Markup | None:

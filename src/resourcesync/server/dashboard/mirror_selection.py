@@ -34,7 +34,7 @@ _FILTERS: Final = ("problems", "unreadable", *(state.value for state in _ORDER),
 
 def is_problem(summary: MirrorSummary) -> bool:
     """True if it cannot be read, fails, is stopped, or lags by more than is acceptable."""
-    return bool(summary.error) or summary.status.state in _BAD or summary.is_late
+    return bool(summary.error) or summary.status.state in _BAD or summary.seen.is_late
 
 
 def host_of(address: str) -> str:
@@ -164,5 +164,5 @@ def _groups(mirrors: Sequence[MirrorSummary]) -> tuple[FailureGroup, ...]:
 
 
 def _badness(summary: MirrorSummary) -> tuple[bool, int, float, str]:
-    lag = inf if summary.lag is None else summary.lag
+    lag = inf if summary.seen.lag is None else summary.seen.lag
     return not summary.error, _ORDER.index(summary.status.state), -lag, summary.name

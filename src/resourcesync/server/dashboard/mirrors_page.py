@@ -186,8 +186,8 @@ def _cells(summary: MirrorSummary, now: datetime) -> Iterator[Piece]:
     status = summary.status
     yield state_labels(summary, now)
     yield status.share_text
-    lag = "-" if summary.lag is None else formatting.age(summary.lag)
-    yield layout.label(lag, "bad") if summary.is_late else lag
+    lag = "-" if summary.seen.lag is None else formatting.age(summary.seen.lag)
+    yield layout.label(lag, "bad") if summary.seen.is_late else lag
     yield formatting.count(status.resources)
     yield _pending(status)
     yield "never" if status.last_run is None else layout.ago(status.last_run, now)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from resourcesync.destination.audits.reports import AuditRecord
-from resourcesync.destination.reports import FailedRun, MirrorStatus, RunReport
+from resourcesync.destination.reports import CheckedMirror, FailedRun, MirrorStatus, RunReport
 from resourcesync.push_state.rows import TopicSubscriber
 from resourcesync.watch.scheduler import NextPull
 from resourcesync.websub.subscription_status import SubscriptionReport
@@ -30,32 +30,27 @@ class RunningJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MirrorSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One mirror: its status, and what the service knows of it.
+    """One mirror as it is now, and what the service knows of it.
 
-    ``lag`` and ``max_lag`` are seconds, ``error`` is the reason why its state cannot be read, and
-    ``notes`` are its problems with the next steps.
+    ``error`` says why its state cannot be read, ``notes`` its problems with the next steps.
     """
 
-    status: MirrorStatus
-    lag: float | None = None
-    max_lag: float | None = None
+    seen: CheckedMirror
     notes: tuple[str, ...] = ()
     error: str = ""
     push: PushStatus | None = None
     next: NextPull | None = None
     running: RunningJob | None = None
-    disk_free: int | None = None
-    disk_size: int = 0
+
+    @property
+    def status(self) -> MirrorStatus:
+        """The mirror's status."""
+        return self.seen.status
 
     @property
     def name(self) -> str:
         """The mirror's name."""
         return self.status.mirror
-
-    @property
-    def is_late(self) -> bool:
-        """True if the lag is longer than acceptable."""
-        return self.max_lag is not None and (self.lag is None or self.lag > self.max_lag)
 
     @property
     def is_paused(self) -> bool:
