@@ -95,11 +95,12 @@ def test_held_deletions_are_called_so_and_never_listed() -> None:
         listed=ListedCounts(unchanged=100),
         held=400,
     )
-    museum = replace(before.summary, status=status)
+    museum = replace(before.summary, seen=before.summary.seen._replace(status=status))
     texts = Seen(mirror_page(replace(before, summary=museum))).texts
     assert "100 listed" in texts
     assert "20 %" in texts
     assert "400 deletions held" in texts
     assert ">400 deletions held</td>" in overview([museum])
-    both = replace(museum, status=replace(status, listed=ListedCounts(unchanged=100, pending=3)))
+    more = replace(status, listed=ListedCounts(unchanged=100, pending=3))
+    both = replace(museum, seen=museum.seen._replace(status=more))
     assert ">3, 400 deletions held</td>" in overview([both])

@@ -72,7 +72,7 @@ def test_a_page_has_a_hundred_mirrors_and_the_last_one_the_rest() -> None:
 
 
 def test_a_filter_shows_one_state_and_each_has_its_number() -> None:
-    late = replace(mirror(300), max_lag=1.0)
+    late = MirrorSummary(seen=mirror(300).seen._replace(max_lag=1.0))
     mirrors = [*MANY, failing(301), late, replace(mirror(302), error="lost", next=PAUSED)]
     found = select_mirrors(mirrors, MirrorQuery(state="problems"))
     assert [one.name for one in found.shown] == ["m0302", "m0301", "m0300"]

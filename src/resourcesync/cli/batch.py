@@ -1,16 +1,14 @@
 """Several runs of one command, one after the other: their order, their ends, their exit code."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from resourcesync.cli.exit_codes import worst
 from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model import formatting
-
-if TYPE_CHECKING:
-    from resourcesync.ports import Reporter
+from resourcesync.ports import Reporter
 
 
 class BatchResult(NamedTuple):
@@ -24,7 +22,7 @@ class BatchResult(NamedTuple):
 def run_all(
     names: Sequence[str],
     noun: str,
-    work: Callable[[str, "Reporter"], CommandOutcome],
+    work: Callable[[str, Reporter], CommandOutcome],
     screen: Screen,
 ) -> CommandOutcome:
     """Run the mirrors or sources in turn; the others go on after a failure of any kind."""
@@ -39,7 +37,7 @@ def run_all(
 
 
 def _run_one(
-    name: str, noun: str, work: Callable[[str, "Reporter"], CommandOutcome], screen: Screen
+    name: str, noun: str, work: Callable[[str, Reporter], CommandOutcome], screen: Screen
 ) -> CommandOutcome:
     def report(event: str, fields: Mapping[str, object]) -> None:
         screen.report(event, {noun: name, **fields})

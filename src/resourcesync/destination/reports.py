@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
@@ -478,7 +477,7 @@ class CheckedMirror(NamedTuple):
     quiet: float | None = None  # since the Source's last publication
     max_quiet: float | None = None
     disk: DiskSpace | None = None
-    folder: Path = Path()
+    folder: str = ""
 
     @property
     def is_late(self) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -22,10 +22,8 @@ from resourcesync.mirror_state.rows import (
 )
 from resourcesync.model.formatting import count, moment
 from resourcesync.model.timestamps import from_microseconds, resolve_moment
+from resourcesync.ports import Clock
 from resourcesync.settings.schema import parse_moment
-
-if TYPE_CHECKING:
-    from resourcesync.ports import Clock
 
 
 @click.command("changes", cls=SectionedCommand)
@@ -111,7 +109,7 @@ def _changes(
     return CommandOutcome(fields={"mirror": str(mirror), **fields})
 
 
-def _query(values: Mapping[str, Any], clock: "Clock") -> "app.mirror_changes.ChangeQuery":
+def _query(values: Mapping[str, Any], clock: Clock) -> "app.mirror_changes.ChangeQuery":
     text = values["since"]
     restart = values["restart"] or text == app.mirror_changes.START
     since: ChangeLogPosition | datetime | None = None

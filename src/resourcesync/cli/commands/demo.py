@@ -21,7 +21,6 @@ from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.formatting import counted, counts, duration, size
 
 if TYPE_CHECKING:
-    from resourcesync.app.serving.applications import LateApplication
     from resourcesync.destination.audits.reports import AuditReport
     from resourcesync.destination.reports import RunReport
 
@@ -156,7 +155,7 @@ class _Demo:
         text = f"{counted(files, 'file')}, {size(copied)} of {source}"
         self._step("copied", text, files=files, bytes=copied)
 
-    def _publish(self, late: "LateApplication", base: str) -> None:
+    def _publish(self, late: "app.applications.LateApplication", base: str) -> None:
         publisher = app.publisher.Publisher(self._tree, url=base)
         done = publisher.publish()
         late.application = publisher.application()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -16,9 +16,6 @@ from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, Screen
 from resourcesync.model import formatting
-
-if TYPE_CHECKING:
-    from resourcesync.app.checks.diagnosis import CheckResult
 
 _LEVELS: Final = {"ok": NORMAL, "warning": QUIET, "problem": QUIET}
 
@@ -52,7 +49,7 @@ def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
     way = options.pop_connection(values)
 
     def work(screen: Screen) -> CommandOutcome:
-        verdicts: list[CheckResult] = []
+        verdicts: list[app.diagnosis.CheckResult] = []
         for verdict in _verdicts(target, options.load(named), way):
             verdicts.append(verdict)
             screen.report(
@@ -71,7 +68,7 @@ def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
 
 def _verdicts(
     target: str, configuration: MirrorConfiguration, way: Mapping[str, Any]
-) -> "Iterator[CheckResult]":
+) -> "Iterator[app.diagnosis.CheckResult]":
     """Yield the results for a mirror and its Source, or for a Source; no secret is read."""
     settings, address = configuration.defaults, target
     if "://" not in target:
@@ -97,7 +94,7 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
             yield TextLine(f"  next    {fields['next']}", level=_LEVELS[level])
 
 
-def _outcome(verdicts: "list[CheckResult]") -> CommandOutcome:
+def _outcome(verdicts: "list[app.diagnosis.CheckResult]") -> CommandOutcome:
     levels = [verdict.level for verdict in verdicts]
     problems, warnings = levels.count("problem"), levels.count("warning")
     counts = f"{formatting.counted(problems, 'problem')}, {formatting.counted(warnings, 'warning')}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -14,9 +14,6 @@ from resourcesync.cli.options import MirrorArgument, SectionedCommand, mirror_ar
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.model.digests import format_digests
 from resourcesync.model.formatting import count, moment
-
-if TYPE_CHECKING:
-    from resourcesync.app.mirror_changes import MirroredResource
 
 _CSV_COLUMNS: Final = (
     *("uri", "path", "bytes", "hash", "lastmod", "media_type"),
@@ -60,7 +57,7 @@ def _list(folder: Path, screen: Screen, *, csv: bool) -> CommandOutcome:
     return CommandOutcome(fields={"mirror": str(folder), "copies": number})
 
 
-def _fields(resource: "MirroredResource", folder: Path) -> dict[str, object]:
+def _fields(resource: "app.mirror_changes.MirroredResource", folder: Path) -> dict[str, object]:
     """Return a copy as the fields of its event and of its row, without what is unknown."""
     fields = {
         "uri": resource.uri,

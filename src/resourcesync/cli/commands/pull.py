@@ -18,11 +18,11 @@ from resourcesync.cli import batch, options
 from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.ports import Reporter
 from resourcesync.settings.schema import fields_of
 
 if TYPE_CHECKING:
     from resourcesync.cli.render.pull import PullRenderer
-    from resourcesync.ports import Reporter
 
 
 _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
@@ -98,7 +98,7 @@ def _job_of_many(names: Sequence[str], chosen: TargetResolver, words: "PullRende
     def work(screen: Screen) -> CommandOutcome:
         puller, view = _puller(chosen.configuration), PullView(words, screen)
 
-        def pull_one(name: str, report: "Reporter") -> CommandOutcome:
+        def pull_one(name: str, report: Reporter) -> CommandOutcome:
             screen.report("mirror", {"mirror": name})
             return view.show(puller, chosen.target(name), report)
 
@@ -211,7 +211,7 @@ class PullView:
         self._words, self._screen = renderer, screen
         self._plan: Mapping[str, object] = {}
 
-    def show(self, puller: Puller, target: PullTarget, report: "Reporter") -> CommandOutcome:
+    def show(self, puller: Puller, target: PullTarget, report: Reporter) -> CommandOutcome:
         """Pull a mirror, or those of its sets, and return the outcome."""
         self._words.since_moves = isinstance(target.options.since, timedelta)
 

@@ -14,11 +14,11 @@ from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import StorageError
+from resourcesync.ports import Clock
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from resourcesync.ports import Clock
 
 _STDOUT = Path("-")
 _LEAST_SHARE = 8
@@ -144,7 +144,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
 
 @contextmanager
 def _access_log(
-    application: "ASGIApp", clock: "Clock", values: Mapping[str, Any], screen: Screen
+    application: "ASGIApp", clock: Clock, values: Mapping[str, Any], screen: Screen
 ) -> "Iterator[ASGIApp]":
     """Yield the application with the log of its answers, if there is to be one."""
     from resourcesync.cli.log_file import is_json  # noqa: PLC0415 - help stays quick

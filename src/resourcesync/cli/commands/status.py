@@ -170,7 +170,7 @@ def read_statuses(
     now = screen.clock.now()
     result = StatusResult([], [], now, ExitCode.OK)
     codes: list[ExitCode] = []
-    folders: set[Path] = set()
+    folders: set[str] = set()
     for place in places or ("",):
         for found in _read_apart(place, configuration, check, now):
             if isinstance(found, UnreadableMirror):
@@ -217,7 +217,7 @@ def _measure(
     except (ResourceSyncError, OSError) as error:
         name = str(target.folder) if named is None else named.name
         return _unreadable(name, target.folder, error)
-    return found._replace(disk=disk_space(target.folder), folder=target.folder)
+    return found._replace(disk=disk_space(target.folder), folder=str(target.folder))
 
 
 def _unreadable(name: str, folder: Path, error: ResourceSyncError | OSError) -> UnreadableMirror:

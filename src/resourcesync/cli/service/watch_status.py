@@ -121,7 +121,7 @@ class WatchView:
                     next=planned,
                     running=running.get(watched),
                 )
-                yield summary, seen.folder
+                yield summary, Path(seen.folder)
 
     def _running_jobs(self) -> dict[str, RunningJob]:
         """Return the pulls and audits that run, by the watched mirror."""
