@@ -16,6 +16,13 @@ LOADED = (
     "import sys; from resourcesync.cli.main import run; code = run(sys.argv[1:]);"
     "print(*sys.modules); sys.exit(code)"
 )
+PROFILED = (
+    "import cProfile, pstats, resourcesync, sys; from pathlib import Path;"
+    "from resourcesync.cli.main import run; profile = cProfile.Profile();"
+    "code = profile.runcall(run, sys.argv[1:]); home = str(Path(resourcesync.__file__).parent);"
+    "print(sum(file.startswith(home) for file, _, _ in pstats.Stats(profile).stats), *sys.modules);"
+    "sys.exit(code)"
+)
 SLOW = frozenset({"asyncio", "email", "http", "protego", "rich", "ssl", "starlette", "tomllib"})
 """Libraries that no short command needs."""
 
@@ -28,8 +35,8 @@ class _Served(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def mirror(tmp_path: Path) -> Iterator[Path]:
-    """Yield a mirror that is in sync with a folder, which is served by a web server."""
+def source(tmp_path: Path) -> Iterator[str]:
+    """Yield the address of a published folder, which is served by a web server."""
     public = tmp_path / "public"
     public.mkdir()
     (public / "a.txt").write_text("a")
@@ -41,17 +48,23 @@ def mirror(tmp_path: Path) -> Iterator[Path]:
         for document in public.rglob("*.xml"):  # a document of this second may change within it
             os.utime(document, (EARLIER, EARLIER))
         os.utime(public / ".well-known" / "resourcesync", (EARLIER, EARLIER))
-        for _ in range(2):  # the second stores the validators of all documents
-            assert run(["pull", url, str(tmp_path / "mirror"), "-q"]) == 0
-        yield tmp_path / "mirror"
+        yield url
     finally:
         server.shutdown()
         server.server_close()
 
 
-def loaded_by(*arguments: str, home: Path) -> set[str]:
+@pytest.fixture
+def mirror(source: str, tmp_path: Path) -> Path:
+    """A mirror that is in sync with its Source."""
+    for _ in range(2):  # the second stores the validators of all documents
+        assert run(["pull", source, str(tmp_path / "mirror"), "-q"]) == 0
+    return tmp_path / "mirror"
+
+
+def loaded_by(*arguments: str, home: Path, code: str = LOADED) -> set[str]:
     """Return the names of the modules that a command has loaded at its end."""
-    ran = python(LOADED, *arguments, home=home, measured=False)
+    ran = python(code, *arguments, home=home, measured=False)
     assert ran.returncode == 0, ran.stderr
     return set(ran.stdout.splitlines()[-1].split())
 
@@ -65,7 +78,7 @@ def test_a_status_loads_nothing_but_what_reads_a_state(mirror: Path) -> None:
 
     assert modules & (SLOW | {"dataclasses", "hashlib", "pycurl", "socket", "tempfile"}) == set()
     assert {name for name in own(modules) if ".http" in name or ".documents" in name} == set()
-    assert len(own(modules)) <= 82
+    assert len(own(modules)) <= 65
 
 
 def test_a_pull_with_nothing_new_loads_no_reader_of_documents(mirror: Path) -> None:
@@ -73,4 +86,13 @@ def test_a_pull_with_nothing_new_loads_no_reader_of_documents(mirror: Path) -> N
 
     assert modules & SLOW == set()
     assert {name for name in own(modules) if ".documents" in name} == set()
-    assert len(own(modules)) <= 145
+    assert len(own(modules)) <= 111
+
+
+def test_a_first_pull_walks_the_shortest_way(source: str, tmp_path: Path) -> None:
+    said = loaded_by("pull", source, str(tmp_path / "new"), "-q", home=tmp_path, code=PROFILED)
+    functions = next(int(word) for word in said if word.isdecimal())
+
+    assert said & SLOW == set()
+    assert len(own(said)) <= 122
+    assert functions <= 1_540, "of this package, with the bodies of classes and modules"
