@@ -1,14 +1,18 @@
 """A Source in memory that publishes its lists and its dumps."""
 
 import hashlib
+from collections.abc import Iterator
 from io import BytesIO
 from typing import BinaryIO
 
 from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.documents.packages.reader import PackageReader, open_package
+from resourcesync.documents.reader import read_stream
 from resourcesync.model.digests import Digest
-from resourcesync.model.entries import Resource
+from resourcesync.model.entries import Change, Entry, Header, Package, Part, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.second_process import SecondProcess
+from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.naming import SourceNaming
@@ -108,8 +112,33 @@ class DumpedSource:
         assert stream is not None, name
         return stream.read()
 
-    def bytes_at(self, uri: str) -> bytes:
-        return self.bytes_of(uri.removeprefix(BASE))
+    def told(self, name: str) -> tuple[Header, list[Entry]]:
+        document = read_stream(BytesIO(self.bytes_of(name)), uri=self.uri(name))
+        return document.header, list(document.entries())
+
+    def packages(self, name: str = naming.RESOURCE_DUMP) -> list[Package]:
+        """The packages of a dump, also of one that is an index."""
+        found: list[Package] = []
+        for entry in self.told(name)[1]:
+            if isinstance(entry, Part):
+                found += self.packages(entry.uri.removeprefix(BASE))
+            elif isinstance(entry, Package):
+                found.append(entry)
+        return found
+
+    def opened(self, package: Package) -> PackageReader:
+        name = naming.FOLDER + package.uri.rpartition("/")[2]  # also of another base
+        return open_package(BytesIO(self.bytes_of(name)), uri=package.uri)
+
+    def members(
+        self, name: str = naming.RESOURCE_DUMP
+    ) -> Iterator[tuple[Package, Resource | Change, bytes]]:
+        """Yield what the packages of a dump hold, each with its package."""
+        for package in self.packages(name):
+            for member in self.opened(package).members():
+                assert isinstance(member.entry, Resource | Change)
+                data = b"" if member.is_deletion else b"".join(member.chunks())
+                yield package, member.entry, data
 
     @staticmethod
     def sha256(body: bytes) -> Digest:

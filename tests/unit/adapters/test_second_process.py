@@ -116,26 +116,23 @@ def test_ctrl_c_is_left_to_the_first_process(tmp_path: Path) -> None:
     assert said(code, home=tmp_path) == "7\n"
 
 
+WATCHED = "end = threading.Event(); threading.Thread(target=end.wait).start();"
+
+
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one processor")
-def test_a_process_with_one_thread_and_two_processors_can_be_copied(tmp_path: Path) -> None:
-    assert said("print(can_fork())", home=tmp_path) == "True\n"
-
-
-def test_a_process_with_several_threads_cannot_be_copied(tmp_path: Path) -> None:
-    code = """
-end = threading.Event()
-threading.Thread(target=end.wait).start()
-print(can_fork())
-end.set()
-"""
-
-    assert said(code, home=tmp_path) == "False\n"
-
-
-def test_a_process_with_one_processor_is_not_copied(tmp_path: Path) -> None:
-    code = "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(can_fork())"
-
-    assert said(code, home=tmp_path) == "False\n"
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("print(can_fork())", "True"),
+        (f"{WATCHED} print(can_fork()); end.set()", "False"),
+        ("os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); print(can_fork())", "False"),
+    ],
+    ids=["one thread", "several threads", "one processor"],
+)
+def test_only_a_process_with_one_thread_and_two_processors_is_copied(
+    tmp_path: Path, code: str, expected: str
+) -> None:
+    assert said(code, home=tmp_path) == f"{expected}\n"
 
 
 def test_without_another_process_to_be_had_there_is_no_result(

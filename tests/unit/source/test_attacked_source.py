@@ -13,11 +13,10 @@ from msgspec.structs import replace
 
 from resourcesync import Catalogue
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.documents.packages.reader import open_package
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import OriginalChangedError
 from resourcesync.model.digests import Digest
-from resourcesync.model.entries import CapabilityEntry, Change, Package, Resource
+from resourcesync.model.entries import CapabilityEntry, Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.originals import Original
 from resourcesync.source import naming
@@ -57,27 +56,14 @@ def flickering() -> tuple[DumpedSource, FlickeringOriginals]:
     return source, originals
 
 
-def told(source: DumpedSource, head: str) -> list[tuple[Package, str, Resource | Change, bytes]]:
-    """What the packages of a dump tell: the package, the URI, the entry and its bytes."""
-    found: list[tuple[Package, str, Resource | Change, bytes]] = []
-    for package in read_stream(BytesIO(source.bytes_of(head)), uri=head).entries():
-        assert isinstance(package, Package)
-        name = naming.FOLDER + package.uri.rpartition("/")[2]
-        for member in open_package(BytesIO(source.bytes_of(name)), uri=package.uri).members():
-            assert isinstance(member.entry, Resource | Change)
-            data = b"" if member.is_deletion else b"".join(member.chunks())
-            found.append((package, member.entry.uri, member.entry, data))
-    return found
-
-
 def started_from_the_dump(source: DumpedSource) -> dict[str, str]:
     """The sha-256 of all that one has who takes the Resource Dump and then the Change List."""
     state: dict[str, str] = {}
     start = None
-    for package, uri, entry, data in told(source, naming.RESOURCE_DUMP):
+    for package, entry, data in source.members():
         assert isinstance(entry, Resource)
-        state[uri] = hashlib.sha256(data).hexdigest()
-        assert entry.digests[0].value == state[uri]
+        state[entry.uri] = hashlib.sha256(data).hexdigest()
+        assert entry.digests[0].value == state[entry.uri]
         start = package.at
     for change in read_stream(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
         assert isinstance(change, Change)
@@ -95,12 +81,12 @@ def started_from_the_dump(source: DumpedSource) -> dict[str, str]:
 def followed_by_change_dump(source: DumpedSource, state: dict[str, bytes]) -> dict[str, bytes]:
     """All that one has who had ``state`` and takes the Change Dump."""
     state = dict(state)
-    for _, uri, entry, data in told(source, naming.CHANGE_DUMP):
+    for _, entry, data in source.members(naming.CHANGE_DUMP):
         assert isinstance(entry, Change)
         if entry.kind is ChangeKind.DELETED:
-            state.pop(uri, None)
+            state.pop(entry.uri, None)
         else:
-            state[uri] = data
+            state[entry.uri] = data
     return state
 
 
@@ -122,14 +108,14 @@ def test_what_is_gone_for_a_moment_reaches_those_who_start_from_the_dump() -> No
 
     assert started_from_the_dump(source) == truth(source)
     source.dump()
-    assert [uri for _, uri, _, _ in told(source, naming.RESOURCE_DUMP)] == sorted(truth(source))
+    assert [entry.uri for _, entry, _ in source.members()] == sorted(truth(source))
 
 
 def test_what_is_another_thing_for_a_moment_does_not_stay_so_with_those_who_took_it() -> None:
     source, _ = flickering()
     source.put("b", "in between")
     source.dump()
-    assert any(data == b"in between" for _, _, _, data in told(source, naming.RESOURCE_DUMP))
+    assert any(data == b"in between" for *_, data in source.members())
     source.put("b", "first b")
 
     source.publish()
@@ -171,7 +157,9 @@ def test_a_disk_that_vanishes_while_it_is_packed_is_not_told_as_deletions(*, cha
     assert source.bytes_of(head) == before
     originals.hidden = frozenset()
     source.dump(resources=not changes, changes=changes)
-    assert sorted(data for *_, data in told(source, head)) == sorted(originals.contents().values())
+    assert sorted(data for *_, data in source.members(head)) == sorted(
+        originals.contents().values()
+    )
 
 
 # --- Change Dumps --------------------------------------------------------------------------------
@@ -200,7 +188,7 @@ def test_a_change_is_packed_also_when_other_digests_were_asked_for_since() -> No
 
     source.dump(resources=False, changes=True)
 
-    assert [data for *_, data in told(source, naming.CHANGE_DUMP)] == [b"second a"]
+    assert [data for *_, data in source.members(naming.CHANGE_DUMP)] == [b"second a"]
 
 
 def test_a_change_dump_tells_nothing_of_another_base() -> None:
@@ -225,10 +213,10 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
             source.catalogue, source.documents, base_uri=OTHER, clock=source.clock
         ).publish()
 
-    assert [(uri, data) for _, uri, _, data in told(source, naming.CHANGE_DUMP)] == [
+    assert [(entry.uri, data) for _, entry, data in source.members(naming.CHANGE_DUMP)] == [
         (OTHER + "a", b"third a")
     ]
-    assert [uri for _, uri, _, _ in told(source, naming.RESOURCE_DUMP)] == [OTHER + "a"]
+    assert [entry.uri for _, entry, _ in source.members()] == [OTHER + "a"]
 
 
 def led_to(source: DumpedSource) -> set[str]:

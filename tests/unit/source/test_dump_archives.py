@@ -1,13 +1,9 @@
 """Archives of dumps: what was offered before is kept, listed, and in the end removed."""
 
-from io import BytesIO
-
 import pytest
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.documents.packages.reader import open_package
-from resourcesync.documents.reader import read_stream
-from resourcesync.model.entries import CapabilityEntry, Header, Package, Part
+from resourcesync.model.entries import CapabilityEntry, Part
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
@@ -30,37 +26,16 @@ def source(request: pytest.FixtureRequest) -> DumpedSource:
     return source
 
 
-def told(source: DumpedSource, name: str) -> tuple[Header, list[object]]:
-    document = read_stream(BytesIO(source.bytes_of(name)), uri=source.uri(name))
-    return document.header, list(document.entries())
-
-
 def parts(source: DumpedSource, name: str) -> list[Part]:
-    return [entry for entry in told(source, name)[1] if isinstance(entry, Part)]
-
-
-def packages(source: DumpedSource, name: str) -> list[Package]:
-    """The packages of a dump, also of one that is an index."""
-    found: list[Package] = []
-    for entry in told(source, name)[1]:
-        if isinstance(entry, Part):
-            found += packages(source, entry.uri.removeprefix(BASE))
-        elif isinstance(entry, Package):
-            found.append(entry)
-    return found
+    return [entry for entry in source.told(name)[1] if isinstance(entry, Part)]
 
 
 def contents(source: DumpedSource, name: str) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for package in packages(source, name):
-        opened = open_package(BytesIO(source.bytes_at(package.uri)), uri=package.uri)
-        for member in opened.members():
-            found[member.entry.uri.removeprefix(BASE)] = b"".join(member.chunks())
-    return found
+    return {entry.uri.removeprefix(BASE): data for _, entry, data in source.members(name)}
 
 
 def offered(source: DumpedSource) -> set[Capability | None]:
-    entries = told(source, naming.CAPABILITY_LIST)[1]
+    entries = source.told(naming.CAPABILITY_LIST)[1]
     return {entry.capability for entry in entries if isinstance(entry, CapabilityEntry)}
 
 
@@ -80,13 +55,13 @@ def test_changes_that_are_listed_no_more_are_in_a_closed_dump_of_the_archive(
 
     former = parts(source, CHANGES)
 
-    header = told(source, naming.CHANGE_DUMP)[0]
+    header = source.told(naming.CHANGE_DUMP)[0]
     ends = [part.until for part in former]
     assert [part.from_ for part in former[1:]] == ends[:-1]
     assert ends[-1] == header.from_
     names = [part.uri.removeprefix(BASE) for part in former]
-    assert sum(len(packages(source, name)) for name in names) == 4
-    assert all(told(source, name)[0].until is not None for name in names)
+    assert sum(len(source.packages(name)) for name in names) == 4
+    assert all(source.told(name)[0].until is not None for name in names)
     assert contents(source, names[-1])["3.txt"] == b"version 4"
     assert header.link(Relation.ARCHIVES) == BASE + CHANGES
     assert Capability.CHANGE_DUMP_ARCHIVE in offered(source)
@@ -99,10 +74,10 @@ def test_what_is_in_an_archive_for_too_long_is_removed(source: DumpedSource) -> 
     source.dump(changes=True, archive=2 * HOUR)
     (part,) = parts(source, RESOURCES)
     gone = {part.uri.removeprefix(BASE), RESOURCES}
-    kept = {package.uri for package in packages(source, naming.RESOURCE_DUMP)}
+    kept = {package.uri for package in source.packages(naming.RESOURCE_DUMP)}
     gone |= {
         package.uri.removeprefix(BASE)
-        for package in packages(source, part.uri.removeprefix(BASE))
+        for package in source.packages(part.uri.removeprefix(BASE))
         if package.uri not in kept
     }
     assert len(gone) == 3
@@ -111,9 +86,9 @@ def test_what_is_in_an_archive_for_too_long_is_removed(source: DumpedSource) -> 
     source.dump(changes=True, archive=2 * HOUR)
     source.publish()
     assert Capability.RESOURCE_DUMP_ARCHIVE not in offered(source)
-    assert told(source, naming.RESOURCE_DUMP)[0].link(Relation.ARCHIVES) is None
+    assert source.told(naming.RESOURCE_DUMP)[0].link(Relation.ARCHIVES) is None
     source.clock.advance(hours=25)
     source.dump(changes=True)
 
     assert gone.isdisjoint(source.documents.names())
-    assert {package.uri for package in packages(source, naming.RESOURCE_DUMP)} == kept
+    assert {package.uri for package in source.packages(naming.RESOURCE_DUMP)} == kept

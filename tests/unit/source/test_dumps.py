@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterable
-from io import BytesIO
 from typing import BinaryIO
 
 import pytest
@@ -10,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.documents.packages.reader import PackageReader, open_package
-from resourcesync.documents.reader import read_stream
 from resourcesync.errors import OriginalChangedError, StorageError
-from resourcesync.model.entries import Change, Package, Resource
+from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source import naming
 from tests.support.worlds.dumping import DumpedSource
@@ -31,33 +28,19 @@ def source() -> DumpedSource:
     return source
 
 
-def packages(source: DumpedSource, head: str = naming.RESOURCE_DUMP) -> list[Package]:
-    document = read_stream(BytesIO(source.bytes_of(head)), uri=source.uri(head))
-    return [entry for entry in document.entries() if isinstance(entry, Package)]
-
-
-def opened(source: DumpedSource, package: Package) -> PackageReader:
-    return open_package(BytesIO(source.bytes_at(package.uri)), uri=package.uri)
-
-
 def contents(source: DumpedSource) -> dict[str, bytes]:
     """What the packages of the Resource Dump hold together; each URI once."""
-    found: dict[str, bytes] = {}
-    for package in packages(source):
-        for member in opened(source, package).members():
-            assert member.entry.uri not in found
-            found[member.entry.uri] = b"".join(member.chunks())
-    return found
+    held = [(entry.uri, data) for _, entry, data in source.members()]
+    assert len(dict(held)) == len(held)
+    return dict(held)
 
 
 def changes(source: DumpedSource) -> list[tuple[ChangeKind, str, bytes]]:
-    found: list[tuple[ChangeKind, str, bytes]] = []
-    for package in packages(source, naming.CHANGE_DUMP):
-        for member in opened(source, package).members():
-            assert isinstance(member.entry, Change)
-            data = b"" if member.is_deletion else b"".join(member.chunks())
-            found.append((member.entry.kind, member.entry.uri.removeprefix(BASE), data))
-    return found
+    return [
+        (entry.kind, entry.uri.removeprefix(BASE), data)
+        for _, entry, data in source.members(naming.CHANGE_DUMP)
+        if isinstance(entry, Change)
+    ]
 
 
 # --- Resource Dumps ------------------------------------------------------------------------------
@@ -75,7 +58,7 @@ def test_a_dump_of_what_did_not_change_writes_nothing(source: DumpedSource) -> N
 
 def test_a_package_that_was_harmed_is_made_anew(source: DumpedSource) -> None:
     source.dump()
-    name = packages(source)[1].uri.removeprefix(BASE)
+    name = source.packages()[1].uri.removeprefix(BASE)
     source.documents.write(name, (b"harm",))
 
     source.dump()
@@ -99,8 +82,8 @@ def test_a_dump_is_whole_after_any_changes(seed: int) -> None:
         source.dump()
 
         assert contents(source) == source.originals.contents()
-        for package in packages(source):
-            entries = list(opened(source, package).manifest().entries())
+        for package in source.packages():
+            entries = list(source.opened(package).manifest().entries())
             sizes = [entry.length or 0 for entry in entries if isinstance(entry, Resource)]
             assert len(entries) <= 5
             assert sum(sizes) <= 60 or len(sizes) == 1
@@ -108,7 +91,7 @@ def test_a_dump_is_whole_after_any_changes(seed: int) -> None:
 
 def test_what_nobody_is_led_to_is_removed_a_day_later(source: DumpedSource) -> None:
     source.dump()
-    old = packages(source)[1].uri.removeprefix(BASE)
+    old = source.packages()[1].uri.removeprefix(BASE)
     source.put("5.txt", "altered")
     source.publish()
     source.dump()
