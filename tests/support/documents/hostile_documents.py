@@ -30,8 +30,6 @@ class Hostile:
     entries: int = 0  # how many entries it gives when it is read
     refused: tuple[str, ...] = ()  # the codes of the entries that are refused, in order
     seconds: float = 1.0  # CPU time it may take
-    memory: int = 16 * MIB  # bytes it may need on top of what Python needs
-    prepared: bool = False  # whether its bytes are made before the time begins to count
 
 
 def with_doctype(doctype: str, *children: str) -> Pieces:

@@ -9,27 +9,13 @@ import pytest
 
 from resourcesync.adapters.http.addresses import parse_address
 from resourcesync.destination.lists.resource_reader import parts_of
-from resourcesync.discovery.discover import discover
-from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.links import find_target
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ResourceSyncError, SourceRefusedError
 from tests.support.documents.text import URI, document
-from tests.support.worlds.network import Answer, MemoryFetcher
+from tests.support.worlds.discovering import HOST, Host
 
-HOST = "http://h.example"
 UNSPLITTABLE = ["http://[", "http://[::1", "http://\u2100/"]
-
-
-def discovered(address: str, **answers: bytes) -> None:
-    """Discover at a host that answers as told and 404 otherwise."""
-
-    def serve(uri: str) -> Answer:
-        known = answers.get(uri.removeprefix(f"{HOST}/").removesuffix(".xml"))
-        return Answer(status=404) if known is None else Answer(body=known)
-
-    fetcher = MemoryFetcher(lambda request: serve(request.uri))
-    discover(DocumentFetcher(fetcher, BytesIO), f"{HOST}/{address}")
 
 
 def listing(capability: str, *children: str, root: str = "urlset") -> bytes:
@@ -41,20 +27,18 @@ def test_a_link_field_with_such_a_target_leads_nowhere(target: str) -> None:
     assert find_target(f"<{target}>; rel=resourcesync", "resourcesync", f"{HOST}/") is None
 
 
+@pytest.mark.parametrize(
+    ("listed", "capability"),
+    [("description", "capabilitylist"), ("capabilitylist", "resourcelist")],
+)
 @pytest.mark.parametrize("target", UNSPLITTABLE)
-def test_a_description_that_leads_to_such_an_address_is_an_error_of_ours(target: str) -> None:
-    entry = f'<url><loc>{target}</loc><rs:md capability="capabilitylist"/></url>'
+def test_a_document_that_leads_to_such_an_address_is_an_error_of_ours(
+    target: str, listed: str, capability: str
+) -> None:
+    entry = f'<url><loc>{target}</loc><rs:md capability="{capability}"/></url>'
 
     with pytest.raises(ResourceSyncError):
-        discovered("description.xml", description=listing("description", entry))
-
-
-@pytest.mark.parametrize("target", UNSPLITTABLE)
-def test_a_capability_list_that_leads_to_such_an_address_is_an_error_of_ours(target: str) -> None:
-    entry = f'<url><loc>{target}</loc><rs:md capability="resourcelist"/></url>'
-
-    with pytest.raises(ResourceSyncError):
-        discovered("capabilities.xml", capabilities=listing("capabilitylist", entry))
+        Host({"/a.xml": listing(listed, entry)}).find("/a.xml")
 
 
 @pytest.mark.parametrize("relation", ["up", "index"])
@@ -64,7 +48,7 @@ def test_a_list_whose_link_leads_to_such_an_address_spoils_nothing(
 ) -> None:
     link = f'<rs:ln rel="{relation}" href="{target}"/>'
 
-    discovered("list.xml", list=listing("resourcelist", link))
+    Host({"/list.xml": listing("resourcelist", link)}).find("/list.xml")
 
 
 @pytest.mark.parametrize("target", UNSPLITTABLE)
