@@ -1,5 +1,7 @@
 """Mirrors by priority, then the resource itself, then the memento (§14.2, §14.6); raw sockets."""
 
+import hashlib
+import re
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
@@ -82,11 +84,10 @@ def test_a_thousand_resources_with_a_dead_mirror_are_all_had(source: ScriptedSou
     assert (report.state, report.created, report.failed) == (MirrorState.IN_SYNC, 300, 0)
 
 
-@pytest.mark.parametrize("digest", ["", "md5:9e107d9d372bb6826bd81d3542a419d6"])
-def test_a_mirror_elsewhere_is_not_asked_without_a_strong_digest(
-    source: ScriptedSource, far: HostileServer, digest: str
+def test_a_mirror_elsewhere_is_not_asked_without_a_digest(
+    source: ScriptedSource, far: HostileServer
 ) -> None:
-    source.put(X, BODY, links=duplicate(far.on("/a", serve(OTHER))), digest=digest)
+    source.put(X, BODY, links=duplicate(far.on("/a", serve(OTHER))), digest="")
 
     source.pull(reaching(far))
 
@@ -139,6 +140,38 @@ def test_secrets_never_go_to_a_mirror_nor_to_a_memento(
     assert all(a.fields.get("x-api-key") == "s3cret" for a in source.server.asked)
     assert far.targets() == ["/a", "/m"]
     assert "s3cret" not in "".join(asked.text for asked in far.asked)
+
+
+@pytest.mark.parametrize("served", [BODY, OTHER])
+def test_a_weak_digest_is_weak_evidence_of_what_a_mirror_elsewhere_serves(
+    source: ScriptedSource, far: HostileServer, served: bytes
+) -> None:
+    md5 = f"md5:{hashlib.md5(BODY).hexdigest()}"
+    source.put(X, BODY, links=duplicate(far.on("/a", serve(served))), digest=md5)
+
+    report = source.pull(reaching(far))
+
+    assert far.targets() == ["/a"]
+    assert (X in source.server.targets()) == (served == OTHER)
+    assert source.file(X) == BODY
+    assert (report.state, report.fetched.weak, report.fetched.verified) == ("in sync", 1, 0)
+
+
+def test_a_resource_that_moved_on_is_had_from_its_timegate_of_the_listed_moment(
+    source: ScriptedSource, far: HostileServer
+) -> None:
+    far.on("/m", serve(BODY))
+    gate = far.on("/gate", answer("302 Found", Location=f"{far.origin}/m"))
+    source.put(X, BODY, links=f'<rs:ln rel="timegate" href="{escape(gate)}"/>')
+    source.server.on(X, serve(OTHER))
+
+    report = source.pull(reaching(far))
+
+    assert (report.state, report.fetched.verified) == (MirrorState.IN_SYNC, 1)
+    assert source.file(X) == BODY
+    assert far.targets() == ["/gate", "/m"]
+    (asked,) = (asked.text for asked in far.asked if "/gate" in asked.text)
+    assert re.search(r"(?im)^accept-datetime: \w{3}, \d\d \w{3} 20\d\d [\d:]{8} GMT\b", asked)
 
 
 @pytest.mark.parametrize("newer", [OTHER, OTHER * 2])

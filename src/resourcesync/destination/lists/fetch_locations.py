@@ -1,6 +1,7 @@
 """Fetch locations of one resource, in order of preference; pure (§14.2, §14.6)."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -20,7 +21,7 @@ class FetchLocation(NamedTuple):
     """Location of a resource's bytes.
 
     ``after_mismatch``: it helps only after the resource's own URI gave other bytes. ``is_patch``:
-    of the present copy.
+    of the present copy. ``version_at`` is the ``Accept-Datetime`` for a TimeGate (RFC 7089).
     """
 
     uri: str
@@ -28,6 +29,7 @@ class FetchLocation(NamedTuple):
     uncached: bool = False
     after_mismatch: bool = False
     is_patch: bool = False
+    version_at: str = ""
 
 
 _new_location: Final[Callable[[tuple[Any, ...]], FetchLocation]] = partial(
@@ -83,8 +85,8 @@ def first_attempt(fetch: Fetch) -> FetchAttempt:
     if listed.undated:
         locations: tuple[FetchLocation, ...] = (FetchLocation(loc, uncached=True),)
     else:
-        own = _new_location((loc, True, False, False, False))
-        locations = (own, _new_location((loc, True, True, True, False)))
+        own = _new_location((loc, True, False, False, False, ""))
+        locations = (own, _new_location((loc, True, True, True, False, "")))
         if listed.mirrors or listed.memento or listed.patch is not None:
             locations = tuple(_around(fetch, locations))
     return FetchAttempt(fetch, locations, locations[0])
@@ -98,7 +100,8 @@ def _around(fetch: Fetch, own: tuple[FetchLocation, ...]) -> Iterator[FetchLocat
     yield from (FetchLocation(uri, is_own=False) for uri in listed.mirrors)
     yield from own
     if listed.memento:
-        yield FetchLocation(listed.memento, is_own=False, after_mismatch=True)
+        uri, _, moment = listed.memento.partition(" ")
+        yield FetchLocation(uri, is_own=False, after_mismatch=True, version_at=moment)
 
 
 def digest_by(listed: ListedEntry, algorithm: str) -> str:
@@ -121,22 +124,35 @@ def part_name(uri: str, listed: ListedEntry) -> str:
 def mirrors_of(resource: Resource, allowed: frozenset[str]) -> tuple[str, ...]:
     """Return the other locations of the same bytes that may be used, preferred first.
 
-    A location at an origin outside the Source's scope needs a strong digest to verify it.
+    Bytes of an origin outside the Source's scope are compared with the listed digest, so there has
+    to be one. A match by a weak one is weak evidence, as it is of the Source's own answer.
     """
     links = (link for link in resource.mirrors if not disagree(link.digests, resource.digests))
     found = _usable_addresses(links, resource, allowed)
     return tuple(uri for uri in found if uri != resource.uri)[:MAX_MIRRORS]
 
 
-def memento_of(resource: Resource) -> str:
-    """Return the address of the listed version; empty if none can be trusted."""
-    memento = resource.memento
-    return next(iter(_usable_addresses([memento] if memento else [], resource, frozenset())), "")
+def memento_of(resource: Resource, moment: datetime | None) -> str:
+    """Return the address of the listed version; empty if no digest could verify it.
+
+    It is the memento; else the TimeGate, and after a blank the moment to request: that of the list,
+    or when the resource was modified.
+    """
+    nowhere: frozenset[str] = frozenset()
+    if resource.memento is not None:
+        return next(iter(_usable_addresses([resource.memento], resource, nowhere)), "")
+    at = moment or resource.lastmod
+    if resource.timegate is None or at is None:
+        return ""
+    from email.utils import formatdate  # noqa: PLC0415 - few entries have a TimeGate
+
+    gates = _usable_addresses([resource.timegate], resource, nowhere)
+    return "".join(f"{uri} {formatdate(at.timestamp(), usegmt=True)}" for uri in gates)
 
 
 def _usable_addresses(
     links: Iterable[Link], resource: Resource, allowed: frozenset[str]
 ) -> dict[str, None]:
     homes = ((link.href, origin_if_any(link.href)) for link in links)
-    proven = has_strong(resource.digests)
+    proven = bool(usable(resource.digests))
     return dict.fromkeys(uri for uri, home in homes if home in allowed or (proven and home))

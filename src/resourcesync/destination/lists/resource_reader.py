@@ -301,6 +301,7 @@ class ResourceListReader:
     ) -> int:
         """Add the resources; one without a version gets that of its package."""
         entries = 0
+        self._selection.moment = document.header.at
         if document.header.capability is None:
             self._selection.accept_twins(document.uri)
         for batch in document.batches():

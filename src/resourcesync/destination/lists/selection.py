@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
+from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -174,6 +175,8 @@ class ResourceSelection:
         self._tls_twins: tuple[str, ...] = ()
         self.has_twins = False
         self.has_entries = False
+        self.moment: datetime | None = None
+        """The moment of the list that is read."""
 
     @property
     def has_filters(self) -> bool:
@@ -308,7 +311,7 @@ class ResourceSelection:
         lastmod = lastmod_microseconds(own or other)
         if change.is_diff:  # nothing tells the bytes of the resource
             resource = replace(resource, digests=(), length=None)
-        row = self._row(resource, lastmod, change.kind.value)
+        row = self._row(resource, lastmod, change.kind.value, change.time)
         if row is not None:
             self._withdraw(change.resource.uri, row.loc)
         return row
@@ -383,7 +386,9 @@ class ResourceSelection:
         except OutOfScopeError:
             return None
 
-    def _row(self, resource: Resource, lastmod: int | None, change: str) -> ListedEntry | None:
+    def _row(
+        self, resource: Resource, lastmod: int | None, change: str, moment: datetime | None = None
+    ) -> ListedEntry | None:
         written, listed_uri = resource.uri, percent_encode(resource.uri)
         if listed_uri is not written:
             self.refusals.note_encoded(written)
@@ -414,9 +419,13 @@ class ResourceSelection:
             lastmod=lastmod,
             change=change if verdict is FilterVerdict.SELECTED else FILTERED,
         )
-        return self._with_links(listed, resource) if resource.links else listed
+        if not resource.links:
+            return listed
+        return self._with_links(listed, resource, self.moment if moment is None else moment)
 
-    def _with_links(self, listed: ListedEntry, resource: Resource) -> ListedEntry:
+    def _with_links(
+        self, listed: ListedEntry, resource: Resource, moment: datetime | None
+    ) -> ListedEntry:
         """Return the row of an entry with its links."""
         change = listed.change
         patched = change == ChangeKind.UPDATED and resource.patches
@@ -424,7 +433,7 @@ class ResourceSelection:
         self.has_entries = self.has_entries or bool(entry)
         return listed._replace(
             mirrors=mirrors_of(resource, self._scope.origins),
-            memento=memento_of(resource),
+            memento=memento_of(resource, moment),
             patch=usable_patch_of(resource, self._patch_formats()) if patched else None,
             links=() if self._links is None else self._links.targets_of(resource),
             entry=entry,

@@ -158,8 +158,15 @@ class ResourceTransfer:
             proof=Proof.NONE if keeps_all else proof_of(listed),
             as_sent=True,
             on_start=staged.record_validator if of else None,
-            fields=() if listed.hash else self._digest_fields,
+            fields=self._fields(place, listed),
         )
+
+    def _fields(
+        self, place: fetch_locations.FetchLocation, listed: planner.ListedEntry
+    ) -> tuple[tuple[str, str], ...]:
+        if place.version_at:
+            return (("Accept-Datetime", place.version_at),)
+        return () if listed.hash else self._digest_fields
 
     def _use_present(self, attempt: fetch_locations.FetchAttempt) -> bool:
         """Use bytes that are in the mirror already; return whether there are any.
