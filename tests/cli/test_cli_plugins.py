@@ -12,9 +12,10 @@ from tests.support.commands.command_line import Said
 from tests.support.commands.run import Ran, files_of
 from tests.support.commands.settings_file import museum, put
 from tests.support.commands.started import python
+from tests.support.documents.written import sha256
 from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.scripted_source import ScriptedSource, serve, sha256
+from tests.support.sources.scripted_source import ScriptedSource, serve
 from tests.support.worlds.loose_source import PATCH, Links, LooseLists, Style, link
 
 CODE = """

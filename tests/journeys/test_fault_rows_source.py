@@ -11,6 +11,7 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
+from tests.support.documents.written import listed
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -18,17 +19,12 @@ from tests.support.worlds.rewriting import killed
 from tests.support.worlds.world import World
 
 LIST = f"{BASE}list.xml"
-OPEN = (
-    '<{} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-)
 
 
 def resource_list(*names: str, at: str, root: str = "urlset", md: str = "") -> Answer:
     tag = "url" if root == "urlset" else "sitemap"
-    rows = "".join(f"<{tag}><loc>{BASE}{name}</loc>{md}</{tag}>" for name in names)
-    head = f'<rs:md capability="resourcelist" at="{at}"/>'
-    return Answer(body=f"{OPEN.format(root)}{head}{rows}</{root}>".encode())
+    rows = (f"<{tag}><loc>{BASE}{name}</loc>{md}</{tag}>" for name in names)
+    return Answer(body=listed("resourcelist", at, rows, root))
 
 
 def test_a_login_page_for_every_resource_changes_nothing_here(

@@ -9,6 +9,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.model.timestamps import format_w3c
+from tests.support.documents.written import listed
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import index, urlset
@@ -18,10 +19,6 @@ LIST: Final = BASE + "list.xml"
 ONE: Final = "one.html"
 OLD, NEW = "2024-01-01", "2024-01-02"
 SERVED: Final = b"what the server has"
-NAMESPACES: Final = (
-    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
-)
 
 
 def hash_of(content: bytes, algorithm: str = "sha-256") -> str:
@@ -42,9 +39,8 @@ def offer(world: World[PublishedSource], *entries: str) -> None:
         entry(f"{number}.html") for number in range(30) if BASE + f"{number}.html" in served(world)
     ]
     at = format_w3c(world.clock.now())
-    head = f'<rs:md capability="resourcelist" at="{at}"/>'
-    body = f"<urlset {NAMESPACES}>{head}{''.join([*others, *entries])}</urlset>"
-    world.network.answers[LIST] = Answer(body=body.encode())
+    body = listed("resourcelist", at, [*others, *entries])
+    world.network.answers[LIST] = Answer(body=body)
 
 
 def served(world: World[PublishedSource]) -> dict[str, bytes]:

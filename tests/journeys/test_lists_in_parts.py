@@ -13,6 +13,7 @@ from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
 from tests.support.documents.text import document
+from tests.support.documents.written import written
 from tests.support.worlds.dump_source import AT, DumpSource, Packed, many, md, zipped
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
@@ -64,20 +65,17 @@ class PartedSource:
     def write_index(self, *, after: float = 60) -> None:
         self.clock.advance(seconds=after)
         lines = list[str]()
-        for part, (written, _) in self.parts.items():
-            lastmod = f"<lastmod>{written}</lastmod>" if self.dated == "lastmod" else ""
-            at = f'<rs:md capability="resourcelist" at="{written}"/>' if self.dated == "at" else ""
+        for part, (moment, _) in self.parts.items():
+            lastmod = f"<lastmod>{moment}</lastmod>" if self.dated == "lastmod" else ""
+            at = f'<rs:md capability="resourcelist" at="{moment}"/>' if self.dated == "at" else ""
             loc = f"<loc>{FOLDER}part{part}.xml</loc>"
             lines.append(f"<sitemap>{loc}{lastmod}{at}</sitemap>")
-        at = min(written for written, _ in self.parts.values())
+        at = min(moment for moment, _ in self.parts.values())
         head = f'<rs:md capability="resourcelist" at="{at}"/>'
         self.write("resourcelist.xml", "sitemapindex", head, lines)
 
     def write(self, name: str, tag: str, head: str, lines: list[str]) -> None:
-        text = (
-            f'<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-            f' xmlns:rs="http://www.openarchives.org/rs/terms/">{head}{"".join(lines)}</{tag}>'
-        )
+        text = written(head, lines, tag)
         self.loose.documents.write(f"resourcesync/{name}", [text.encode()])
 
     def honest(self, uri: str) -> Answer:

@@ -6,9 +6,10 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from tests.journeys.test_what_lists_prove import RESOURCE_LIST, dated, entry
+from tests.support.documents.written import written
 from tests.support.worlds.network import BASE, Answer, Network
 from tests.support.worlds.world import World
-from tests.support.worlds.written_source import WrittenSource, written
+from tests.support.worlds.written_source import WrittenSource
 
 DAY = 86_400
 Part = tuple[str, str, list[str]]

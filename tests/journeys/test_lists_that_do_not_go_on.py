@@ -11,6 +11,7 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.timestamps import to_microseconds
+from tests.support.documents.written import written
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.rewriting import CHANGE_LIST, changed
@@ -180,10 +181,7 @@ class Shards:
             self.write(f"{shard}.xml", "urlset", [head, *entries])
 
     def write(self, name: str, tag: str, lines: list[str]) -> None:
-        text = (
-            f'<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-            f' xmlns:rs="http://www.openarchives.org/rs/terms/">{"".join(lines)}</{tag}>'
-        )
+        text = written("", lines, tag)
         self.world.source.documents.write(f"resourcesync/{name}", [text.encode()])
 
 

@@ -14,6 +14,7 @@ import pytest
 import trustme
 
 from tests.support.commands.watching import Watching, generalized
+from tests.support.documents.written import listed
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.servers.interposed import Answer as Interrupted
 from tests.support.servers.interposed import interposed
@@ -110,13 +111,9 @@ def test_a_source_that_asks_to_wait(source: TinySource, tmp_path: Path) -> None:
 
 def offer(server: HostileServer) -> None:
     """Serve a list of one resource."""
-    body = (
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-        '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
-        f"<url><loc>{server.origin}/a.txt</loc></url></urlset>"
-    )
-    server.on("/list.xml", answer(body=body.encode(), Content_Type="application/xml"))
+    entry = f"<url><loc>{server.origin}/a.txt</loc></url>"
+    body = listed("resourcelist", "2026-01-01T00:00:00Z", entry)
+    server.on("/list.xml", answer(body=body, Content_Type="application/xml"))
     server.on("/a.txt", answer(body=b"a"))
 
 

@@ -8,6 +8,7 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.destination.scope import Filters
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c
+from tests.support.documents.written import listed
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -29,12 +30,7 @@ def document(world: World[PublishedSource], *entries: str, root: str = "urlset")
     """Make a Resource List, of now, of these entries."""
     world.clock.advance(seconds=60)
     moment = format_w3c(world.clock.now())
-    head = (
-        f'<{root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-        f'<rs:md capability="resourcelist" at="{moment}"/>'
-    )
-    return Answer(body=f"{head}{''.join(entries)}</{root}>".encode())
+    return Answer(body=listed("resourcelist", moment, entries, root))
 
 
 def entry(uri: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import DiskFullError
 from tests.support.documents.text import document
+from tests.support.documents.written import sha256
 from tests.support.worlds.dump_source import (
     AT,
     DumpSource,
@@ -17,7 +18,6 @@ from tests.support.worlds.dump_source import (
     manifest_of,
     many,
     md,
-    sha256,
     tarred,
     zipped,
 )

@@ -23,6 +23,7 @@ from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.documents.text import document
+from tests.support.documents.written import sha256
 from tests.support.servers.hostile_server import CLOSE, HostileServer
 from tests.support.sources.scripted_source import cut_at, serve
 from tests.support.worlds.dump_source import (
@@ -33,7 +34,6 @@ from tests.support.worlds.dump_source import (
     many,
     md,
     rows,
-    sha256,
     zipped,
 )
 from tests.support.worlds.network import BASE, Answer

@@ -5,20 +5,14 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
+from tests.support.documents.written import listed
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
 
 
 def resource_list(*locs: str) -> Answer:
-    urls = "".join(f"<url><loc>{loc}</loc></url>" for loc in locs)
-    return Answer(
-        body=(
-            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-            '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>'
-            f"{urls}</urlset>"
-        ).encode()
-    )
+    urls = (f"<url><loc>{loc}</loc></url>" for loc in locs)
+    return Answer(body=listed("resourcelist", "2026-01-01T00:00:00Z", urls))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import SourceUnavailableError
-from tests.support.worlds.dump_source import DumpSource, Packed, Told, sha256, zipped
+from tests.support.documents.written import sha256, written
+from tests.support.worlds.dump_source import DumpSource, Packed, Told, zipped
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
@@ -250,12 +251,8 @@ def _with_archive(world: World[LooseSource], request: Any) -> Answer:
 
 def _archive(world: World[LooseSource], uri: str) -> Answer:
     header = world.source.honest(uri).body.partition(b"<rs:md ")[2].partition(b"/>")[0].decode()
-    text = (
-        '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-        f'<rs:md capability="changelist-archive"/><url><loc>{uri}</loc><rs:md {header}/></url>'
-        "</urlset>"
-    )
+    entry = f"<url><loc>{uri}</loc><rs:md {header}/></url>"
+    text = written('<rs:md capability="changelist-archive"/>', entry)
     return Answer(body=text.encode(), headers={"content-type": "application/xml"})
 
 

@@ -1,6 +1,5 @@
 """What a reading of lists proves: a copy is absent, or a gap is closed, only by evidence."""
 
-import hashlib
 from email.utils import format_datetime
 from pathlib import Path
 
@@ -10,13 +9,14 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import RollbackError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
+from tests.support.documents.written import facts, written
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.contradicting_source import ContradictingSource, change
 from tests.support.worlds.daily_source import DailySource, Form
 from tests.support.worlds.dump_source import AT, DumpSource, Packed, Told, many, zipped
 from tests.support.worlds.network import BASE, Answer, Network, Route, Serve
 from tests.support.worlds.world import World
-from tests.support.worlds.written_source import WrittenSource, written
+from tests.support.worlds.written_source import WrittenSource
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
@@ -124,10 +124,7 @@ def test_a_window_that_slid_past_what_was_processed_is_a_gap(tmp_path: Path) -> 
 
 
 def entry(name: str, text: str) -> str:
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return (
-        f'<url><loc>{BASE}{name}</loc><rs:md hash="sha-256:{digest}" length="{len(text)}"/></url>'
-    )
+    return f"<url><loc>{BASE}{name}</loc><rs:md{facts(text)}/></url>"
 
 
 class _Parts:

@@ -1,7 +1,6 @@
 """A Source on loopback that serves exactly what a test says and records what it was asked."""
 
 import contextlib
-import hashlib
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -9,14 +8,11 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
-from xml.sax.saxutils import escape, quoteattr
+from xml.sax.saxutils import escape
+
+from tests.support.documents.written import facts, written
 
 STAMP = "2026-01-01T00:00:00Z"
-_OPEN = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n'
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,8 +154,8 @@ class TinySource:
 
     def put_document(self, target: str, head: str, entries: list[str]) -> None:
         """Serve one document."""
-        text = _OPEN + head + "\n" + "\n".join(entries) + "\n</urlset>\n"
-        self.put(target, text.encode(), "application/xml")
+        lines = (f"\n{entry}" for entry in entries)
+        self.put(target, written(f"\n{head}", lines).encode(), "application/xml")
 
     def pointer(self, target: str, capability: str) -> str:
         """Return an entry that points to another document."""
@@ -168,11 +164,8 @@ class TinySource:
     def entry(self, target: str, body: bytes, *, uri: str = "", lastmod: str = STAMP) -> str:
         """Return the true entry of a resource; ``uri`` overrides its address."""
         where = escape(uri or self.url + target)
-        digest = quoteattr(f"sha-256:{hashlib.sha256(body).hexdigest()}")
-        return (
-            f"<url><loc>{where}</loc><lastmod>{lastmod}</lastmod>"
-            f'<rs:md hash={digest} length="{len(body)}"/></url>'
-        )
+        md = f"<rs:md{facts(body)}/>"
+        return f"<url><loc>{where}</loc><lastmod>{lastmod}</lastmod>{md}</url>"
 
 
 @contextlib.contextmanager

@@ -17,10 +17,10 @@ from msgspec import structs
 
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
+from tests.support.documents.written import written
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.loose_source import CLOCKS, FOLDER, OFF
 from tests.support.worlds.network import Answer, Serve
-from tests.support.worlds.written_source import written
 
 _LIST: Final = f"{FOLDER}resourcelist.xml"
 _PART: Final = re.compile(re.escape(FOLDER) + r"resourcelist-([12])\.xml")

@@ -16,18 +16,10 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
+from tests.support.documents.written import sha256, written
 from tests.support.servers.hostile_server import Asked, HostileServer, Step, answer
 
-OPEN = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-)
 LIST = "/resourcelist.xml"
-
-
-def sha256(body: bytes) -> str:
-    return f"sha-256:{hashlib.sha256(body).hexdigest()}"
 
 
 def serve(body: bytes, tag: str = "") -> Callable[[Asked], list[Step]]:
@@ -94,7 +86,7 @@ class ScriptedSource:
 
     def publish(self, at: str = "2026-01-01T00:00:00Z") -> None:
         head = f'<rs:md capability="resourcelist" at="{at}" completed="{at}"/>'
-        body = (OPEN + head + "".join(self._entries.values()) + "</urlset>").encode()
+        body = written(head, self._entries.values()).encode()
         tag = f'"{hashlib.sha256(body).hexdigest()}"'
 
         def script(asked: Asked) -> list[Step]:

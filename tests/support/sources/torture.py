@@ -6,16 +6,12 @@ from html import escape
 from types import TracebackType
 from typing import Final, Self
 
+from tests.support.documents.written import sha256, written
 from tests.support.servers.hostile_server import CLOSE, Answer, Asked, HostileServer, Step, answer
-from tests.support.sources.scripted_source import serve, sha256
+from tests.support.sources.scripted_source import serve
 from tests.support.sources.torture_ways import ELSEWHERE, Way, ways
 
 GOOD: Final = 120
-_OPEN: Final = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    '<{0} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +176,7 @@ class TortureSource:
         served: Callable[[list[Step]], list[Answer]] = lambda good: [good],
         tag: str = "urlset",
     ) -> None:
-        body = f"{_OPEN.format(tag)}{inner}</{tag}>".encode()
+        body = written(inner, root=tag).encode()
         tag_of_it = f'"{sha256(body)[8:20]}"'
         whole = answer(body=body, Content_Type="application/xml", ETag=tag_of_it)
 

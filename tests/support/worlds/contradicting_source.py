@@ -1,9 +1,9 @@
 """A Source whose Resource List and Change List say different things of one resource."""
 
-import hashlib
 from collections.abc import Sequence
 
 from resourcesync.ports import FetchRequest
+from tests.support.documents.written import facts, written
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -47,7 +47,7 @@ class ContradictingSource:
         """Write a Resource List of some moment, and a Change List of these entries."""
         known = {**OTHERS} if listed is None else {**OTHERS, ONE: listed}
         entries = [
-            f"<url><loc>{BASE}{name}</loc><rs:md {content(text)}/></url>"
+            f"<url><loc>{BASE}{name}</loc><rs:md{facts(text)}/></url>"
             for name, text in sorted(known.items())
         ]
         self._write("resourcelist", f'at="{at}"', entries)
@@ -61,22 +61,12 @@ class ContradictingSource:
             self.published.put(ONE, text)
 
     def _write(self, capability: str, more: str, entries: Sequence[str]) -> None:
-        text = (
-            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-            f'<rs:md capability="{capability}" {more}/>{"".join(entries)}</urlset>'
-        )
+        text = written(f'<rs:md capability="{capability}" {more}/>', entries)
         self.published.documents.write(f"resourcesync/{capability}.xml", [text.encode()])
-
-
-def content(text: str) -> str:
-    """Return hash and length as a list has them."""
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return f'hash="sha-256:{digest}" length="{len(text)}"'
 
 
 def change(kind: str, text: str = "", time: str = LISTED_AT, name: str = ONE) -> str:
     """Return an entry of a Change List; without a time where that is empty."""
     when = f' datetime="{time}"' if time else ""
-    what = "" if kind == "deleted" else f" {content(text)}"
+    what = "" if kind == "deleted" else facts(text)
     return f'<url><loc>{BASE}{name}</loc><rs:md change="{kind}"{when}{what}/></url>'

@@ -1,6 +1,5 @@
 """A Source in the form of the founding documents: Change Lists that give no interval."""
 
-import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,13 +7,10 @@ from typing import Final, Literal
 
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
+from tests.support.documents.written import facts, written
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 
-_NAMESPACES = (
-    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
-)
 WEEK: Final = 7
 """Days between two Resource Lists."""
 
@@ -148,7 +144,7 @@ class DailySource:
     def _write_resource_list(self) -> None:
         entries = (
             f"<url><loc>{BASE}{name}</loc><lastmod>{self._times[name]}</lastmod>"
-            f"<rs:md {_content(text)}/></url>"
+            f"<rs:md{facts(text)}/></url>"
             for name, text in sorted(self.files.items())
         )
         self._write("resourcelist.xml", f'capability="resourcelist" at="{self._now()}"', entries)
@@ -170,7 +166,7 @@ class DailySource:
 
     def _entry(self, change: _Change) -> str:
         own = f' datetime="{change.moment}"' if self._own_times else ""
-        of = f" {_content(change.text)}" if change.text else ""
+        of = facts(change.text) if change.text else ""
         lastmod = "" if self._own_times else f"<lastmod>{change.moment}</lastmod>"
         return (
             f"<url><loc>{BASE}{change.name}</loc>{lastmod}"
@@ -178,10 +174,4 @@ class DailySource:
         )
 
     def _write(self, name: str, values: str, entries: Iterable[str]) -> None:
-        body = "".join(entries)
-        self._written[name] = f"<urlset {_NAMESPACES}><rs:md {values}/>{body}</urlset>"
-
-
-def _content(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return f'hash="sha-256:{digest}" length="{len(text)}"'
+        self._written[name] = written(f"<rs:md {values}/>", entries)

@@ -6,6 +6,7 @@ from io import BytesIO
 from resourcesync.discovery.discover import discover, offered_sets
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
+from tests.support.documents.written import written
 from tests.support.worlds.network import Answer, MemoryFetcher
 
 HOST = "http://h.example"
@@ -69,10 +70,7 @@ def listing(
         told = f'<rs:md capability="{of}"/>' if of else ""
         place = path if "://" in path else f"{HOST}{path}"
         body += f"<{entry}><loc>{place}</loc>{told}{described}</{entry}>"
-    return (
-        f'<{root} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        f' xmlns:rs="http://www.openarchives.org/rs/terms/">{head}{body}</{root}>'
-    ).encode()
+    return written(head, body, root).encode()
 
 
 def capability_list(name: str = "") -> bytes:

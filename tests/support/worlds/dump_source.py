@@ -1,6 +1,5 @@
 """A Source with lists and dumps that say what a test wants."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -9,15 +8,12 @@ from typing import Any
 from resourcesync.ports import FetchRequest
 from tests.support.documents.packages import Forged, forge, tarball
 from tests.support.documents.text import document
+from tests.support.documents.written import sha256
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 
 AT = "2026-01-01T00:00:00Z"
 MODIFIED = "2025-12-01T00:00:00Z"
-
-
-def sha256(data: bytes) -> str:
-    return f"sha-256:{hashlib.sha256(data).hexdigest()}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.scope import Filters
-from tests.support.sources.scripted_source import sha256
+from tests.support.documents.written import facts
 from tests.support.worlds.loose_source import LooseSource, link
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
@@ -35,8 +35,8 @@ def put_patch(
     """Let the next change of a resource have a patch; return where it is."""
     uri = f"{BASE}patches/{name}"
     world.network.answers[uri] = Answer(body=body)
-    facts = f' hash="{sha256(body)}" length="{len(body)}"' if more is None else more
-    world.source.links.patch(name, uri, f' type="{media_type}"{facts}')
+    told = facts(body) if more is None else more
+    world.source.links.patch(name, uri, f' type="{media_type}"{told}')
     return uri
 
 
@@ -46,8 +46,7 @@ def aside(world: World[LooseSource], name: str, body: bytes) -> None:
 
 
 def described(href: str, body: bytes | None = None) -> str:
-    facts = "" if body is None else f' hash="{sha256(body)}" length="{len(body)}"'
-    return link("describedby", href, facts)
+    return link("describedby", href, "" if body is None else facts(body))
 
 
 def pull(world: World[LooseSource], *relations: str, **more: Any) -> RunReport:

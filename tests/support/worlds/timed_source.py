@@ -1,14 +1,13 @@
 """A Source in memory whose documents a test writes, each entry with the times that it wants."""
 
-import hashlib
 import io
 import zipfile
 from datetime import UTC, datetime
 
 from resourcesync.ports import FetchRequest
+from tests.support.documents.written import facts, written
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.written_source import written
 
 _NOT_LISTED = (".xml", ".zip")
 _NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -17,11 +16,8 @@ CAPABILITIES = f"{BASE}capabilities.xml"
 
 def entry(name: str, text: str, lastmod: str, values: str = "") -> str:
     """Return the entry of a resource; ``values`` are further attributes of ``rs:md``."""
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return (
-        f"<url><loc>{BASE}{name}</loc><lastmod>{lastmod}</lastmod>"
-        f'<rs:md hash="sha-256:{digest}" length="{len(text)}"{values}/></url>'
-    )
+    md = f"<rs:md{facts(text)}{values}/>"
+    return f"<url><loc>{BASE}{name}</loc><lastmod>{lastmod}</lastmod>{md}</url>"
 
 
 def updated(name: str, text: str, at: str, lastmod: str = "") -> str:

@@ -1,23 +1,19 @@
 """A Source whose lists a test writes by hand, change by change."""
 
 import copy
-import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports import FetchRequest
+from tests.support.documents.written import facts, written
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
 
 _FOLDER = BASE + "resourcesync/"
 _BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
-_NAMESPACES = (
-    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
-)
 
 
 @dataclass
@@ -92,23 +88,23 @@ class WrittenSource:
             heads = (("resourcelist.xml", "resourcelist"), (source.head, "changelist"))
             return written(
                 '<rs:md capability="capabilitylist"/>',
-                "".join(
+                (
                     f'<url><loc>{_FOLDER}{uri}</loc><rs:md capability="{kind}"/></url>'
                     for uri, kind in heads
                 ),
             )
         if name == "resourcelist.xml":
-            entries = "".join(_entry(*each, "") for each in sorted(source.listed.items()))
+            entries = (_entry(*each, "") for each in sorted(source.listed.items()))
             return written(f'<rs:md capability="resourcelist" at="{_w3c(source.at)}"/>', entries)
         if name == source.head and source.is_index:
             parts = (
                 f"<sitemap><loc>{_FOLDER}{each.name}</loc>{_interval(each)}</sitemap>"
                 for each in source.lists
             )
-            return written('<rs:md capability="changelist"/>', "".join(parts), "sitemapindex")
+            return written('<rs:md capability="changelist"/>', parts, "sitemapindex")
         for told in source.lists:
             if told.name == name:
-                return written(_interval(told), "".join(map(_change, told.changes)))
+                return written(_interval(told), map(_change, told.changes))
         return None
 
 
@@ -125,11 +121,6 @@ def repair_at(world: World[WrittenSource], seconds: float) -> RunReport:
     """Repair the mirror so many seconds after the beginning."""
     world.source.wait_until(seconds)
     return world.repair(source=world.source.entry)
-
-
-def written(header: str, entries: str, tag: str = "urlset") -> str:
-    """Return a document of these texts."""
-    return f"<{tag} {_NAMESPACES}>{header}{entries}</{tag}>"
 
 
 def listed(name: str, text: str) -> str:
@@ -154,6 +145,5 @@ def _change(change: tuple[str, str, str, float | None]) -> str:
 
 
 def _entry(name: str, text: str, values: str) -> str:
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    content = f' hash="sha-256:{digest}" length="{len(text)}"' if text else ""
+    content = facts(text) if text else ""
     return f"<url><loc>{BASE}{name}</loc><rs:md{values}{content}/></url>"
