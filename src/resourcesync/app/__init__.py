@@ -10,6 +10,7 @@ from resourcesync.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
     from resourcesync.app import (
+        diagnosis,
         document_access,
         machine,
         mirror,
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
         publisher,
         requests,
         stored_names,
+        validation,
     )
-    from resourcesync.app.checks import diagnosis, target_access
     from resourcesync.app.mirrors import mirror_state, sets, stores, trash, workers
     from resourcesync.app.publishing import accounts, catalogues, inputs, trees
     from resourcesync.app.serving import applications, hubs
@@ -42,13 +43,12 @@ __all__ = [
     "sets",
     "stored_names",
     "stores",
-    "target_access",
     "trash",
     "trees",
+    "validation",
     "workers",
 ]
 _HOMES = {
-    **dict.fromkeys(("diagnosis", "target_access"), "checks."),
     **dict.fromkeys(("mirror_state", "sets", "stores", "trash", "workers"), "mirrors."),
     **dict.fromkeys(("accounts", "catalogues", "inputs", "trees"), "publishing."),
     **dict.fromkeys(("applications", "hubs"), "serving."),

@@ -14,19 +14,8 @@ import msgspec
 from msgspec import structs
 
 from resourcesync import app
-from resourcesync.app.tables import (
-    MIRROR_NAME,
-    TABLES,
-    Keys,
-    SettingValue,
-    default_keys,
-    log_keys,
-    mirror_keys,
-    overlay,
-    read_setting,
-    service_keys,
-    table_mistakes,
-)
+from resourcesync.app import tables
+from resourcesync.app.tables import Keys, SettingValue
 from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.formatting import some
 from resourcesync.settings import environment, files
@@ -83,20 +72,6 @@ def check_state(place: str, folder: Path) -> None:
             hint="name the folder that was given as -o state=DIR, in place of the address",
             code="not-a-mirror",
         )
-
-
-def locate_configured_mirror(
-    file: ConfigFile, table: tuple[str, ...], dest: str, state: str | None
-) -> tuple[Path, str]:
-    """Return the same for the values of a table; relative paths start at the folder of the file."""
-    where = None if state is None else str(configured_folder(file, table, state, "state"))
-    try:
-        folder, store = locate_mirror(dest, where)
-    except ConfigurationError as error:
-        key = "dest" if "://" in dest else "state"
-        reason = "must be a folder" if key == "dest" else "is for the address of a store in `dest`"
-        raise file.key_error(table, key, reason, hint=error.message) from error
-    return (folder, store) if store else (configured_folder(file, table, dest), "")
 
 
 def find_overlaps(folders: Mapping[str, Path]) -> dict[str, str]:
@@ -193,9 +168,9 @@ class MirrorConfiguration:
         self.file = file
         for error in () if file is None else global_mistakes(file):
             raise error
-        self.defaults: Mapping[str, SettingValue] = self._settings(("defaults",), default_keys())
-        self.service: Mapping[str, SettingValue] = self._settings(("watch",), service_keys())
-        self.log: Mapping[str, SettingValue] = self._settings(("log",), log_keys())
+        self.defaults = self._settings(("defaults",), tables.default_keys())
+        self.service = self._settings(("watch",), tables.service_keys())
+        self.log = self._settings(("log",), tables.log_keys())
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
         self._variables = files.override_variables()
         self._mirrors: dict[str, ConfiguredMirror] = {}
@@ -207,10 +182,12 @@ class MirrorConfiguration:
     def _table(self, *names: str) -> Mapping[str, object]:
         return {} if self.file is None else self.file.table(*names)
 
-    def _settings(self, table: tuple[str, ...], keys: Keys) -> dict[str, SettingValue]:
+    def _settings(self, table: tuple[str, ...], keys: Keys) -> Mapping[str, SettingValue]:
         if self.file is None:
             return {}
-        return {key: read_setting(self.file, table, key, keys) for key in self.file.table(*table)}
+        return {
+            key: tables.read_setting(self.file, table, key, keys) for key in self.file.table(*table)
+        }
 
     def mirror(self, name: str) -> ConfiguredMirror:
         """Return one mirror."""
@@ -227,15 +204,17 @@ class MirrorConfiguration:
                 hint=f"known: {some(self.names)}" if self.names else "",
             )
         table = ("mirror", name)
-        if not MIRROR_NAME.fullmatch(name):
+        if not tables.MIRROR_NAME.fullmatch(name):
             raise self.file.key_error(
                 ("mirror",), name, "is not a valid name: use letters, digits, . _ -"
             )
-        own = overlay(self._settings(table, mirror_keys()), dict(self._overridden(name)))
+        own = tables.overlay(
+            self._settings(table, tables.mirror_keys()), dict(self._overridden(name))
+        )
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.key_error(table, key, "is missing")
-        settings = overlay(self.defaults, own)
+        settings = tables.overlay(self.defaults, own)
         self._check(table, settings)
         dest, store = self._home(table, own["dest"], own.get("state"))
         self._check_overlap(name)
@@ -260,10 +239,10 @@ class MirrorConfiguration:
             table = ("mirror", name)
             with suppress(ConfigurationError):
                 text = dict(self._overridden(name, "dest")).get("dest")
-                dest = text or read_setting(self.file, table, "dest", mirror_keys())
+                dest = text or tables.read_setting(self.file, table, "dest", tables.mirror_keys())
                 state = dict(self._overridden(name, "state")).get("state")
                 if state is None and "state" in self.file.table(*table):
-                    state = read_setting(self.file, table, "state", mirror_keys())
+                    state = tables.read_setting(self.file, table, "state", tables.mirror_keys())
                 found[name] = resolve_folder(self._home(table, dest, state)[0])
         return found
 
@@ -271,8 +250,17 @@ class MirrorConfiguration:
         self, table: tuple[str, ...], dest: SettingValue, state: SettingValue | None
     ) -> tuple[Path, str]:
         assert self.file is not None
-        where = None if state is None else str(state.value)
-        return locate_configured_mirror(self.file, table, str(dest.value), where)
+        file, place, where = self.file, str(dest.value), None
+        if state is not None:
+            where = str(configured_folder(file, table, str(state.value), "state"))
+        try:
+            folder, store = locate_mirror(place, where)
+        except ConfigurationError as error:
+            is_dest = "://" in place
+            reason = "must be a folder" if is_dest else "is for the address of a store in `dest`"
+            key = "dest" if is_dest else "state"
+            raise file.key_error(table, key, reason, hint=error.message) from error
+        return (folder, store) if store else (configured_folder(file, table, place), "")
 
     def _check(self, table: tuple[str, ...], settings: Mapping[str, SettingValue]) -> None:
         assert self.file is not None
@@ -293,12 +281,12 @@ class MirrorConfiguration:
         for key, (variable, text) in files.overrides(mirror, self._variables).items():
             if only and key != only:
                 continue
-            if key not in mirror_keys():
+            if key not in tables.mirror_keys():
                 raise ConfigurationError(
                     f"{variable}: a mirror has no key `{key}`",
                     hint="the keys of a mirror: resourcesync config show --origin",
                 )
-            field = mirror_keys()[key]
+            field = tables.mirror_keys()[key]
             try:
                 value = from_variable(field, text)
             except ConfigurationError as error:
@@ -375,7 +363,7 @@ class MirrorConfiguration:
     def network(self, place: str, way: Mapping[str, Any]) -> Network:
         """Return the network settings for the Source of a mirror, with its secrets."""
         settings = self.mirror(place).settings if place in self else self.defaults
-        values = overlay(values_of(settings), way)
+        values = tables.overlay(values_of(settings), way)
         return self.network_from(values, str(values.get("source", "")))
 
     def network_from(self, values: Mapping[str, Any], source: str) -> Network:
@@ -436,7 +424,7 @@ class MirrorConfiguration:
         from resourcesync.settings.credentials import check_credentials  # noqa: PLC0415 - rarely
 
         for name in self.names:
-            found = list(table_mistakes(self.file, ("mirror", name), mirror_keys()))
+            found = list(tables.table_mistakes(self.file, ("mirror", name), tables.mirror_keys()))
             yield from found
             try:
                 if not found:
@@ -478,13 +466,13 @@ def network_of(values: Mapping[str, Any]) -> Network:
 def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
     """Yield the mistakes in the shared tables: with one, no mirror can be read."""
     for key in file.tables:
-        if key not in TABLES:
-            yield file.unknown_key_error((), key, TABLES)
+        if key not in tables.TABLES:
+            yield file.unknown_key_error((), key, tables.TABLES)
     for table in ("mirror", "source", "auth"):
         try:
             file.table(table)
         except ConfigurationError as error:
             yield error
-    yield from table_mistakes(file, ("defaults",), default_keys())
-    yield from table_mistakes(file, ("watch",), service_keys())
-    yield from table_mistakes(file, ("log",), log_keys())
+    yield from tables.table_mistakes(file, ("defaults",), tables.default_keys())
+    yield from tables.table_mistakes(file, ("watch",), tables.service_keys())
+    yield from tables.table_mistakes(file, ("log",), tables.log_keys())

@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from resourcesync import app
-from resourcesync.app import configured_mirrors
-from resourcesync.app.tables import SettingValue, read_setting, source_keys, table_mistakes
+from resourcesync.app import configured_mirrors, tables
+from resourcesync.app.tables import SettingValue
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings.files import ConfigFile
 
@@ -42,7 +42,8 @@ class ConfiguredSources:
                 hint=f"known: {', '.join(self.names)}" if self.names else "",
             )
         settings = {
-            key: read_setting(file, table, key, source_keys()) for key in file.table(*table)
+            key: tables.read_setting(file, table, key, tables.source_keys())
+            for key in file.table(*table)
         }
         if "path" not in settings:
             raise file.key_error(table, "path", "is missing")
@@ -53,14 +54,15 @@ class ConfiguredSources:
             setting = settings[key]
             if key == "out" and "://" in str(setting.value):
                 continue
-            settings[key] = setting._replace(value=_folder_of(file, table, key, setting))
+            folder = configured_mirrors.configured_folder(file, table, str(setting.value), key)
+            settings[key] = setting._replace(value=folder)
         return ConfiguredSource(name=name, path=path, settings=settings)
 
     def problems(self) -> Iterator[ConfigurationError]:
         """Yield every mistake in the tables of Sources."""
         for name in self.names:
             assert self._file is not None
-            found = list(table_mistakes(self._file, ("source", name), source_keys()))
+            found = list(tables.table_mistakes(self._file, ("source", name), tables.source_keys()))
             yield from found
             if found:
                 continue
@@ -119,9 +121,4 @@ def _path_of(file: ConfigFile, table: tuple[str, ...], setting: SettingValue) ->
         return f"{_CATALOGUE}{folder}"
     if _is_address(named):
         return named
-    return str(_folder_of(file, table, "path", setting))
-
-
-def _folder_of(file: ConfigFile, table: tuple[str, ...], key: str, setting: SettingValue) -> Path:
-    """Return the folder of a key; a relative path starts at the folder of the file."""
-    return configured_mirrors.configured_folder(file, table, str(setting.value), key)
+    return str(configured_mirrors.configured_folder(file, table, named, "path"))

@@ -54,23 +54,23 @@ def no_such_file_error(target: str) -> ConfigurationError:
 @contextmanager
 def open_documents(
     target: str, network: Network, cancel: CancelToken
-) -> Iterator[tuple[DocumentProvider, str]]:
-    """Open the provider of a target's documents; yield it with the address to begin at."""
+) -> Iterator[tuple[DocumentProvider, str, Fetcher | None]]:
+    """Open the documents of a target; yield them, the address to begin at, and any fetcher."""
     if is_web_address(target):
         with open_fetcher(target, network, cancel) as fetcher:
-            yield network_documents(fetcher), target
+            yield network_documents(fetcher), target, fetcher
     else:
         path = Path(target)
         if not path.exists():
             raise no_such_file_error(target)
         local = LocalDocuments(path)
-        yield local, local.first()
+        yield local, local.first(), None
 
 
 def explore(
     target: str, *, network: Network, cancel: CancelToken, depth: int = MAX_DEPTH
 ) -> Iterator[SourceNode | PartsTotal]:
     """Yield the documents of a Source, each before those that it lists."""
-    with open_documents(target, network, cancel) as (documents, first):
+    with open_documents(target, network, cancel) as (documents, first, _):
         tree = SourceTree(documents, depth=depth, allowed=network.allow_origins)
         yield from tree.walk(first)

@@ -225,8 +225,7 @@ class Mirror:
             SyncError: Going on would risk the copies; nothing was changed.
             StorageError: The mirror cannot be written, or another run has locked it.
         """
-        mode = convert_argument("mode", mode, PullMode)
-        return self._pull(structs.replace(self._options(), mode=mode), on_event, stop)
+        return self._pull(mode, on_event, stop)
 
     def dry_run(
         self, *, mode: PullMode = "auto", on_event: OnEvent | None = None, stop: Stop | None = None
@@ -247,8 +246,7 @@ class Mirror:
             >>> mirror.dry_run().dry_run
             True
         """
-        mode = convert_argument("mode", mode, PullMode)
-        return self._pull(structs.replace(self._options(dry_run=True), mode=mode), on_event, stop)
+        return self._pull(mode, on_event, stop, dry_run=True)
 
     def _options(self, *, dry_run: bool = False) -> PullOptions:
         return structs.replace(
@@ -274,12 +272,12 @@ class Mirror:
             self._calls.report("warning", _quarantine_warning(in_the_way))
 
     def _pull(
-        self, options: PullOptions, on_event: OnEvent | None, stop: Stop | None
+        self, mode: PullMode, on_event: OnEvent | None, stop: Stop | None, *, dry_run: bool = False
     ) -> "RunReport":
+        mode = convert_argument("mode", mode, PullMode)
+        options = structs.replace(self._options(dry_run=dry_run), mode=mode)
         recorded: FailedPulls = "also first" if self._is_configured else "of mirrors"
-        if options.dry_run:
-            recorded = "ignored"
-        with self._open_for_call(on_event, stop, recorded) as destination:
+        with self._open_for_call(on_event, stop, "ignored" if dry_run else recorded) as destination:
             return destination.pull(options)
 
     def audit(

@@ -12,17 +12,9 @@ from typing import Any, Final, NamedTuple, TypeVar
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import FILE
+from resourcesync.settings import mirror
 from resourcesync.settings.files import ConfigFile
-from resourcesync.settings.mirror import (
-    FreshnessSettings,
-    LogSettings,
-    MirrorPlace,
-    Network,
-    PlaceSettings,
-    ScheduleSettings,
-    SecretNames,
-    ServiceSettings,
-)
+from resourcesync.settings.mirror import Network, PlaceSettings, SecretNames
 from resourcesync.settings.schema import Field, fields_of, from_file, in_file
 
 V = TypeVar("V")
@@ -43,25 +35,25 @@ def pull_keys() -> Keys:
 def mirror_keys() -> Keys:
     """Return the keys of ``[mirror.NAME]``."""
     return {
-        **in_file(MirrorPlace, FreshnessSettings, ScheduleSettings),
+        **in_file(mirror.MirrorPlace, mirror.FreshnessSettings, mirror.ScheduleSettings),
         **pull_keys(),
     }
 
 
 def default_keys() -> Keys:
     """Return the keys of ``[defaults]``: no secret, since it would go to every mirror's Source."""
-    own = in_file(*PULL, FreshnessSettings, ScheduleSettings)
+    own = in_file(*PULL, mirror.FreshnessSettings, mirror.ScheduleSettings)
     return {key: field for key, field in own.items() if key != "auth"}
 
 
 def service_keys() -> Keys:
     """Return the keys of ``[watch]``."""
-    return fields_of(ServiceSettings)
+    return fields_of(mirror.ServiceSettings)
 
 
 def log_keys() -> Keys:
     """Return the keys of ``[log]``."""
-    return fields_of(LogSettings)
+    return fields_of(mirror.LogSettings)
 
 
 def source_keys() -> dict[str, Field]:

@@ -33,6 +33,10 @@ NOTE: Final = "publish.settings"
 """Note of the settings in the catalogue of a folder."""
 INPUT_NOTE: Final = "publish.catalogue-settings"
 """Note of the settings in the catalogue of another input."""
+CATALOGUE_SCHEME: Final = "catalogue:"
+LINES_SCHEME: Final = "ndjson:"
+MIRROR_SCHEME: Final = "mirror:"
+"""Prefixes that distinguish other inputs of a publication from a folder."""
 MAX_REBASED: Final = 10_000
 """Entries of a Resource List that is written again with each change, at most, by default."""
 MAX_PACKAGE: Final = 1_000_000_000_000

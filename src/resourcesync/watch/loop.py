@@ -11,17 +11,8 @@ from typing import Final
 import msgspec
 
 from resourcesync.ports import CancelToken, Clock
-from resourcesync.watch.scheduler import (
-    JobKind,
-    JobOutcome,
-    JobStatus,
-    MirrorHistory,
-    MirrorJob,
-    MirrorSchedule,
-    NextPull,
-    Now,
-    Scheduler,
-)
+from resourcesync.watch import scheduler
+from resourcesync.watch.scheduler import JobKind, JobStatus, MirrorJob, Now
 
 _logger = logging.getLogger(__name__)
 
@@ -31,7 +22,7 @@ _HEARING: Final = 3.0
 _TURN: Final = 0.5
 _LONGEST_WAIT: Final = 3_600.0
 
-JobRunner = Callable[[MirrorJob, CancelToken], tuple[JobOutcome, object]]
+JobRunner = Callable[[MirrorJob, CancelToken], tuple[scheduler.JobOutcome, object]]
 """Runs a job in a thread of its own until it is cancelled; returns its outcome, and a report."""
 
 OnJobEnd = Callable[["FinishedJob"], None]
@@ -61,7 +52,7 @@ class WatchLoop:
     """
 
     def __init__(
-        self, rota: Scheduler, work: JobRunner, tell: OnJobEnd, clock: Clock, most: int
+        self, rota: scheduler.Scheduler, work: JobRunner, tell: OnJobEnd, clock: Clock, most: int
     ) -> None:
         self.beat = clock.monotonic()
         self._rota, self._work, self._tell = rota, work, tell
@@ -72,7 +63,9 @@ class WatchLoop:
         self._ahead: float | None = None
 
     def configure(
-        self, wanted: Mapping[str, MirrorSchedule], past: Mapping[str, MirrorHistory]
+        self,
+        wanted: Mapping[str, scheduler.MirrorSchedule],
+        past: Mapping[str, scheduler.MirrorHistory],
     ) -> None:
         """Replace the configuration; on the thread of the loop only."""
         self._rota.configure(wanted, past, self._now())
@@ -85,11 +78,11 @@ class WatchLoop:
         """Return the mirrors that wait after a failed pull; on the thread of the loop only."""
         return self._rota.failing()
 
-    def record_other_pull(self, mirror: str, past: MirrorHistory) -> None:
+    def record_other_pull(self, mirror: str, past: scheduler.MirrorHistory) -> None:
         """Record what another process pulled; on the thread of the loop only."""
         self._rota.record_other_pull(mirror, past, self._now())
 
-    def next_pull(self, mirror: str) -> NextPull | None:
+    def next_pull(self, mirror: str) -> scheduler.NextPull | None:
         """Return the next pull of a mirror; on any thread. ``None`` for an unknown mirror."""
         return self._rota.next_pull(mirror, self._clock.now().timestamp() - self._clock.monotonic())
 
@@ -175,7 +168,7 @@ class WatchLoop:
             ended, report = self._work(job, cancel)
         except Exception as error:  # the work reports its own failures; this is a fault of ours
             _logger.exception("%s of %s", job.kind.value, job.mirror)
-            ended, report = JobOutcome(status=JobStatus.FAILED), error
+            ended, report = scheduler.JobOutcome(status=JobStatus.FAILED), error
         self._messages.put(lambda now: self._end(job, ended, report, now))
 
     def _receive(self, seconds: float) -> None:
@@ -186,7 +179,7 @@ class WatchLoop:
                 message(self._now())
                 message = self._messages.get_nowait()
 
-    def _end(self, job: MirrorJob, ended: JobOutcome, report: object, now: Now) -> None:
+    def _end(self, job: MirrorJob, ended: scheduler.JobOutcome, report: object, now: Now) -> None:
         thread, _, began = self._threads.pop(job)
         thread.join()
         due = self._rota.record_end(job, ended, now)

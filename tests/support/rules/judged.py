@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.checks.target_access import new_validator
+from resourcesync.app.validation import new_validator
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from resourcesync.validator.events import ValidationEvent, ValidationOptions

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.adapters.server_probe import Probe
-from resourcesync.app.checks.diagnosis import judge_answer
+from resourcesync.app.diagnosis import judge_answer
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ORIGIN = "https://museum.example"

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -26,7 +26,9 @@ from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publication_options import PublicationResult, PublishRequest, read_settings
 from resourcesync.source.publication_settings import (
     CATALOGUE,
+    CATALOGUE_SCHEME,
     INPUT_NOTE,
+    LINES_SCHEME,
     NOTE,
     PublicationSettings,
 )
@@ -34,15 +36,8 @@ from resourcesync.source.publisher import OpenSource, Publication
 from resourcesync.source.round_trip import check_own_resource, find_fault
 from resourcesync.source.scan import ScanReport
 
-if TYPE_CHECKING:
-    pass
-
 BATCH: Final = 10_000
 """Changes of one transaction."""
-SCHEME: Final = "catalogue:"
-"""Prefix that distinguishes the name of a catalogue from a folder."""
-LINES_SCHEME: Final = "ndjson:"
-"""Prefix that distinguishes JSON lines from a folder."""
 _FOLDER_SETTINGS: Final = frozenset(
     {"include", "exclude", "hashes", "links", "robots", "versions", "versions_in",
      "versions_keep", "versions_least", "versions_max_bytes", "patches"}
@@ -80,7 +75,8 @@ def post_lines(path: Path, lines: str, *, clock: Clock) -> Iterator[Posted]:
     stays whatever comes after it.
     """
     with _open_lines(lines) as stream, open_catalogue(path) as catalogue:
-        for batch in _batches(_changes(stream, lines)):
+        changes = _changes(stream, lines)
+        while batch := list(islice(changes, BATCH)):
             yield catalogue.post(batch, clock.now())
 
 
@@ -152,7 +148,11 @@ def _publish(
 ) -> PublicationResult:
     with ExitStack() as stack:
         catalogue = stack.enter_context(SourceCatalogue(path, clock, dry_run=asked.dry_run))
-        _refuse_folder(catalogue, path)
+        if catalogue.note(NOTE) is not None:
+            raise ConfigurationError(
+                f"{path} is the catalogue of a folder",
+                hint="publish that folder: resourcesync publish DIR",
+            )
         known = read_settings(catalogue, INPUT_NOTE)
         settings = _merge_settings(path, out, known, chosen)
         root, out = path.parent, settings.out
@@ -178,14 +178,6 @@ def _publish(
             mended=report_bad_rows(path, asked) if asked.dry_run else 0,
             dry_run=asked.dry_run,
             notified=notified,
-        )
-
-
-def _refuse_folder(catalogue: SourceCatalogue, path: Path) -> None:
-    if catalogue.note(NOTE) is not None:
-        raise ConfigurationError(
-            f"{path} is the catalogue of a folder",
-            hint="publish that folder: resourcesync publish DIR",
         )
 
 
@@ -237,7 +229,7 @@ def _unknown_address_error(command: str) -> ConfigurationError:
 def _merge_settings(
     path: Path, out: Path | str | None, known: PublicationSettings, chosen: Mapping[str, object]
 ) -> PublicationSettings:
-    command = _publish_into(f"{SCHEME}{path}")
+    command = _publish_into(f"{CATALOGUE_SCHEME}{path}")
     if not (chosen.get("url") or known.url):
         raise _unknown_address_error(command)
     if out is None and not known.url:
@@ -275,11 +267,6 @@ def _changes(stream: BinaryIO, name: str) -> Iterator[Change]:
             )
         check_own_resource(entry.resource)
         yield entry
-
-
-def _batches(changes: Iterator[Change]) -> Iterator[list[Change]]:
-    while batch := list(islice(changes, BATCH)):
-        yield batch
 
 
 @contextmanager

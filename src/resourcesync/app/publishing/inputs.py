@@ -23,15 +23,13 @@ from resourcesync.settings.mirror import Network
 from resourcesync.source.naming import is_sitemap
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
+from resourcesync.source.publication_settings import CATALOGUE_SCHEME, LINES_SCHEME, MIRROR_SCHEME
 
 if TYPE_CHECKING:
     from resourcesync.adapters.folder_watcher import FolderWatcher
     from resourcesync.app.publishing.accounts import FollowedAccount
     from resourcesync.ports.originals import Watcher
 
-CATALOGUE_SCHEME: Final = "catalogue:"
-LINES_SCHEME: Final = "ndjson:"
-MIRROR_SCHEME: Final = "mirror:"
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+):(//)?")
 _FILE_WRITING_SCHEME: Final = "oai:"
 """Prefix of systems whose adapter writes files into the folder of the documents."""

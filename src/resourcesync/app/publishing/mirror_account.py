@@ -39,10 +39,12 @@ from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
-from resourcesync.source.publication_settings import CATALOGUE, INPUT_NOTE, decode_settings
-
-SCHEME: Final = "mirror:"
-"""Prefix of the address of a mirror that is to be published."""
+from resourcesync.source.publication_settings import (
+    CATALOGUE,
+    INPUT_NOTE,
+    MIRROR_SCHEME,
+    decode_settings,
+)
 
 _BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1})
 _RESERVED: Final = "resourcesync/"
@@ -56,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 def folder_of(address: str) -> Path:
     """Return the folder of a mirror that is named ``mirror:FOLDER`` or ``mirror:STORE``."""
-    place = address.removeprefix(SCHEME)
+    place = address.removeprefix(MIRROR_SCHEME)
     return stores.home_of(place).folder if stores.is_store_address(place) else Path(place)
 
 

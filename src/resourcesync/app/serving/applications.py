@@ -60,24 +60,10 @@ def memento_application(
     )
 
 
-def timegate_links(url: str, is_published: Callable[[str], bool], links: LinksOf) -> LinksOf:
-    """Return the function for ``Link`` fields with the link to a resource's TimeGate added."""
-    naming = SourceNaming(base_uri=url)
-    names = VersionNames(naming=naming)
-
-    def more(path: str) -> Sequence[str]:
-        fields = links(path)
-        is_none = (
-            path.startswith(_NON_RESOURCES)
-            or path == document_stores.ROBOTS_FILE
-            or is_sitemap(path)
-        )
-        if is_none or not is_published(path):
-            return fields
-        gate = names.timegate(_uri_of(naming, path))
-        return (*fields, f'<{gate}>; rel="timegate"')
-
-    return more
+def _is_resource(path: str) -> bool:
+    """True if a path may be that of a resource: documents have no TimeGate."""
+    is_own = path.startswith(_NON_RESOURCES) or path == document_stores.ROBOTS_FILE
+    return not is_own and not is_sitemap(path)
 
 
 def _uri_of(names: SourceNaming, path: str) -> str:
@@ -244,13 +230,18 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
     def links(self, links: LinksOf) -> LinksOf:
         """Return the function for ``Link`` fields: of hubs and TimeGates, and these."""
         channels = hubs.channel_links(self.root, self.base)
+        naming, is_published = SourceNaming(base_uri=self.base), None
+        if published_tree.published_settings(self.root).versions:
+            is_published = published_tree.published_files(self.root)
 
         def every(path: str) -> Sequence[str]:
-            return (*channels(path), *links(path))
+            fields = (*channels(path), *links(path))
+            if is_published is None or not (_is_resource(path) and is_published(path)):
+                return fields
+            gate = VersionNames(naming=naming).timegate(_uri_of(naming, path))
+            return (*fields, f'<{gate}>; rel="timegate"')
 
-        if not published_tree.published_settings(self.root).versions:
-            return every
-        return timegate_links(self.base, published_tree.published_files(self.root), every)
+        return every
 
     def source(self) -> ServedSource:
         """Return what the application serves, with the digests and links of its entries."""

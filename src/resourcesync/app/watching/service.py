@@ -6,7 +6,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from random import Random
 from threading import Lock
 from typing import Any, Final, TypeVar, final
 
@@ -16,12 +15,9 @@ from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import StorageError
-from resourcesync.ports import Clock
 from resourcesync.server.admin import AdminApplication, MetricsSource, OperationsApplication
 from resourcesync.server.dashboard.views import MirrorOperations, Views
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.watch.loop import JobRunner, OnJobEnd, WatchLoop
-from resourcesync.watch.scheduler import Scheduler
 
 _PATIENCE: Final = 3.0
 T = TypeVar("T")
@@ -122,12 +118,6 @@ class StateCache:
             if len(values) >= _MOST_VALUES:
                 del values[next(iter(values))]
             values[key] = value
-
-
-def open_loop(run: JobRunner, report_done: OnJobEnd, clock: Clock, parallel: int) -> WatchLoop:
-    """Return the loop that runs the jobs of mirrors when they are due."""
-    scheduler = Scheduler(Random())  # noqa: S311 - jitter
-    return WatchLoop(scheduler, run, report_done, clock, parallel)
 
 
 @contextmanager

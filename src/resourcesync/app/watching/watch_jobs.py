@@ -1,48 +1,39 @@
-"""Jobs of watching: history and audit of a mirror, and hand-over of its changes to a program."""
+"""Jobs of watching: the recent past of a mirror, from its own state; changes for a program."""
 
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.destination.audits.fixity import AuditRolling
-from resourcesync.destination.options import AuditMethod
-from resourcesync.destination.reports import FailedRun
+from resourcesync.destination.audits.reports import recorded_audits
+from resourcesync.destination.reports import FailedRun, RunReport
 from resourcesync.destination.runs import failed_run, record_failed_run
+from resourcesync.destination.status import read_failed
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import LoggedChange
+from resourcesync.mirror_state.rows import LoggedChange, RunRow
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import CancelToken, Clock
+from resourcesync.server.dashboard import views
 from resourcesync.watch.scheduler import MirrorHistory
+
+ChangeLine = Callable[[LoggedChange, Callable[[str], str]], bytes]
+"""Writes a change, with the function for present addresses, as a line."""
 
 _LOG = logging.getLogger(__name__)
 _SECOND = 1_000_000
-
-
-class AuditOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of a mirror's audits."""
-
-    method: AuditMethod = "hash"
-    share: float = 1.0
-    oldest_first: bool = False
-    """True if the copies that were verified longest ago come first."""
-
-    @property
-    def rolling(self) -> AuditRolling | None:
-        """The copies to check; ``None`` for all."""
-        if self.method == "lists" or (self.share >= 1 and not self.oldest_first):
-            return None
-        return AuditRolling(share=self.share, oldest_first=self.oldest_first)
+_SPAN: Final = timedelta(days=7)
+_MOST_RUNS: Final = 1_000
 
 
 def read_history(folder: Path) -> MirrorHistory:
@@ -103,39 +94,62 @@ def _earliest(moments: list[float | None]) -> float | None:
     return min(known, default=None) if len(known) == len(moments) else None
 
 
-class ChangeForwarder:
-    """Hands new changes over to a program."""
+def read_detail(folder: Path, summary: views.MirrorSummary, now: datetime) -> views.MirrorDetail:
+    """Return a mirror with its pulls of the last 7 days, at most 1,000 of them."""
+    if not mirror_state.is_mirror(folder):
+        return views.MirrorDetail(summary=summary, now=now)
+    with mirror_state.open_state(folder) as state:
+        return views.MirrorDetail(
+            summary=summary,
+            now=now,
+            runs=tuple(map(_ended_pull, state.runs(to_microseconds(now - _SPAN), _MOST_RUNS))),
+            causes=tuple(views.PendingCause(*cause) for cause in state.causes()),
+            audits=recorded_audits(state)[::-1],
+        )
 
-    def __init__(
-        self,
-        consumer: str,
-        command: tuple[str, ...],
-        line: Callable[[LoggedChange, Callable[[str], str]], bytes],
-    ) -> None:
-        self._consumer, self._command, self._line = consumer, command, line
 
-    def forward(self, folder: Path, cancel: CancelToken) -> tuple[int, int]:
-        """Run the program when a mirror has changes for it; return their number, and its exit code.
+def _ended_pull(row: RunRow) -> views.EndedPull:
+    report = None
+    if row.mode:
+        try:
+            report = msgspec.json.decode(row.counts, type=RunReport)
+        except msgspec.MsgspecError:  # the row is damaged
+            report = None
+    return views.EndedPull(
+        started=from_microseconds(row.started),
+        ended=from_microseconds(row.ended),
+        outcome=row.outcome,
+        report=report,
+        failed=read_failed(row),
+    )
 
-        After exit code 0 it does not get them again, even if it did not read all of them.
-        """
-        with mirror_state.open_changes(folder) as opened:
-            reader = opened.reader(self._consumer)
-            before, present_uri = reader.position, opened.present_uris()
-            count = 0
 
-            def counted(change: LoggedChange) -> bytes:
-                nonlocal count
-                count += 1
-                return self._line(change, present_uri)
+def forward_changes(
+    folder: Path,
+    consumer: str,
+    command: tuple[str, ...],
+    line: ChangeLine,
+    cancel: CancelToken,
+) -> tuple[int, int]:
+    """Run a program when a mirror has changes for it; return their number, and its exit code.
 
-            waiting = map(counted, reader.read_new())
-            first = next(waiting, None)
-            code = 0
-            if first is not None:
-                code = run_program(self._command, chain((first,), waiting), cancel)
-            if not code:
-                deque(waiting, maxlen=0)
-                if reader.position is not None and reader.position != before:
-                    opened.consumers.acknowledge(self._consumer, reader.position)
-        return count, code
+    After exit code 0 it does not get them again, even if it did not read all of them.
+    """
+    with mirror_state.open_changes(folder) as opened:
+        reader = opened.reader(consumer)
+        before, present_uri = reader.position, opened.present_uris()
+        count = 0
+
+        def counted(change: LoggedChange) -> bytes:
+            nonlocal count
+            count += 1
+            return line(change, present_uri)
+
+        waiting = map(counted, reader.read_new())
+        first = next(waiting, None)
+        code = 0 if first is None else run_program(command, chain((first,), waiting), cancel)
+        if not code:
+            deque(waiting, maxlen=0)
+            if reader.position is not None and reader.position != before:
+                opened.consumers.acknowledge(consumer, reader.position)
+    return count, code

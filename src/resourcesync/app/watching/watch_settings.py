@@ -12,7 +12,8 @@ from resourcesync.app.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.app.configured_pulls import PullTarget, TargetResolver
 from resourcesync.app.tables import SettingValue
 from resourcesync.app.watching.push_subscriptions import PushState
-from resourcesync.app.watching.watch_jobs import AuditOptions
+from resourcesync.destination.audits.fixity import AuditRolling
+from resourcesync.destination.options import AuditMethod
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
@@ -22,12 +23,8 @@ from resourcesync.watch.scheduler import Cron, Every, MirrorSchedule, Timetable
 DEFAULT_INTERVAL: Final = 3_600.0
 """Seconds between two pulls of a named mirror without a schedule."""
 
-DEFAULT_LIMIT: Final = 3_600.0
-"""Default time limit of the program of ``on_change``, in seconds."""
-
 _BEARER: Final = "Bearer "
 _SHORTEST_TOKEN: Final = 16
-_FULL_AUDIT: Final = AuditOptions()
 
 
 class WatchedMirror(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +32,10 @@ class WatchedMirror(msgspec.Struct, frozen=True, kw_only=True):
 
     target: PullTarget
     wanted: MirrorSchedule
-    on_change: tuple[str, ...] = ()
-    limit: float = DEFAULT_LIMIT  # seconds
-    audit: AuditOptions = _FULL_AUDIT
+    on_change: tuple[str, ...]
+    limit: float  # seconds
+    audit_method: AuditMethod
+    rolling: AuditRolling | None  # the copies to audit; None: all
 
 
 class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +98,8 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         if schedule.on_change_limit < 1:
             raise self._mistake(name, "on_change_limit", "must be at least 1s")
         share = sample.percent / 100 if sample is not None and sample.percent else 1.0
+        share, oldest_first = min(share, 1.0), schedule.audit_oldest_first
+        is_whole = schedule.audit_method == "lists" or (share >= 1 and not oldest_first)
         return WatchedMirror(
             target=self._with_job_share(chosen.target(name)),
             wanted=MirrorSchedule(
@@ -110,11 +110,8 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
             ),
             on_change=schedule.on_change,
             limit=schedule.on_change_limit,
-            audit=AuditOptions(
-                method=schedule.audit_method,
-                share=min(share, 1.0),
-                oldest_first=schedule.audit_oldest_first,
-            ),
+            audit_method=schedule.audit_method,
+            rolling=None if is_whole else AuditRolling(share=share, oldest_first=oldest_first),
         )
 
     def _settings(self, name: str) -> Mapping[str, SettingValue]:

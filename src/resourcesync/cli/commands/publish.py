@@ -386,7 +386,7 @@ def _notified_tree(source: ConfiguredSource) -> Path:
     out = app.inputs.default_out(source.path) if setting is None else setting.value
     if kind is app.inputs.InputKind.ORIGINALS:
         return Path(str(out))
-    return Path(f"{app.inputs.CATALOGUE_SCHEME}{out}/.resourcesync/catalogue.db")
+    return Path(f"catalogue:{out}/.resourcesync/catalogue.db")
 
 
 def _notify_hubs(source: Path, screen: Screen) -> CommandOutcome:

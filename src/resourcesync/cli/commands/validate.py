@@ -93,7 +93,7 @@ def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -
     from resourcesync.cli.render.validate import ValidationTally  # noqa: PLC0415 - help stays quick
 
     address = next((target for target in values["targets"] if "://" in target), "")
-    judge = app.target_access.new_validator(
+    judge = app.validation.new_validator(
         _judgement(values),
         network=asking.network(address),
         cancel=app.machine.new_cancel_token(),

@@ -13,7 +13,7 @@ from resourcesync.app.mirror import mirror_at
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.service import StateCache
-from resourcesync.app.watching.watch_jobs import ChangeForwarder, record_failed_pull
+from resourcesync.app.watching.watch_jobs import ChangeLine, forward_changes, record_failed_pull
 from resourcesync.app.watching.watch_settings import WatchedMirror
 from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
@@ -150,8 +150,8 @@ class WatchJobRunner:
         network = self._resolver.configuration.network(mirror.target.name, {})
         for folder in mirror_state.each_mirror([mirror.target.folder]):
             found = mirror_at(folder, network).audit(
-                method=mirror.audit.method,
-                rolling=mirror.audit.rolling,
+                method=mirror.audit_method,
+                rolling=mirror.rolling,
                 stop=lambda: cancel.is_cancelled,
             )
             outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
@@ -173,10 +173,8 @@ class WatchJobRunner:
         count, why = 0, ""
         for folder in folders:
             below = "" if folder == mirror.target.folder else f"{folder.name}/"
-            forwarder = ChangeForwarder(
-                CONSUMER, mirror.on_change, partial(_change_line, run, below)
-            )
-            sent, why = self._run_program(forwarder, folder, mirror.limit, cancel)
+            line = partial(_change_line, run, below)
+            sent, why = self._run_program(mirror, folder, line, cancel)
             count += sent
             if why:
                 break
@@ -196,14 +194,14 @@ class WatchJobRunner:
         )
 
     def _run_program(
-        self, forwarder: ChangeForwarder, folder: Path, limit: float, cancel: CancelToken
+        self, mirror: WatchedMirror, folder: Path, line: ChangeLine, cancel: CancelToken
     ) -> tuple[int, str]:
         """Return the number of changes sent, and the failure of the program; empty for none."""
         try:
-            with cancel.within(limit):
-                sent, code = forwarder.forward(folder, cancel)
+            with cancel.within(mirror.limit):
+                sent, code = forward_changes(folder, CONSUMER, mirror.on_change, line, cancel)
         except BudgetError:
-            return 0, f"was stopped: it took longer than {forms.duration(limit)}"
+            return 0, f"was stopped: it took longer than {forms.duration(mirror.limit)}"
         return sent, f"exited with {code}" if code else ""
 
 

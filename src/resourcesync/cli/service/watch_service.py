@@ -7,15 +7,15 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from math import isfinite
 from pathlib import Path
+from random import Random
 from types import FrameType
 from typing import Final
 
 from resourcesync.app import machine
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.stored_names import StoredNames
-from resourcesync.app.watching import service
 from resourcesync.app.watching.push_subscriptions import PushSubscriptions
-from resourcesync.app.watching.service import StateCache
+from resourcesync.app.watching.service import StateCache, serve_operators
 from resourcesync.app.watching.watch_jobs import read_history
 from resourcesync.app.watching.watch_settings import WatchedMirror, WatchSettings
 from resourcesync.cli.exit_codes import ExitCode, Interrupted
@@ -26,7 +26,7 @@ from resourcesync.cli.service.watch_reports import job_fields, subscription_fiel
 from resourcesync.cli.service.watch_status import WatchView
 from resourcesync.errors import ResourceSyncError, StateError
 from resourcesync.watch.loop import FinishedJob, WatchLoop
-from resourcesync.watch.scheduler import Every, JobKind, MirrorHistory
+from resourcesync.watch.scheduler import Every, JobKind, MirrorHistory, Scheduler
 from resourcesync.websub.subscription_status import SubscriptionReport
 
 _LOG: Final = logging.getLogger(__name__)
@@ -117,9 +117,8 @@ class _WatchService:
         self._folders: dict[str, Path] = {}
         self._looked = self._clock.monotonic()
         self._runs = 0
-        self.watch = service.open_loop(
-            self._work, self._report_done, self._clock, settings.service.parallel
-        )
+        scheduler, most = Scheduler(Random()), settings.service.parallel  # noqa: S311 - jitter
+        self.watch = WatchLoop(scheduler, self._work, self._report_done, self._clock, most)
         self._view = WatchView(
             self._watched, self._clock, cache, self.watch.next_pull, self.watch.running_seconds
         )
@@ -151,7 +150,7 @@ class _WatchService:
             if chosen.admin is not None:
                 token = self._settings.operator_token()
                 uri = stack.enter_context(
-                    service.serve_operators(
+                    serve_operators(
                         chosen.admin,
                         self._view,
                         self._view.status,

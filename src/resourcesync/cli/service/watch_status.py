@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from resourcesync import __version__
 from resourcesync.app.configured_mirrors import MirrorConfiguration
-from resourcesync.app.watching import mirror_views
+from resourcesync.app.watching import watch_jobs
 from resourcesync.app.watching.push_subscriptions import PushSubscriptions
 from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
@@ -103,7 +103,7 @@ class WatchView:
         summary, folder = known[name]
         if summary.error:
             return MirrorDetail(summary=summary, now=self.now())
-        read = partial(mirror_views.read_detail, folder, summary, self.now())
+        read = partial(watch_jobs.read_detail, folder, summary, self.now())
         return self._cache.apart(str(folder), read)
 
     def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
