@@ -248,7 +248,8 @@ class Baseline:
         """Count the decisions, report the plan, and pass it to the review."""
         dry_run = self._pull.options.dry_run
         with RecordedPlan(self._pull) as planned:
-            counts = planned.count(self._keep_few(self._decisions(lists)), Mode.BASELINE)
+            groups = self._keep_few(self._decisions(lists))
+            counts = planned.count(chain.from_iterable(groups), Mode.BASELINE)
             foreseen, plan = planned.report(counts), counts.plan
         self._has_missed = counts.missed > 0
         if self._has_missed:
@@ -290,11 +291,8 @@ class Baseline:
             rows = deduplicated_rows(sorters)
             store_entry_links(pull.state, rows, generation=pull.generation, now=pull.now, anew=True)
 
-    def _keep_few(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
-        """Return the decisions; keep those that are to be acted on, if they are few."""
-        return chain.from_iterable(self._by_groups(iter(decisions)))
-
-    def _by_groups(self, decisions: Iterator[planner.Decision]) -> Iterator[list[planner.Decision]]:
+    def _keep_few(self, decisions: Iterator[planner.Decision]) -> Iterator[list[planner.Decision]]:
+        """Yield the decisions in groups; keep those that are to be acted on, if they are few."""
         kept: list[planner.Decision] = []
         while group := list(islice(decisions, _CHUNK)):
             if len(kept) <= _MAX_KEPT:
