@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from resourcesync.destination import runs
+from resourcesync.destination import locate, runs
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.links import link_filter
 from resourcesync.destination.lists.proof import is_believed
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.locate import (
-    CapabilityListProbe,
-    ListLocator,
-    SourcePlace,
-    report_source,
-)
 from resourcesync.destination.mapping.escapes import TREE, FileSystemProfile
 from resourcesync.destination.mapping.names import check_mapper, normalise_rule
 from resourcesync.destination.options import AuditMethod, PullOptions
@@ -70,7 +64,7 @@ class Destination:
         )
         self._dependencies = equipment
         self._sync_state = SyncState(equipment.state)
-        self._locator = ListLocator(equipment, self._sync_state)
+        self._locator = locate.ListLocator(equipment, self._sync_state)
         self._moved_identity: MirrorIdentity | None = None
         self._path_assignments: list[PathAssignment] = []
         self._is_first = False
@@ -163,7 +157,7 @@ class Destination:
         options = options.with_filters(known, self._dependencies.clock.now())
         return options, options.prune or known not in (None, options.filters)
 
-    def _find_lists(self, options: PullOptions) -> SourcePlace:
+    def _find_lists(self, options: PullOptions) -> locate.SourcePlace:
         """Return the lists as known; or at the new address of a Source, given by the operator.
 
         The mirror knows its resources by their first URIs, so all files stay in place.
@@ -181,13 +175,13 @@ class Destination:
                 found_at=to_microseconds(self._dependencies.clock.now()),
                 cursor=self._sync_state.cursor.with_baseline_due(),
             )
-        return SourcePlace(address=options.moved, lists=found, is_due=True)
+        return locate.SourcePlace(address=options.moved, lists=found, is_due=True)
 
-    def _read_lists(self, place: SourcePlace, options: PullOptions) -> SyncOutcome:
+    def _read_lists(self, place: locate.SourcePlace, options: PullOptions) -> SyncOutcome:
         """Read lists; those that the Source offers now, if these are old."""
         while True:
             pull = self._open_session(place, options)
-            probe = CapabilityListProbe(pull)
+            probe = locate.CapabilityListProbe(pull)
             with pull.packages.retaining_packages():
                 done = self._take_steps(pull, probe)
             pull.warn_dropped_values()
@@ -196,7 +190,9 @@ class Destination:
                 return done
             place = structs.replace(place, lists=probe.found)
 
-    def _take_steps(self, pull: SyncSession, probe: CapabilityListProbe) -> SyncOutcome | Next:
+    def _take_steps(
+        self, pull: SyncSession, probe: locate.CapabilityListProbe
+    ) -> SyncOutcome | Next:
         """Go from step to step, to an outcome or to other lists."""
         step: SyncOutcome | Next = self._first_step(pull, probe)
         while isinstance(step, Next) and step is not Next.RELOCATE:
@@ -210,7 +206,7 @@ class Destination:
                 pull.warn("nothing-selected", "no listed resource matches the filters")
         return step
 
-    def _first_step(self, pull: SyncSession, probe: CapabilityListProbe) -> Next:
+    def _first_step(self, pull: SyncSession, probe: locate.CapabilityListProbe) -> Next:
         """Return the first step: a baseline, a Resource List, or changes."""
         cursor = pull.cursor
         # A Resource List that is read for itself leads to no Change List that is newer.
@@ -228,7 +224,7 @@ class Destination:
         return Next.LIST if is_list_due else Next.CHANGES
 
     def _take(
-        self, step: Next, pull: SyncSession, probe: CapabilityListProbe
+        self, step: Next, pull: SyncSession, probe: locate.CapabilityListProbe
     ) -> SyncOutcome | Next:
         """Take one step; return its outcome, or the next step."""
         changes, resource_list = pull.found.change_list, pull.found.resource_list
@@ -299,7 +295,7 @@ class Destination:
         known = None if uri is None else pull.state.document(uri)
         return known if known is not None and is_believed(known.etag, read_at, pull.now) else None
 
-    def _open_session(self, place: SourcePlace, options: PullOptions) -> SyncSession:
+    def _open_session(self, place: locate.SourcePlace, options: PullOptions) -> SyncSession:
         """Open a session that writes: its filters are those of the mirror from now on."""
         pull, filters = self._prepare(place, options), options.all_filters
         known = self._sync_state.filters
@@ -318,10 +314,10 @@ class Destination:
                 cursor=pull.cursor if place.is_due else None,
                 in_sync_at=0 if has_new_filters else None,
             )
-        report_source(pull, first=self._is_first)
+        locate.report_source(pull, first=self._is_first)
         return pull
 
-    def _prepare(self, place: SourcePlace, options: PullOptions) -> SyncSession:
+    def _prepare(self, place: locate.SourcePlace, options: PullOptions) -> SyncSession:
         """Return a session for lists, which are discovered first where that is needed."""
         equipment, found, filters = self._dependencies, place.lists, options.all_filters
         if found is None:
@@ -407,9 +403,9 @@ class Destination:
         """Return a session with the lists as known; or as offered now, if the Source is asked."""
         options = structs.replace(options, filters=self._sync_state.filters)
         address, lists = self._locator.address(None), self._sync_state.discovered
-        place = SourcePlace(address=address, lists=lists)
+        place = locate.SourcePlace(address=address, lists=lists)
         pull = self._prepare(place, options)
-        probe = CapabilityListProbe(pull)
+        probe = locate.CapabilityListProbe(pull)
         if asking and probe.probe():
             pull = self._prepare(structs.replace(place, lists=probe.found), options)
         return pull
@@ -432,7 +428,7 @@ class Destination:
         self._dependencies.check_folder()
         pull = self.read_only_session(asking=not offline)
         if not offline:
-            report_source(pull)
+            locate.report_source(pull)
         # The findings are stored under the mirror's lock, so that two audits cannot mix theirs.
         with self._dependencies.findings() as findings:
             audit = Audit(pull, method, kept=kept, store=findings)

@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import structs
 
-from resourcesync.destination import listed_rows
+from resourcesync.destination import listed_rows, planner
 from resourcesync.destination.changes.times import ChangeHistory, ReadingStart
 from resourcesync.destination.cursor import (
     Following,
@@ -28,20 +28,6 @@ from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.links import is_version_before
 from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.locate import NewerListCheck, find_changed_closed_list
-from resourcesync.destination.planner import (
-    Absence,
-    Decision,
-    Delete,
-    Fetch,
-    ListedEntry,
-    Retain,
-    UpToDate,
-    decide,
-    decide_gone,
-    deduplicate,
-    listed_from_task,
-    without_patch,
-)
 from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
 from resourcesync.destination.removal.deletion import delete_pending
 from resourcesync.destination.reports import Mode
@@ -75,12 +61,12 @@ class Incremental:
 
     def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
-        self._linked: ExternalSorter[ListedEntry] | None = None
+        self._linked: ExternalSorter[planner.ListedEntry] | None = None
         self._has_gap = pull.cursor.has_gap
         self._is_unproven = False
         self._begins_at: int | None = None
         self._orphans: Callable[[], Iterator[str]] = lambda: iter(())
-        self._policy = pull.decision_policy(Absence.UNCHANGED)
+        self._policy = pull.decision_policy(planner.Absence.UNCHANGED)
         self._retained_count = 0
 
     def run(self, uri: str, probe: Callable[[], bool]) -> SyncOutcome | Next:
@@ -208,7 +194,7 @@ class Incremental:
         return False
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
-        changes = partial(deduplicate, history.sorter)
+        changes = partial(planner.deduplicate, history.sorter)
         self._linked = listed_rows.collect_linked(self._pull, changes(), held)
         self._orphans = self._pull.state.orphans
         if self._linked is not None:
@@ -250,9 +236,9 @@ class Incremental:
         accepted = {"changes_accepted": since} if self._pull.options.changes_only else {}
         return {"changes_since": since, **accepted}
 
-    def _new_rows(self, history: ChangeHistory) -> Iterator[ListedEntry]:
+    def _new_rows(self, history: ChangeHistory) -> Iterator[planner.ListedEntry]:
         """Yield the last change of each URI, and the targets of links of changed entries."""
-        rows = listed_rows.merge_linked(deduplicate(history.sorter), self._linked)
+        rows = listed_rows.merge_linked(planner.deduplicate(history.sorter), self._linked)
         rows = self._pull.selection.with_current_paths(rows)
         if self._linked is not None:
             rows = listed_rows.unlisted_changes(self._pull.state, rows)
@@ -262,16 +248,16 @@ class Incremental:
             rows = (row for row in rows if not row.is_older or row.change != ChangeKind.DELETED)
         for row in rows:
             has_patch = row.patch is not None
-            yield row if has_patch and self._is_next(row, history) else without_patch(row)
+            yield row if has_patch and self._is_next(row, history) else planner.without_patch(row)
 
-    def _is_next(self, row: ListedEntry, history: ChangeHistory) -> bool:
+    def _is_next(self, row: planner.ListedEntry, history: ChangeHistory) -> bool:
         """True if a patch of the new change applies to the copy: no change is missing between."""
         if history.has_undated or self._has_gap:
             return False
         state = self._pull.state
         return is_version_before(state.copy(row.uri), state.pending_of(row.uri))
 
-    def _plan(self, rows: Iterator[ListedEntry], *, has_news: bool) -> SyncOutcome:
+    def _plan(self, rows: Iterator[planner.ListedEntry], *, has_news: bool) -> SyncOutcome:
         """Count the decisions, report the plan, and pass it to the review."""
         decisions = (decision for _, _, decision in self._decided(rows) if decision is not None)
         with RecordedPlan(self._pull) as planned:
@@ -291,22 +277,24 @@ class Incremental:
         )
 
     def _decided(
-        self, rows: Iterator[ListedEntry]
-    ) -> Iterator[tuple[str, Pending | None, Decision | None]]:
+        self, rows: Iterator[planner.ListedEntry]
+    ) -> Iterator[tuple[str, Pending | None, planner.Decision | None]]:
         """Yield a decision for each new change, and for each task of which nothing new was read."""
         for row in self._undecided(rows):
             if isinstance(row, Pending):
                 yield row.uri, row, self._decide_task(row)
             else:
                 copy = self._pull.state.copy(row.uri)
-                yield row.uri, None, decide(copy, row, None, self._policy)
+                yield row.uri, None, planner.decide(copy, row, None, self._policy)
 
-    def _decide_task(self, task: Pending) -> Decision | None:
+    def _decide_task(self, task: Pending) -> planner.Decision | None:
         """Return the decision for a task of which nothing new was read."""
-        row = listed_from_task(task) if task.task == PendingTask.FETCH else None
-        return decide(self._pull.state.copy(task.uri), row, task, self._policy)
+        row = planner.listed_from_task(task) if task.task == PendingTask.FETCH else None
+        return planner.decide(self._pull.state.copy(task.uri), row, task, self._policy)
 
-    def _undecided(self, rows: Iterator[ListedEntry]) -> Iterator[ListedEntry | Pending]:
+    def _undecided(
+        self, rows: Iterator[planner.ListedEntry]
+    ) -> Iterator[planner.ListedEntry | Pending]:
         """Yield what there is to decide, in URI order: a new change, else a task.
 
         Copies that are retained, and stay so, are only counted: there may be many.
@@ -314,7 +302,7 @@ class Incremental:
         self._retained_count = 0
         is_reviewed = self._pull.options.review is not None
         orphans = (_UNLINKED._replace(uri=uri) for uri in self._found_orphans())
-        merged: Iterator[ListedEntry | Pending] = merge(
+        merged: Iterator[planner.ListedEntry | Pending] = merge(
             rows, orphans, undone_tasks(self._pull.state), key=_by_uri
         )
         for _, group in groupby(merged, key=_by_uri):
@@ -335,20 +323,20 @@ class Incremental:
             self._orphans = pull.state.orphans
         self._store_orphans(at)
         if pull.selection.has_entries or pull.state.has_entries():
-            rows = deduplicate(history.sorter)
+            rows = planner.deduplicate(history.sorter)
             listed_rows.store_entry_links(
                 pull.state, rows, generation=pull.generation, now=pull.now, anew=False
             )
         self._store_decisions(self._new_rows(history), at)
 
-    def _store_decisions(self, rows: Iterator[ListedEntry], at: int) -> None:
+    def _store_decisions(self, rows: Iterator[planner.ListedEntry], at: int) -> None:
         """Store the tasks that the decisions leave, in place of earlier ones."""
         pending: list[Pending] = []
         completed: list[str] = []
         for uri, known, decision in self._decided(rows):
-            if decision is None or isinstance(decision, UpToDate):
+            if decision is None or isinstance(decision, planner.UpToDate):
                 completed.append(uri)
-            elif known is None or isinstance(decision, Delete | Retain):
+            elif known is None or isinstance(decision, planner.Delete | planner.Retain):
                 pending.append(self._pull.task_of(decision, at, known))
             if len(pending) + len(completed) >= _CHUNK:
                 self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
@@ -356,11 +344,15 @@ class Incremental:
         if pending or completed:
             self._pull.state.commit(StateTransaction(pending=pending, completed=completed))
 
-    def _store_links(self, history: ChangeHistory, linked: ExternalSorter[ListedEntry]) -> None:
+    def _store_links(
+        self, history: ChangeHistory, linked: ExternalSorter[planner.ListedEntry]
+    ) -> None:
         """Store the links of changed entries, in place of their earlier ones."""
         state = self._pull.state
-        listed_rows.remove_links(state, deduplicate(history.sorter))
-        found = listed_rows.link_rows(deduplicate(history.sorter), linked, self._pull.generation)
+        listed_rows.remove_links(state, planner.deduplicate(history.sorter))
+        found = listed_rows.link_rows(
+            planner.deduplicate(history.sorter), linked, self._pull.generation
+        )
         listed_rows.store_links(
             state, (row for row in found if not listed_rows.is_listed(state, row.uri))
         )
@@ -382,7 +374,8 @@ class Incremental:
             copies = [copy for uri in group if (copy := pull.state.copy(uri)) is not None]
             gone = sorted({*group} - {copy.uri for copy in copies})
             decisions = (
-                decide_gone(copy, listed_rows.UNLINKED_REASON, self._policy) for copy in copies
+                planner.decide_gone(copy, listed_rows.UNLINKED_REASON, self._policy)
+                for copy in copies
             )
             tasks = [pull.task_of(decision, at) for decision in decisions]
             pull.state.commit(StateTransaction(pending=tasks, completed=gone, listed=gone))
@@ -425,14 +418,14 @@ class Incremental:
                 self._pull.move(self._pull.cursor.with_question())
                 return
 
-    def _due_fetches(self) -> Generator[Fetch, None, None]:
+    def _due_fetches(self) -> Generator[planner.Fetch, None, None]:
         for task in self._pull.state.pending(PendingTask.FETCH):
             decision = self._decide_task(task)
-            if isinstance(decision, Fetch):
+            if isinstance(decision, planner.Fetch):
                 yield decision
 
 
-def _with_doubt(row: ListedEntry) -> ListedEntry:
+def _with_doubt(row: planner.ListedEntry) -> planner.ListedEntry:
     """Return a row of lists that may be an old copy: a deletion without a time is unsure."""
     is_unsure = row.change == ChangeKind.DELETED and row.lastmod is None
     return row._replace(undated=True) if is_unsure else row

@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType, structs
 
-from resourcesync.model.settings import (
-    ALLOW_ORIGIN,
-    DURATION,
-    LIMIT,
-    MOMENT,
-    SIZE,
-    Limit,
-    Section,
-    Setting,
-)
+from resourcesync.model import settings
 from resourcesync.model.timestamps import resolve_moment
 
 if TYPE_CHECKING:
@@ -39,9 +30,13 @@ the decisions leave them out.
 """
 
 _DAY: Final = 86_400.0
-_DEL, _VER, _SEL = Section.DELETION, Section.VERIFICATION, Section.SELECTION
-_TRA, _STO, _MAIN = Section.TRANSFER, Section.STORAGE, Section.MAIN
-DEFAULT_LIMIT: Final = Limit(percent=10.0)
+_DEL, _VER, _SEL = (
+    settings.Section.DELETION,
+    settings.Section.VERIFICATION,
+    settings.Section.SELECTION,
+)
+_TRA, _STO, _MAIN = settings.Section.TRANSFER, settings.Section.STORAGE, settings.Section.MAIN
+DEFAULT_LIMIT: Final = settings.Limit(percent=10.0)
 
 
 class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +53,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     prune: Annotated[
         bool,
-        Setting(
+        settings.Setting(
             "Also delete copies that no longer match the filters, into the trash and as far as the "
             "limit of deletions allows. This reads the whole Resource List.",
             _DEL,
@@ -68,7 +63,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
     lists_only: Annotated[
         bool,
-        Setting(
+        settings.Setting(
             "Only record what the Source lists; a later pull fetches and deletes.",
             _TRA,
             in_file=False,
@@ -77,7 +72,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
     moved: Annotated[
         str,
-        Setting(
+        settings.Setting(
             "The new address of the Source: all copies stay, and are compared with the lists "
             "there. Check with -n first.",
             _STO,
@@ -89,7 +84,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     mode: Annotated[
         PullMode,
-        Setting(
+        settings.Setting(
             "Follow the Change Lists where they reach back (auto), or compare with the whole "
             "Resource List (baseline).",
             shown="auto",
@@ -99,7 +94,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = "auto"
     delete: Annotated[
         Deletion,
-        Setting(
+        settings.Setting(
             "Delete resources that a Change List lists as deleted (signalled), also those that a "
             "newer Resource List no longer lists (absent), or none (never). auto: absent for a "
             "Resource List, signalled for a plain sitemap.",
@@ -108,12 +103,12 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = "auto"
     max_delete: Annotated[
-        Limit,
-        Setting(
+        settings.Limit,
+        settings.Setting(
             "Hold all deletions back if there are more. With P%, 25 are always allowed, but never "
             "more than half of the copies if the lists only no longer contain them.",
             _MAIN,
-            LIMIT,
+            settings.LIMIT,
             "N|P%",
             shown="10%",
             is_option=True,
@@ -121,16 +116,16 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = DEFAULT_LIMIT
     trash: Annotated[
         float,
-        Setting(
+        settings.Setting(
             "Time that deleted copies stay in the mirror's trash; 0: no trash.",
             _DEL,
-            DURATION,
+            settings.DURATION,
             shown="30d",
         ),
     ] = 30 * _DAY
     verify: Annotated[
         Literal["strict", "lenient"],
-        Setting(
+        settings.Setting(
             "Refuse bytes that do not match the list (strict), or store and mark them (lenient): "
             "a copy that does not match the list is never in sync (exit 3).",
             _VER,
@@ -139,7 +134,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = "strict"
     dumps: Annotated[
         DumpPolicy,
-        Setting(
+        settings.Setting(
             "Use packages of the Source's dumps where they cost less than single requests (auto), "
             "never, or wherever possible (always).",
             _TRA,
@@ -148,7 +143,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = "auto"
     accept_missing: Annotated[
         bool | None,
-        Setting(
+        settings.Setting(
             "Listed resources that the Source does not deliver are not failures (404, 410, "
             "robots.txt, a redirect to another site): they are counted as absent or skipped, "
             "exit 0. The mirror remembers it; for a plain sitemap it is the default.",
@@ -159,7 +154,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     changes_only: Annotated[
         bool,
-        Setting(
+        settings.Setting(
             "The Source lists changes only: accept that what did not change since the mirror began "
             "is unknown. The mirror remembers it; `status` shows the moment.",
             _VER,
@@ -169,36 +164,36 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = False
     recheck: Annotated[
         float | None,
-        Setting(
+        settings.Setting(
             "Request each page that is known by its date alone again within this time, a few in "
             "each pull: many sites change pages without a new date. 0: never. Default: 7d for a "
             "plain sitemap, 30d for other lists without hashes.",
             _VER,
-            DURATION,
+            settings.DURATION,
         ),
     ] = None
-    fail_fast: Annotated[bool, Setting("Stop at the first failure.", _TRA)] = False
+    fail_fast: Annotated[bool, settings.Setting("Stop at the first failure.", _TRA)] = False
     max_duration: Annotated[
         float | None,
-        Setting(
+        settings.Setting(
             "Stop cleanly after this time, such as 10m (exit 10); the next run continues.",
             _TRA,
-            DURATION,
+            settings.DURATION,
             is_option=True,
         ),
     ] = None
     max_bytes: Annotated[
         int | None,
-        Setting(
+        settings.Setting(
             "Stop cleanly before more bytes are received, such as 2G (exit 10); the next run "
             "continues. At least one resource is fetched.",
             _TRA,
-            SIZE,
+            settings.SIZE,
         ),
     ] = None
     include: Annotated[
         tuple[str, ...] | UnsetType,
-        Setting(
+        settings.Setting(
             "Only resources whose path matches: * stops at /, ** does not; a pattern without a "
             "leading / matches in each folder. A mirror remembers this and each filter below until "
             "it is given again; an empty value ('') removes it.",
@@ -209,13 +204,13 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = UNSET
     exclude: Annotated[
         tuple[str, ...] | UnsetType,
-        Setting(
+        settings.Setting(
             "No resources whose path matches.", metavar="GLOB", is_clearable=True, is_option=True
         ),
     ] = UNSET
     types: Annotated[
         tuple[str, ...] | UnsetType,
-        Setting(
+        settings.Setting(
             "Only resources of this media type.",
             _SEL,
             metavar="MIME",
@@ -226,21 +221,23 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = UNSET
     max_size: Annotated[
         int | UnsetType | None,
-        Setting("No resources larger than this, such as 5M.", _SEL, SIZE, is_clearable=True),
+        settings.Setting(
+            "No resources larger than this, such as 5M.", _SEL, settings.SIZE, is_clearable=True
+        ),
     ] = UNSET
     since: Annotated[
         datetime | timedelta | UnsetType | None,
-        Setting(
+        settings.Setting(
             "Only resources modified since, such as -7d or a date.",
             _SEL,
-            MOMENT,
+            settings.MOMENT,
             is_clearable=True,
             is_option=True,
         ),
     ] = UNSET
     links: Annotated[
         tuple[str, ...] | UnsetType,
-        Setting(
+        settings.Setting(
             "Also resources that selected entries link to by this relation, such as describedby.",
             _SEL,
             metavar="REL",
@@ -248,10 +245,10 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
             is_clearable=True,
         ),
     ] = UNSET
-    allow_origins: Annotated[tuple[str, ...] | UnsetType, ALLOW_ORIGIN] = UNSET
+    allow_origins: Annotated[tuple[str, ...] | UnsetType, settings.ALLOW_ORIGIN] = UNSET
     mapper: Annotated[
         str,
-        Setting(
+        settings.Setting(
             "The mapping from URIs to paths: tree (the names of the Source), or a rule such as "
             "'bitstream/{item}/{name} => {item}/{name}'. It cannot be changed later.",
             _STO,

@@ -11,11 +11,7 @@ from msgspec import structs
 
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.lists.proof import ListVersion
-from resourcesync.destination.mapping.escapes import (
-    TREE,
-    FileSystemProfile,
-    PathMapping,
-)
+from resourcesync.destination.mapping import escapes
 from resourcesync.destination.planner import is_gone
 from resourcesync.destination.reports import FailedRun
 from resourcesync.destination.reports import MirrorState as MirrorWord
@@ -23,14 +19,8 @@ from resourcesync.destination.scope import Filters, Scope
 from resourcesync.destination.tasks import UNAVAILABLE_CODES, is_missed
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
+from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import (
-    Pending,
-    PendingTask,
-    RecheckState,
-    StateTransaction,
-    UnhashedCounts,
-)
 from resourcesync.model.timestamps import ClockMicroseconds, Microseconds, from_microseconds
 
 T = TypeVar("T")
@@ -52,9 +42,9 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     base: str
     origins: tuple[str, ...]
-    profile: FileSystemProfile
+    profile: escapes.FileSystemProfile
     set_uri: str = ""
-    mapper: str = TREE
+    mapper: str = escapes.TREE
     moved: tuple[tuple[str, str], ...] = ()
 
     def was_at(self, address: str) -> bool:
@@ -76,9 +66,9 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         allowed = map(origin, filters.allow_origins)
         return Scope(origins=frozenset((*self.origins, *allowed)), **structs.asdict(filters))
 
-    def mapping(self, yielding: Iterable[str] = ()) -> PathMapping:
+    def mapping(self, yielding: Iterable[str] = ()) -> escapes.PathMapping:
         """Return the mapping from URI to path."""
-        if self.mapper == TREE:
+        if self.mapper == escapes.TREE:
             from resourcesync.destination.mapping.names import NameMapping  # noqa: PLC0415 - one of these
 
             yields = frozenset(yielding)
@@ -127,7 +117,7 @@ class SyncState:
     """Version of the Resource List that need not be read again."""
     list_read_at = _Note("list-read-at", Microseconds)
     """Time of the last reading of the Resource List without a condition."""
-    rechecks = _Note("rechecks", RecheckState)
+    rechecks = _Note("rechecks", rows.RecheckState)
     """State of the walk of the rechecks; ``None`` before the first pull that completed."""
     audited_at = _Note("audited", Microseconds)
     """End of the last audit."""
@@ -181,7 +171,7 @@ class SyncState:
         """URIs that cannot have their names."""
         return self.decode("yielding", tuple[str, ...]) or ()
 
-    def mapping(self) -> PathMapping | None:
+    def mapping(self) -> escapes.PathMapping | None:
         """Return the mirror's mapping from URI to path; ``None`` before its first pull."""
         identity = self.identity
         return None if identity is None else identity.mapping(self.relocated_uris)
@@ -223,7 +213,7 @@ class SyncState:
         """Number of entries of the Source that cannot be used."""
         return self.decode("refused", int) or 0
 
-    def unhashed(self) -> tuple[UnhashedCounts, int]:
+    def unhashed(self) -> tuple[rows.UnhashedCounts, int]:
         """Return the numbers of copies that no hash proves, and of the last logged change."""
         known, last = self.rechecks, self._state.change_bounds()[1]
         is_known = known is not None and known.counted == last
@@ -246,23 +236,25 @@ class SyncState:
     def save(self, cursor: Cursor) -> None:
         """Store the cursor."""
         if cursor != self.cursor:
-            self._state.commit(StateTransaction(notes=cursor_note(cursor)))
+            self._state.commit(rows.StateTransaction(notes=cursor_note(cursor)))
 
     def write(self, **notes: object) -> None:
         """Store values; ``None`` leaves the old value."""
-        self._state.commit(StateTransaction(notes=encode_notes(**notes)))
+        self._state.commit(rows.StateTransaction(notes=encode_notes(**notes)))
 
 
-def gone_rows(state: SqliteMirrorState) -> Iterator[Pending]:
+def gone_rows(state: SqliteMirrorState) -> Iterator[rows.Pending]:
     """Yield the tasks of copies whose resources are gone at the Source, in URI order."""
-    kept = filter(is_gone, state.pending(PendingTask.RETAIN))
-    return merge(state.pending(PendingTask.DELETE), kept, key=attrgetter("uri"))
+    kept = filter(is_gone, state.pending(rows.PendingTask.RETAIN))
+    return merge(state.pending(rows.PendingTask.DELETE), kept, key=attrgetter("uri"))
 
 
-def undone_tasks(state: SqliteMirrorState) -> Iterator[Pending]:
+def undone_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
     """Yield the tasks that decisions depend on: fetches, resources gone or missed, in URI order."""
-    retained = (row for row in state.pending(PendingTask.RETAIN) if is_gone(row) or is_missed(row))
-    others = state.pending(PendingTask.FETCH), state.pending(PendingTask.DELETE)
+    retained = (
+        row for row in state.pending(rows.PendingTask.RETAIN) if is_gone(row) or is_missed(row)
+    )
+    others = state.pending(rows.PendingTask.FETCH), state.pending(rows.PendingTask.DELETE)
     return merge(*others, retained, key=attrgetter("uri"))
 
 

@@ -17,15 +17,9 @@ from msgspec.structs import replace
 
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.mirror_state.rows import ProcessedDocument
+from resourcesync.model import timestamps
 from resourcesync.model.digests import format_digests
 from resourcesync.model.entries import Change, Header, Part
-from resourcesync.model.timestamps import (
-    DAY,
-    Microseconds,
-    from_microseconds,
-    known_microseconds,
-    to_microseconds,
-)
 from resourcesync.model.vocabulary import Capability, ChangeKind
 
 if TYPE_CHECKING:
@@ -69,7 +63,7 @@ def mark_of(change: "Change", latest: int) -> ChangeMark:
     from hashlib import sha256  # noqa: PLC0415 - the status of a mirror needs no digest
 
     resource = change.resource
-    time = None if change.time is None else to_microseconds(change.time)
+    time = None if change.time is None else timestamps.to_microseconds(change.time)
     time = time if time is None or time <= latest else None
     text = (
         f"{resource.uri}\0{change.kind}\0{time}"
@@ -101,7 +95,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool = True
     is_newest_first: bool | None = None
     last_key: str = ""
-    last_time: Microseconds | None = None
+    last_time: timestamps.Microseconds | None = None
 
 
 def window_of(changes: Sequence[ChangeMark], *, newest_first: bool | None) -> Window:
@@ -260,13 +254,13 @@ class LatestChangeTime:
         """Add the next change."""
         if change.time is None:
             return
-        time = to_microseconds(change.time)
+        time = timestamps.to_microseconds(change.time)
         if not is_plausible(time, through=self._since, now=self._now):
             return
         if has_own_time(change):
             self.change_time = max(self.change_time or self._since, time)
             self.reported = max(self.reported or time, time)
-            modified = known_microseconds(change.resource.lastmod)
+            modified = timestamps.known_microseconds(change.resource.lastmod)
             self.is_resource_clock_ahead |= modified is not None and modified > time + OVERLAP
         else:
             self._resource_time = max(self._resource_time, min(time, max(self._since, self._now)))
@@ -290,7 +284,7 @@ def without_borrowed_time(change: Change, span: ChangeListSpan) -> Change:
 
 def is_since(change: Change, begin: int) -> bool:
     """True if a change has a time at ``begin`` or later."""
-    return change.time is not None and to_microseconds(change.time) >= begin
+    return change.time is not None and timestamps.to_microseconds(change.time) >= begin
 
 
 def is_undated(change: Change, begin: int) -> bool:
@@ -344,7 +338,7 @@ def is_plausible(moment: int, *, through: int, now: int) -> bool:
     One entry from the far future would otherwise hide all later changes. Such a time is not reduced
     to a day either: changes of that day would be hidden.
     """
-    return moment <= max(now, through) + DAY
+    return moment <= max(now, through) + timestamps.DAY
 
 
 OLD_COPY: Final = "run again; if it repeats, check the Source's lists"
@@ -403,7 +397,9 @@ def _in_order(spans: Sequence[ChangeListSpan]) -> list[ChangeListSpan]:
 def span_of(uri: str, header: Header) -> ChangeListSpan:
     """Return the interval in a Change List's own header."""
     return ChangeListSpan(
-        uri=uri, from_=known_microseconds(header.from_), until=known_microseconds(header.until)
+        uri=uri,
+        from_=timestamps.known_microseconds(header.from_),
+        until=timestamps.known_microseconds(header.until),
     )
 
 
@@ -412,8 +408,8 @@ def announced_span(uri: str, part: Part) -> ChangeListSpan:
     from_, until = part.from_, part.until
     return ChangeListSpan(
         uri=uri,
-        from_=known_microseconds(from_),
-        until=known_microseconds(until),
+        from_=timestamps.known_microseconds(from_),
+        until=timestamps.known_microseconds(until),
         announced=from_ is not None,
     )
 
@@ -451,7 +447,7 @@ def check_announced(announced: ChangeListSpan, header: Header) -> None:
 
 
 def _iso(moment: int | None) -> str:
-    return "-" if moment is None else from_microseconds(moment).isoformat()
+    return "-" if moment is None else timestamps.from_microseconds(moment).isoformat()
 
 
 class ListPrefix:
@@ -467,7 +463,7 @@ class ListPrefix:
     def add(self, change: Change) -> None:
         """Add the next change."""
         resource = change.resource
-        time = "" if change.time is None else to_microseconds(change.time)
+        time = "" if change.time is None else timestamps.to_microseconds(change.time)
         self._hash.update(
             f"{self._address(resource.uri)}\0{change.kind}\0{time}"
             f"\0{format_digests(resource.digests)}\0{resource.length}\n".encode(
@@ -646,7 +642,7 @@ class LastChanges:
 
     def add(self, change: Change, begin: int | None) -> None:
         """Add the next change of a list, new or not."""
-        time = None if change.time is None else to_microseconds(change.time)
+        time = None if change.time is None else timestamps.to_microseconds(change.time)
         self._last = change.resource.uri, time
         if time is not None and time >= (begin or time):
             self._is_listed |= self._last == self._known

@@ -13,16 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.errors import RollbackError
-from resourcesync.model.timestamps import (
-    DAY,
-    SECOND,
-    Microseconds,
-    end_of_lastmod,
-    format_w3c,
-    from_microseconds,
-    known_microseconds,
-    lastmod_microseconds,
-)
+from resourcesync.model import timestamps
 
 if TYPE_CHECKING:
     from resourcesync.destination.planner import Absence
@@ -58,9 +49,11 @@ class ReadPart(NamedTuple):
     @property
     def over(self) -> int | None:
         """End of the interval in which the index dates it; ``None`` if the part contradicts it."""
-        dates = map(lastmod_microseconds, (self.announced.at, self.announced.lastmod))
-        end = max((end_of_lastmod(date) for date in dates if date is not None), default=None)
-        at, stated = self.version.at, known_microseconds(self.announced.at)
+        dates = map(timestamps.lastmod_microseconds, (self.announced.at, self.announced.lastmod))
+        end = max(
+            (timestamps.end_of_lastmod(date) for date in dates if date is not None), default=None
+        )
+        at, stated = self.version.at, timestamps.known_microseconds(self.announced.at)
         if end is None or at is None:
             return end
         return end if (at < end if stated is None else at == stated) else None
@@ -71,10 +64,10 @@ class ReadPart(NamedTuple):
 
         A moment in whole seconds may be any within its second.
         """
-        at, stated = self.version.at, known_microseconds(self.announced.at)
+        at, stated = self.version.at, timestamps.known_microseconds(self.announced.at)
         if at is None or stated is None:
             return False
-        return at + (0 if at % SECOND else SECOND - 1) < stated
+        return at + (0 if at % timestamps.SECOND else timestamps.SECOND - 1) < stated
 
 
 def is_of_one_moment(parts: Iterable[ReadPart]) -> bool:
@@ -95,8 +88,8 @@ def is_pinned(part: ReadPart, began: int) -> bool:
 class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
     """Moments that one reading of a list states, microseconds: of its head, of parts by address."""
 
-    head: Microseconds | None = None
-    parts: Mapping[str, Microseconds] = msgspec.field(default_factory=dict)
+    head: timestamps.Microseconds | None = None
+    parts: Mapping[str, timestamps.Microseconds] = msgspec.field(default_factory=dict)
 
     @property
     def at(self) -> int | None:
@@ -150,8 +143,11 @@ def _rollback(subject: str, known: int, at: int) -> RollbackError:
     return RollbackError(
         f"{subject} older than the one already processed",
         evidence=(
-            ("here", f"Resource List at {format_w3c(from_microseconds(known))}"),
-            ("got", f"Resource List at {format_w3c(from_microseconds(at))}"),
+            (
+                "here",
+                f"Resource List at {timestamps.format_w3c(timestamps.from_microseconds(known))}",
+            ),
+            ("got", f"Resource List at {timestamps.format_w3c(timestamps.from_microseconds(at))}"),
             ("kept", "nothing was changed"),
         ),
         hint="if the Source was restored from an older state, read its whole list: "
@@ -195,7 +191,7 @@ def proven_absence(
         return Absence.UNPROVEN, 0
     if at is None:  # requested after all copies were delivered, if it is no old copy itself
         undated = proof if reading.accepts_undated else Absence.UNPROVEN
-        return undated, reading.served + SECOND
+        return undated, reading.served + timestamps.SECOND
     limit = reading.moments.earliest_change(known, reading.served)
     if limit is None:  # the same as before
         absent_at = max(reading.through, before.absent_at if known.parts else 0)
@@ -222,8 +218,8 @@ class ListVersion(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
     etag: str = ""
     last_modified: str = ""
-    at: Microseconds | None = None
-    over: Microseconds | None = None
+    at: timestamps.Microseconds | None = None
+    over: timestamps.Microseconds | None = None
     parts: tuple["ListVersion", ...] | None = None
 
     def without_old_dates(self, read_at: int | None, now: int) -> "ListVersion":
@@ -241,4 +237,4 @@ def is_believed(etag: str, read_at: int | None, now: int) -> bool:
     A ``Last-Modified`` may be that of a part of what the list is made of, so without an ``ETag`` a
     list is read without a condition once a day.
     """
-    return etag != "" or (read_at is not None and 0 <= now - read_at < DAY)
+    return etag != "" or (read_at is not None and 0 <= now - read_at < timestamps.DAY)
