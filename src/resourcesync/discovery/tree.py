@@ -185,7 +185,7 @@ class SourceNode(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.branches) + 1
 
 
-class PartsTotal(msgspec.Struct, frozen=True, kw_only=True):
+class PartsTotal(msgspec.Struct, kw_only=True):
     """The total of all parts of an index, an archive or a dump; comes after the last.
 
     ``parts`` were read, of ``listed``; of a dump, copies of manifests.
@@ -193,14 +193,7 @@ class PartsTotal(msgspec.Struct, frozen=True, kw_only=True):
 
     uri: str
     branches: Branches
-    parts: int
     listed: int
-    survey: DocumentSurvey
-
-
-class _PartsCount(msgspec.Struct):
-    """The running total of the parts of an index."""
-
     parts: int = 0
     survey: DocumentSurvey = msgspec.field(default_factory=DocumentSurvey)
 
@@ -230,43 +223,37 @@ class SourceTree:
         if len(branches) + 1 >= self._depth:
             return
         sums = _is_summed_up(above)
-        count = _PartsCount()
+        whole = (*branches, True)
+        total = PartsTotal(uri=above.uri, branches=whole, listed=len(children))
         for index, child in enumerate(children):
             here = (*branches, index == len(children) - 1 and not sums)
             if child.package is not None:
                 yield SourceNode(uri=child.uri, branches=here, package=child.package)
-                yield from self._manifest(child.package, above.final_uri, here, count)
+                yield from self._manifest(child.package, above.final_uri, here, total)
             else:
-                yield from self._document(child, here, count)
+                yield from self._document(child, here, total)
         if sums:
-            whole = (*branches, True)
-            yield PartsTotal(
-                uri=above.uri,
-                branches=whole,
-                parts=count.parts,
-                listed=len(children),
-                survey=count.survey,
-            )
+            yield total
 
     def _document(
-        self, child: ListedChild, branches: Branches, count: "_PartsCount"
+        self, child: ListedChild, branches: Branches, total: PartsTotal
     ) -> Iterator[SourceNode | PartsTotal]:
         node = self._visit(child, branches)
         yield node
         if node.reading is not None:
-            count.parts += 1
-            count.survey.add(node.reading.survey)
+            total.parts += 1
+            total.survey.add(node.reading.survey)
             yield from self._below(node.reading, branches)
 
     def _manifest(
-        self, package: Package, base: str, branches: Branches, count: "_PartsCount"
+        self, package: Package, base: str, branches: Branches, total: PartsTotal
     ) -> Iterator[SourceNode | PartsTotal]:
         """Yield the copy of a package's manifest, if the dump names one (§11.1, §13.1)."""
         link = find_link(package.links, Relation.CONTENTS)
         uri = None if link is None else join(base, link.href)
         if uri is not None and len(branches) + 1 < self._depth:
             child = ListedChild(uri, label=Relation.CONTENTS)
-            yield from self._document(child, (*branches, True), count)
+            yield from self._document(child, (*branches, True), total)
 
     def _visit(self, child: ListedChild, branches: Branches) -> SourceNode:
         skipped = self._reason_to_skip(child)
