@@ -124,7 +124,7 @@ def _old_lastmod_believed() -> Iterator[Patch]:
         return change.time is None
 
     yield times, "is_undated", undated
-    yield times, "has_own_time", lambda _change: True
+    yield scan, "has_own_time", lambda _change: True
 
 
 def _late_changes_ignored() -> Iterator[Patch]:

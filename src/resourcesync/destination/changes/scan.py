@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from resourcesync.destination.changes import times
+from resourcesync.destination.changes.times import has_own_time
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
@@ -291,7 +292,7 @@ class ChangeListScan:
         is_open = times.is_undated(change, begin)
         if not (reading.has_undated or is_late or is_open or times.is_since(change, begin)):
             return False
-        if is_open or not times.has_own_time(change):
+        if is_open or not has_own_time(change):
             if not reading.has_undated and self._is_old(change, position):
                 return False
             reading.has_undated = True
@@ -313,7 +314,7 @@ class ChangeListScan:
         # Whatever is in the mirror came later; or a Resource List did, that is new to it.
         if change.kind is ChangeKind.DELETED or self._positions.stored is None:
             is_older = is_older or position in self._processed_positions()
-        elif self._is_late(position) and times.has_own_time(change):  # its Source lists late
+        elif self._is_late(position) and has_own_time(change):  # its Source lists late
             is_older = False
         return row._replace(undated=True, is_older=is_older)
 
