@@ -110,7 +110,7 @@ def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later(
     )
     for _ in range(3):
         watch.run_once(0.01)
-    assert {job.mirror for job in watch.running} == {"a slow one", "a slow two"}
+    assert {job.mirror for job in watch.running()} == {"a slow one", "a slow two"}
     assert told == []
 
     clock.passed = PULL_TURN + 1
@@ -119,7 +119,9 @@ def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later(
 
     assert [job.report for job in told][:2] == ["stopped", "done"]  # the other may stop, too
     watch.run_once(0.01)
-    assert sum(True for _ in watch.running) <= 1  # who had to stop leaves a place to the quick ones
+    assert (
+        sum(True for _ in watch.running()) <= 1
+    )  # who had to stop leaves a place to the quick ones
     go_on.set()
     while len(told) < 4:
         watch.run_once(0.01)
@@ -148,7 +150,7 @@ def test_programs_that_hang_stop_no_pull_and_turn_no_loop() -> None:
     while len(told) < 4:
         watch.run_once(5)
 
-    assert [job.kind for job in watch.running] == [JobKind.HAND_OVER] * 2
+    assert [job.kind for job in watch.running()] == [JobKind.HAND_OVER] * 2
     began = time.monotonic()
     watch.run_once(0.2)  # a third is due to be told, and waits for its turn
     assert time.monotonic() - began > 0.1

@@ -102,12 +102,7 @@ class WatchLoop:
         """Let the loop look around at once."""
         self._messages.put(lambda _: None)
 
-    @property
-    def running(self) -> tuple[MirrorJob, ...]:
-        """The running jobs."""
-        return tuple(self._threads)
-
-    def running_seconds(self) -> dict[MirrorJob, float]:
+    def running(self) -> dict[MirrorJob, float]:
         """Return the running jobs, and for how many seconds each runs; on any thread."""
         now = self._clock.monotonic()
         return {job: now - began for job, (_, _, began) in list(self._threads.items())}

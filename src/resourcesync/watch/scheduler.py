@@ -65,8 +65,14 @@ class Cron(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _zone(self) -> tzinfo:
-        zone = " ".join(self.line.split()[_FIELDS:])
-        return _zone_of(zone) if zone else UTC
+        name = " ".join(self.line.split()[_FIELDS:])
+        try:
+            return ZoneInfo(name) if name else UTC
+        except (ValueError, OSError, LookupError) as error:  # missing, or not a valid name
+            raise ConfigurationError(
+                f"there is no time zone {name!r}",
+                hint="name one such as Europe/Vienna, or none for UTC",
+            ) from error
 
     def next_due(self, last: float, now: Now, dice: Jitter) -> float:
         """Return the moment by the steady clock; a time missed while not running is due now."""
@@ -86,16 +92,6 @@ class Cron(msgspec.Struct, frozen=True, dict=True):
 
 
 Timetable = Every | Cron
-
-
-def _zone_of(name: str) -> tzinfo:
-    try:
-        return ZoneInfo(name)
-    except (ValueError, OSError, LookupError) as error:  # missing, or not a valid name
-        raise ConfigurationError(
-            f"there is no time zone {name!r}",
-            hint="name one such as Europe/Vienna, or none for UTC",
-        ) from error
 
 
 FIRST_PAUSE: Final = 60.0

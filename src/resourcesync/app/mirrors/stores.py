@@ -7,7 +7,7 @@ for a store, that folder has no copies, and a file that names the store.
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -171,7 +171,15 @@ def open_store(address: str) -> "Store":
     """Open a store; nothing is written there."""
     scheme = address.partition(":")[0]
     factory: StoreFactory = app.plugins.load(app.plugins.STORES, scheme)
-    store: Any = _call_factory(factory, address)
+    try:
+        store: Any = factory(address)
+    except ResourceSyncError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(
+            f"the store {address} cannot be opened: {type(error).__name__}: {error}"[:1_000],
+            code="bad-plugin",
+        ) from error
     missing = [name for name in _METHODS if not callable(getattr(store, name, None))]
     if missing:
         raise ConfigurationError(
@@ -181,15 +189,3 @@ def open_store(address: str) -> "Store":
             code="bad-plugin",
         )
     return cast("Store", store)
-
-
-def _call_factory(factory: Callable[[str], object], address: str) -> object:
-    try:
-        return factory(address)
-    except ResourceSyncError:
-        raise
-    except Exception as error:
-        raise ConfigurationError(
-            f"the store {address} cannot be opened: {type(error).__name__}: {error}"[:1_000],
-            code="bad-plugin",
-        ) from error

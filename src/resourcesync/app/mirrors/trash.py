@@ -12,7 +12,7 @@ from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
 from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.removal.deletion import register_lost_trash
-from resourcesync.destination.removal.trash import Trash, TrashResult
+from resourcesync.destination.removal.trash import Trash
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.database import StateSnapshot
 from resourcesync.mirror_state.rows import TrashRow
@@ -57,11 +57,12 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
     """
     mirror_state.check_mirror(folder)
     size = _sizes(folder)
-    for row in _snapshot(folder, fits):
+    for row in read_rows(folder, fits):
         yield row, size(row.place)
 
 
-def _snapshot(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
+def read_rows(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
+    """Yield the rows of the trash, by path, as they are at one moment."""
     with StateSnapshot(folder / OWN_FOLDER / STATE_FILE) as state:
         yield from filter(fits, state.trash_by_path())
 
@@ -94,24 +95,9 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
     return on_disk
 
 
-def restore(
-    home: Home, fits: TrashFilter, *, dry_run: bool, report: Reporter, clock: Clock
-) -> TrashResult:
-    """Restore files from the trash; they stay until the Source lists them again."""
-    with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
-        return trash.restore(_snapshot(home.folder, fits), dry_run=dry_run)
-
-
-def empty(
-    home: Home, fits: TrashFilter, *, dry_run: bool, report: Reporter, clock: Clock
-) -> TrashResult:
-    """Remove files of the trash for good."""
-    with _open_trash(home, dry_run=dry_run, report=report, clock=clock) as trash:
-        return trash.empty(_snapshot(home.folder, fits), dry_run=dry_run)
-
-
 @contextmanager
-def _open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
+def open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
+    """Open the trash, to restore what is in it or to remove it for good."""
     with open_mirror_folder(home, None, clock, is_expected=False) as mirror:
         state, _ = open_state_and_copies(mirror)
         with stores.copies_of(mirror, clock) as copies:

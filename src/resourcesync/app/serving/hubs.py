@@ -239,11 +239,9 @@ def open_own_hub(
 
 
 def _own_address(root: Path, base: str) -> str:
-    return next((name for name in hubs_of(root) if _is_below(name, base)), "")
-
-
-def _is_below(address: str, base: str) -> bool:
-    return address.startswith(base) and len(address) > len(base) and "?" not in address
+    """Return the hub of a tree below its address; empty for none."""
+    below = (name for name in hubs_of(root) if name.startswith(base) and "?" not in name)
+    return next((name for name in below if len(name) > len(base)), "")
 
 
 def channel_links(root: Path, base: str) -> Callable[[str], Sequence[str]]:

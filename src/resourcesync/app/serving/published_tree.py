@@ -139,14 +139,13 @@ def published_entries(root: Path, base: str, catalogue: Path) -> FindEntry:
         uri = naming.base_uri + (tail or "/".join(map(to_segment, path.split("/"))))
         try:
             known = reader.entry(uri)
-            if known is not None:
-                known = (*known[:2], tuple(_links_to_serve(known[2], uri, reader)))
-            copy = None if known is None or find_copy is None else find_copy(path)
+            if known is None:
+                return None
+            hash_, signature, listed = known
+            links = tuple(_links_to_serve(listed, uri, reader))
+            copy = None if find_copy is None else find_copy(path)
         except ResourceSyncError:
             return None
-        if known is None:
-            return None
-        hash_, signature, links = known
         if find_copy is None:
             return ServedEntry(signature=signature, hash=hash_, links=links)
         if copy is None:

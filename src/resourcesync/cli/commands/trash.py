@@ -70,9 +70,13 @@ def command(**values: Any) -> Job:
         fits = app.trash.trash_filter(glob, before)
         if action == "list":
             return _list(home, fits, screen, narrowed=bool(glob))
-        do = app.trash.restore if action == "restore" else app.trash.empty
-        done = do(home, fits, dry_run=values["dry_run"], report=screen.report, clock=screen.clock)
-        return _outcome(done, action, dry_run=values["dry_run"], narrowed=bool(glob))
+        dry_run: bool = values["dry_run"]
+        with app.trash.open_trash(
+            home, dry_run=dry_run, report=screen.report, clock=screen.clock
+        ) as trash:
+            do = trash.restore if action == "restore" else trash.empty
+            done = do(app.trash.read_rows(home.folder, fits), dry_run=dry_run)
+        return _outcome(done, action, dry_run=dry_run, narrowed=bool(glob))
 
     return Job(
         work=work,

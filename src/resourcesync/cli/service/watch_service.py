@@ -120,7 +120,7 @@ class _WatchService:
         scheduler, most = Scheduler(Random()), settings.service.parallel  # noqa: S311 - jitter
         self.watch = WatchLoop(scheduler, self._work, self._report_done, self._clock, most)
         self._view = WatchView(
-            self._watched, self._clock, cache, self.watch.next_pull, self.watch.running_seconds
+            self._watched, self._clock, cache, self.watch.next_pull, self.watch.running
         )
         paused = StoredNames(
             settings.configuration.state_file("paused", settings.state_folder()), self.watch.pause
@@ -276,7 +276,7 @@ class _WatchService:
 
     def _status(self) -> str:
         names = len(self._settings.names)
-        busy = ", ".join(f"{job.kind.value} {job.mirror}" for job in self.watch.running[:3])
+        busy = ", ".join(f"{job.kind.value} {job.mirror}" for job in list(self.watch.running())[:3])
         return f"{names} mirrors, {self._runs} runs; now: {busy or 'waiting'}"
 
     def _report_done(self, done: FinishedJob) -> None:
