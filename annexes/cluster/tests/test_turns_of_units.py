@@ -219,6 +219,7 @@ def test_hosts_that_said_nothing_take_no_memory_once_they_are_done_with() -> Non
                 turns.finish(turn, UnitOutcome(turn.unit.name, wait=wait), 0.0)
             return used()
 
-    for wait in (None, 5.0):
-        assert finish(20_000, wait) < 1.1 * finish(12_000, wait) + 100_000
-    assert finish(12_000, None) < finish(12_000, 5.0) / 5
+    silent, waiting = finish(2_000, None), finish(12_000, 5.0)
+    assert finish(4_000, None) < 1.1 * silent + 100_000
+    assert finish(20_000, 5.0) < 1.1 * waiting + 100_000
+    assert silent < waiting / 5

@@ -236,7 +236,7 @@ def test_a_commit_is_published_at_once_and_not_at_the_next_interval(
     )
     assert next(publishing).publication.first
     with ThreadPoolExecutor(1) as pool:
-        for name in "bcd":
+        for name in "bc":
             waiting = pool.submit(next, publishing)
             with psycopg.connect(address) as connection, connection.transaction():
                 connection.execute(

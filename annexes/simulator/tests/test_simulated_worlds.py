@@ -80,16 +80,6 @@ def test_what_happens_at_the_source_does_not_depend_on_who_follows() -> None:
     )
 
 
-@pytest.mark.parametrize("seed", [1, 3])
-def test_whatever_goes_wrong_nobody_lies_and_all_ends_in_step(seed: int) -> None:
-    scenario = replace(SMALL, seed=seed, faults=ALL_FAULTS)
-
-    measured = simulate(scenario, scenario.destinations[0])
-
-    assert measured.lies == 0
-    assert measured.outcome == "converged"
-
-
 def test_a_change_without_a_time_behind_the_clock_of_its_source_is_not_lost() -> None:
     """The life in which this was found (a ``lastmod`` earlier than T hid the change)."""
     faults = replace(
