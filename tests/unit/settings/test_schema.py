@@ -10,9 +10,7 @@ from resourcesync.app.keywords import OF_REQUESTS, MirrorOptions, PublisherOptio
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import Limit
-from resourcesync.settings.mirror import (
-    Network,
-)
+from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import fields_of, from_file, from_variable
 from resourcesync.source.publication_settings import PublicationSettings
 
