@@ -4,8 +4,9 @@ import pytest
 
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentLimitError
+from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource
-from tests.support.documents.text import document, rows, tell, url
+from tests.support.documents.text import document, rows, tell, uris, url
 
 
 def limit_of(data: bytes, limits: Limits | None = None) -> tuple[str, int] | None:
@@ -137,3 +138,32 @@ def test_the_uri_of_a_link(size: int) -> None:
     told = tell(document(f'<rs:ln rel="up" href="{href}"/>'))
 
     assert len(told.header.links) == (size <= 2048)
+
+
+# --- of entries and their hashes -----------------------------------------------------------------
+
+
+def test_the_longest_loc_is_accepted_and_a_longer_one_is_refused() -> None:
+    base = "http://a/"
+    fits, over = (base + "x" * (size - len(base)) for size in (2048, 2049))
+
+    told = tell(document(url(fits), url(over), url(f" {fits} ")))
+
+    assert uris(told.entries) == [fits, fits]
+    assert [(r.code, r.uri) for r in told.refusals] == [("uri-too-long", over[:2048])]
+
+
+def test_digests_of_unknown_algorithms_are_kept_and_only_sixteen_count() -> None:
+    told = tell(
+        document(
+            url("http://a/1", '<rs:md hash="sha-256:f4OxZX_x_DFGFDgghg crc32:1 SHA256:AB odd"/>'),
+            url("http://a/2", f'<rs:md hash="{" ".join(f"x{i}:{i}" for i in range(500))}"/>'),
+        )
+    )
+
+    first, second = told.entries
+    assert isinstance(first, Resource)
+    assert isinstance(second, Resource)
+    assert first.digests == (Digest("crc32", "1"),)
+    assert len(second.digests) == 16
+    assert told.codes == ["hash-invalid"]

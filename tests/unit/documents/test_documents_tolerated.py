@@ -3,8 +3,16 @@
 import pytest
 
 from resourcesync.errors import MalformedDocumentError
+from resourcesync.model.entries import Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
-from tests.support.documents.text import CHANGE_LIST, document, tell, tell_strictly, url
+from tests.support.documents.text import (
+    CHANGE_LIST,
+    document,
+    open_document,
+    tell,
+    tell_strictly,
+    url,
+)
 
 MANY = 1500
 
@@ -183,3 +191,16 @@ def test_an_entry_that_cannot_be_used_stops_strict_reading(entry: str, rule: str
 
     assert caught.value.evidence == (("rule", rule),)
     assert (caught.value.line, caught.value.column) == (5, 1)
+
+
+def test_each_value_that_is_dropped_counts_and_its_kind_is_told_once_with_its_first_place() -> None:
+    bad = url("http://a/1", '<rs:md length="-1"/>')
+    opened = open_document(document(bad, url("http://a/2", "<lastmod>soon</lastmod>"), bad))
+
+    assert list(opened.entries())[::2] == [Resource(uri="http://a/1")] * 2
+
+    assert (opened.refused, opened.dropped) == (0, 3)
+    assert [(tolerated.code, tolerated.line) for tolerated in opened.tolerated] == [
+        ("length-invalid", 4),
+        ("time-invalid", 5),
+    ]
