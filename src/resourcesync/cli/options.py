@@ -18,19 +18,8 @@ from resourcesync.cli.output import Job, OutputOptions
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import FILE, FOLDER, PLACE, Form, Section
-from resourcesync.settings import files
+from resourcesync.settings import files, schema
 from resourcesync.settings.mirror import Network, SecretNames
-from resourcesync.settings.schema import (
-    Field,
-    fields_of,
-    from_variable,
-    parse_binding,
-    parse_duration,
-    parse_limit,
-    parse_moment,
-    parse_network,
-    parse_pair,
-)
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -163,12 +152,12 @@ class Parsed(click.ParamType[V], Generic[V]):
             self.fail(message, param, ctx)
 
 
-DURATION = Parsed("duration", parse_duration)
-MOMENT = Parsed("time", parse_moment)
-LIMIT = Parsed("limit", parse_limit)
-PAIR = Parsed("pair", parse_pair)
-BINDING = Parsed("address", parse_binding)
-NETWORK = Parsed("network", parse_network)
+DURATION = Parsed("duration", schema.parse_duration)
+MOMENT = Parsed("time", schema.parse_moment)
+LIMIT = Parsed("limit", schema.parse_limit)
+PAIR = Parsed("pair", schema.parse_pair)
+BINDING = Parsed("address", schema.parse_binding)
+NETWORK = Parsed("network", schema.parse_network)
 
 CONFIG = option(
     "--config",
@@ -217,7 +206,7 @@ def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
 class _Choice(click.Choice[str]):
     """A choice among words, each a member of an enum where the setting has one."""
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: schema.Field) -> None:
         super().__init__(field.choices)
         self._kind = field.kind
 
@@ -226,7 +215,7 @@ class _Choice(click.Choice[str]):
         return self._kind(super().convert(value, param, ctx))
 
 
-def field_option(field: Field) -> Decorator:
+def field_option(field: schema.Field) -> Decorator:
     """Return the option of one setting."""
     setting, name = field.setting, field.key.replace("_", "-")
     long = f"--{name}/--no-{name}" if field.is_flag and setting.is_stored else f"--{name}"
@@ -244,7 +233,7 @@ def field_option(field: Field) -> Decorator:
     )
 
 
-def _type_of(field: Field) -> click.ParamType[Any] | None:
+def _type_of(field: schema.Field) -> click.ParamType[Any] | None:
     form = field.form
     if field.choices:
         return _Choice(field)
@@ -253,7 +242,7 @@ def _type_of(field: Field) -> click.ParamType[Any] | None:
     return Parsed(form.name, field.read) if field.has_syntax else _PATHS.get(form)
 
 
-def with_settings(fields: Iterable[Field], *, named: bool = True) -> Decorator:
+def with_settings(fields: Iterable[schema.Field], *, named: bool = True) -> Decorator:
     """Return a decorator that gives a command some settings: options, and ``-o`` for the others.
 
     The command gets a value for each key; without ``named``, all are given by ``-o``.
@@ -281,7 +270,7 @@ _GIVEN: Final = "resourcesync.given"
 """Name in a command's context of the keys that ``-o`` gave."""
 
 
-def _nothing(field: Field) -> Any:
+def _nothing(field: schema.Field) -> Any:
     """Return the value of a setting that is not given."""
     if field.is_many:
         return ()
@@ -289,7 +278,9 @@ def _nothing(field: Field) -> Any:
 
 
 def _parse_keys(
-    given: Iterable[tuple[str, str]], fields: Mapping[str, Field], own: Mapping[str, Field]
+    given: Iterable[tuple[str, str]],
+    fields: Mapping[str, schema.Field],
+    own: Mapping[str, schema.Field],
 ) -> dict[str, Any]:
     """Return the values of ``-o``, by their keys."""
     found: dict[str, Any] = {}
@@ -307,7 +298,7 @@ def _parse_keys(
             )
         field = fields[key]
         try:
-            value = from_variable(field._replace(is_many=False), text)
+            value = schema.from_variable(field._replace(is_many=False), text)
         except ConfigurationError as error:
             raise click.UsageError(f"-o {written}: it {error.message}") from error
         found[key] = (*found.get(key, ()), value) if field.is_many else value
@@ -325,11 +316,11 @@ _KEY: Final = option(
 )
 
 
-def _selected(fields: Mapping[str, Field], names: Iterable[str]) -> tuple[Field, ...]:
+def _selected(fields: Mapping[str, schema.Field], names: Iterable[str]) -> tuple[schema.Field, ...]:
     return tuple(fields[name] for name in names)
 
 
-_NETWORK: Final = fields_of(Network, SecretNames)
+_NETWORK: Final = schema.fields_of(Network, SecretNames)
 REQUEST_KEYS: Final = (
     *("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact"),
     *("proxy", "proxy_auth", "ca_file"),
@@ -346,7 +337,7 @@ MAX_DOCUMENTS: Final = option(
     show_default=True,
     help="Check at most this number of documents of a Source.",
 )
-MAX_DELETE: Final = field_option(fields_of(PullOptions)["max_delete"])
+MAX_DELETE: Final = field_option(schema.fields_of(PullOptions)["max_delete"])
 
 
 def complete_mirror(

@@ -13,13 +13,8 @@ from resourcesync.cli.csv_lines import CsvLines, write_text
 from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import MirrorArgument, SectionedCommand, mirror_argument, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import (
-    ChangeLogPosition,
-    LoggedChange,
-    MirrorChangeKind,
-    parse_position,
-)
 from resourcesync.model.formatting import count, moment
 from resourcesync.model.timestamps import from_microseconds, resolve_moment
 from resourcesync.ports import Clock
@@ -93,7 +88,7 @@ def _changes(
         screen.clock.sleep(values["interval"])
         return True
 
-    count, position, consumer = 0, ChangeLogPosition(0), values["consumer"]
+    count, position, consumer = 0, rows.ChangeLogPosition(0), values["consumer"]
     query = _query(values, screen.clock)
     rounds = app.mirror_changes.read_rounds(mirror, query, pause if values["follow"] else None)
     for opened, reader in rounds:
@@ -112,25 +107,25 @@ def _changes(
 def _query(values: Mapping[str, Any], clock: Clock) -> "app.mirror_changes.ChangeQuery":
     text = values["since"]
     restart = values["restart"] or text == app.mirror_changes.START
-    since: ChangeLogPosition | datetime | None = None
+    since: rows.ChangeLogPosition | datetime | None = None
     if text is not None and not restart:
-        since = parse_position(text) or resolve_moment(parse_moment(text), clock.now())
+        since = rows.parse_position(text) or resolve_moment(parse_moment(text), clock.now())
     return app.mirror_changes.ChangeQuery(
         consumer=values["consumer"], since=since, restart=restart, touched=values["touched"]
     )
 
 
 _SYMBOLS: Final = {
-    MirrorChangeKind.CREATED.value: "+",
-    MirrorChangeKind.UPDATED.value: "*",
-    MirrorChangeKind.DELETED.value: "-",
-    MirrorChangeKind.TOUCHED.value: "=",
+    rows.MirrorChangeKind.CREATED.value: "+",
+    rows.MirrorChangeKind.UPDATED.value: "*",
+    rows.MirrorChangeKind.DELETED.value: "-",
+    rows.MirrorChangeKind.TOUCHED.value: "=",
 }
 _CSV_COLUMNS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", "prev_hash")
 
 
 def change_fields(
-    change: LoggedChange, present_uri: Callable[[str], str] = str
+    change: rows.LoggedChange, present_uri: Callable[[str], str] = str
 ) -> dict[str, object]:
     """Return a change as the fields of its event; unknown values are left out."""
     uri = present_uri(change.uri)
@@ -160,12 +155,12 @@ def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine
 class _ChangePlace(NamedTuple):
     """Where a change was read: the position after it, the state, and the present addresses."""
 
-    position: ChangeLogPosition
+    position: rows.ChangeLogPosition
     state: SqliteMirrorState
     present_uri: Callable[[str], str]
 
 
-_WriteChange = Callable[[LoggedChange, _ChangePlace], None]
+_WriteChange = Callable[[rows.LoggedChange, _ChangePlace], None]
 
 
 def change_writer(form: str, screen: Screen) -> _WriteChange:
@@ -188,7 +183,7 @@ def change_writer(form: str, screen: Screen) -> _WriteChange:
             )
 
 
-def _write_path(change: LoggedChange, *, there: bool, state: SqliteMirrorState) -> None:
-    was_deleted = change.kind == MirrorChangeKind.DELETED
+def _write_path(change: rows.LoggedChange, *, there: bool, state: SqliteMirrorState) -> None:
+    was_deleted = change.kind == rows.MirrorChangeKind.DELETED
     if was_deleted is not there and (state.copy(change.uri) is not None) is there:
         write_text(f"{change.path}\0")

@@ -10,14 +10,7 @@ from msgspec.structs import asdict
 from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, clause_of
 from resourcesync.model import formatting
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.validator.events import (
-    CutShort,
-    Judged,
-    Sampled,
-    StandaloneDocument,
-    Unopened,
-    ValidationEvent,
-)
+from resourcesync.validator import events
 from resourcesync.validator.rule import AppliedRules, RuleFinding, Severity
 from resourcesync.validator.sample import Unreached
 
@@ -30,18 +23,18 @@ _GITHUB_COMMANDS: Final = {"error": "error", "warning": "warning", "advice": "no
 
 
 _NAMES: Final[Mapping[type, str]] = {
-    Sampled: "sample",
-    StandaloneDocument: "alone",
-    Unopened: "unopened",
+    events.Sampled: "sample",
+    events.StandaloneDocument: "alone",
+    events.Unopened: "unopened",
 }
 
 
-def encode_event(event: ValidationEvent) -> tuple[str, dict[str, Any]]:
+def encode_event(event: events.ValidationEvent) -> tuple[str, dict[str, Any]]:
     """Return an event's name and its fields."""
     match event:
         case RuleFinding():
             return "finding", _finding_fields(event)
-        case Judged(summary, place):
+        case events.Judged(summary, place):
             return "document", {
                 "uri": place,
                 "kind": summary.phrase,
@@ -52,7 +45,7 @@ def encode_event(event: ValidationEvent) -> tuple[str, dict[str, Any]]:
             }
         case AppliedRules(uri, rules):
             return "applied", {"uri": uri, "rules": sorted(rules)}
-        case CutShort():
+        case events.CutShort():
             return "cut-short", {**asdict(event), "message": _cut_short_message(event)}
         case Unreached(error=error):
             return "unreached", {"uri": event.uri, "code": error.code, "message": error.message}
@@ -60,7 +53,7 @@ def encode_event(event: ValidationEvent) -> tuple[str, dict[str, Any]]:
             return _NAMES[type(event)], asdict(event)
 
 
-def _cut_short_message(event: CutShort) -> str:
+def _cut_short_message(event: events.CutShort) -> str:
     number = formatting.counted(event.documents, "document")
     if event.all_read:
         return f"{number} list more than can be stored: their relations were checked only in part"
@@ -100,23 +93,23 @@ class ValidationTally(msgspec.Struct):
     warnings: int = 0
     advice: int = 0
 
-    def add(self, event: ValidationEvent) -> None:
+    def add(self, event: events.ValidationEvent) -> None:
         """Count an event."""
         match event:
             case RuleFinding():
                 self._add_finding(event.severity)
-            case Judged(summary):
+            case events.Judged(summary):
                 self.documents += 1
                 self.entries += summary.entries
                 self.plain_sitemaps += summary.complete and summary.dialect is Dialect.SITEMAP
-            case Sampled():
+            case events.Sampled():
                 self._add_sample(event)
-            case Unopened():
+            case events.Unopened():
                 self.packages_unopened += event.packages
                 self.is_local = event.is_local
             case _:
-                self.cut_short += isinstance(event, CutShort)
-                self.judged_alone += isinstance(event, StandaloneDocument)
+                self.cut_short += isinstance(event, events.CutShort)
+                self.judged_alone += isinstance(event, events.StandaloneDocument)
                 self.unreached += isinstance(event, Unreached)
 
     def _add_finding(self, severity: Severity) -> None:
@@ -124,7 +117,7 @@ class ValidationTally(msgspec.Struct):
         self.warnings += severity is Severity.WARNING
         self.advice += severity is Severity.ADVICE
 
-    def _add_sample(self, sample: Sampled) -> None:
+    def _add_sample(self, sample: events.Sampled) -> None:
         if sample.is_packed:  # the resources in packages are in lists, too
             self.members_checked += sample.checked
             self.members_listed += sample.listed

@@ -23,12 +23,7 @@ from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
 from resourcesync.destination.reports import CheckedMirror, MirrorState, MirrorStatus
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
-from resourcesync.server.dashboard.views import (
-    MirrorDetail,
-    MirrorSummary,
-    RunningJob,
-    next_pull_text,
-)
+from resourcesync.server.dashboard import views
 from resourcesync.server.metrics import Metric
 from resourcesync.settings.mirror import FreshnessSettings
 from resourcesync.watch.scheduler import JobKind, MirrorJob, NextPull
@@ -87,11 +82,11 @@ class WatchView:
                     return watched
         return ""
 
-    def mirrors(self) -> Sequence[MirrorSummary]:
+    def mirrors(self) -> Sequence[views.MirrorSummary]:
         """Return all mirrors; an unreadable one with its error."""
         return [summary for summary, _ in self._each(self._names()[0])]
 
-    def mirror(self, name: str) -> MirrorDetail | None:
+    def mirror(self, name: str) -> views.MirrorDetail | None:
         """Return one mirror and its recent past."""
         watched = self.watched_name(name)
         known = {
@@ -102,19 +97,19 @@ class WatchView:
             return None
         summary, folder = known[name]
         if summary.error:
-            return MirrorDetail(summary=summary, now=self.now())
+            return views.MirrorDetail(summary=summary, now=self.now())
         read = partial(watch_jobs.read_detail, folder, summary, self.now())
         return self._cache.apart(str(folder), read)
 
-    def _each(self, names: Sequence[str]) -> Iterator[tuple[MirrorSummary, Path]]:
+    def _each(self, names: Sequence[str]) -> Iterator[tuple[views.MirrorSummary, Path]]:
         running = self._running_jobs()
         pushed = {} if self.push is None else self.push.statuses()
         for watched, found in self._read(names).items():
             yield from ((_unreadable(mirror), Path()) for mirror in found.unreadable)
             for seen in found.mirrors:
                 planned = self.planned(watched)
-                next_pull = "" if planned is None else next_pull_text(planned, self.now())
-                summary = MirrorSummary(
+                next_pull = "" if planned is None else views.next_pull_text(planned, self.now())
+                summary = views.MirrorSummary(
                     seen=seen,
                     notes=tuple(notes_of(seen, next_pull)),
                     push=pushed.get(watched),
@@ -123,16 +118,18 @@ class WatchView:
                 )
                 yield summary, Path(seen.folder)
 
-    def _running_jobs(self) -> dict[str, RunningJob]:
+    def _running_jobs(self) -> dict[str, views.RunningJob]:
         """Return the pulls and audits that run, by the watched mirror."""
-        now, found = self.now(), dict[str, RunningJob]()
+        now, found = self.now(), dict[str, views.RunningJob]()
         for job, seconds in self._running().items():
             if job.kind is JobKind.HAND_OVER:
                 continue
             is_pull = job.kind is JobKind.PULL
             done, total = self._progress.get(job.mirror, (0, 0)) if is_pull else (0, 0)
             since = now - timedelta(seconds=seconds)
-            found[job.mirror] = RunningJob(kind=job.kind.value, since=since, done=done, total=total)
+            found[job.mirror] = views.RunningJob(
+                kind=job.kind.value, since=since, done=done, total=total
+            )
         return found
 
     def _read(self, names: Sequence[str]) -> dict[str, StatusResult]:
@@ -229,11 +226,11 @@ class WatchView:
         }
 
 
-def _unreadable(mirror: UnreadableMirror) -> MirrorSummary:
+def _unreadable(mirror: UnreadableMirror) -> views.MirrorSummary:
     problem = mirror.problem
     hint = (f"next   {problem.hint}",) if problem.hint else ()
     status = MirrorStatus(mirror=mirror.name, source="", state=MirrorState.FAILING)
-    return MirrorSummary(
+    return views.MirrorSummary(
         seen=CheckedMirror(status), error=problem.message, notes=(problem.message, *hint)
     )
 
