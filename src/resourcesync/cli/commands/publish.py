@@ -33,35 +33,9 @@ from resourcesync.source.publication_settings import PublicationSettings
 if TYPE_CHECKING:
     from resourcesync.app.publishing.inputs import OnFailed, OnPublished, PublishedInput
     from resourcesync.settings.mirror import Network
-    from resourcesync.source.plan import PublicationStep
     from resourcesync.source.publication_options import PublicationResult, PublishRequest
 
 
-SETTINGS: Final = options.with_settings(
-    field for key, field in source_keys().items() if key != "path"
-)
-WATCH: Final = (
-    option(
-        "--watch",
-        is_flag=True,
-        help="Keep running, and publish changes; stop with Ctrl-C. Needs the extra 'watch'.",
-    ),
-)
-STEPS: Final = (
-    option(
-        "--initialise", is_flag=True, help="Discard the history, and publish a fresh Resource List."
-    ),
-    option("--update", is_flag=True, help="Only list the changes."),
-    option(
-        "--rebase", is_flag=True, help="List the changes, and write a new Resource List (baseline)."
-    ),
-    option(
-        "--notify-only",
-        is_flag=True,
-        help="Publish nothing: notify the hubs of what was published since the last notification,"
-        " also where one failed.",
-    ),
-)
 _PUBLISHING: Final = frozenset(
     ("all", "allow_empty", "dry_run", "dumps", "initialise", "rebase", "update", "watch")
 )
@@ -73,7 +47,7 @@ _PLACES: Final = frozenset({"out", "versions_in"})
 """Settings that are stored as they are from the tree."""
 
 
-def given_settings(values: Mapping[str, Any]) -> dict[str, object]:
+def _given_settings(values: Mapping[str, Any]) -> dict[str, object]:
     """Return the given settings by their names; without those that are places."""
     for key, field in fields_of(PublicationSettings).items():
         if values[key] == "" and not field.setting.is_clearable:
@@ -89,23 +63,12 @@ def _is_given(field: Field, value: object) -> bool:
     return value not in (None, ()) and (value != "" or field.setting.is_clearable)
 
 
-def check_steps(values: Mapping[str, Any]) -> None:
-    """Refuse two steps at a time."""
-    forced = _forced(values)
+def _forced_step(values: Mapping[str, Any]) -> str:
+    """Return the step that is not the one that is due; empty for none. Two are refused."""
+    forced = [name for name in ("initialise", "update", "rebase") if values[name]]
     if len(forced) > 1:
         raise click.UsageError(f"--{forced[0]} and --{forced[1]} exclude each other")
-
-
-def step_of(values: Mapping[str, Any]) -> "PublicationStep":
-    """Return the forced step; by default the step that is due."""
-    from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
-
-    forced = _forced(values)
-    return PublicationStep(forced[0]) if forced else PublicationStep.DUE
-
-
-def _forced(values: Mapping[str, Any]) -> list[str]:
-    return [name for name in ("initialise", "update", "rebase") if values[name]]
+    return "".join(forced)
 
 
 _MAX_NAMES: Final = 10_000
@@ -115,10 +78,27 @@ _MAX_NAMES: Final = 10_000
 @click.command("publish", cls=SectionedCommand)
 @click.argument("tree", metavar="[DIR|NAME|SYSTEM:…]", required=False)
 @option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
-@SETTINGS
+@options.with_settings(field for key, field in source_keys().items() if key != "path")
 @option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
 @option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
-@options.with_options(STEPS, WATCH)
+@option(
+    "--initialise", is_flag=True, help="Discard the history, and publish a fresh Resource List."
+)
+@option("--update", is_flag=True, help="Only list the changes.")
+@option(
+    "--rebase", is_flag=True, help="List the changes, and write a new Resource List (baseline)."
+)
+@option(
+    "--notify-only",
+    is_flag=True,
+    help="Publish nothing: notify the hubs of what was published since the last notification,"
+    " also where one failed.",
+)
+@option(
+    "--watch",
+    is_flag=True,
+    help="Keep running, and publish changes; stop with Ctrl-C. Needs the extra 'watch'.",
+)
 @options.CONFIG
 @options.output_options
 def command(**values: Any) -> Job:
@@ -147,7 +127,7 @@ def command(**values: Any) -> Job:
     A mirror's folder is published as an aggregator does: its copies at their own addresses, each
     with a link to the original. The documents go to .resourcesync/publication in it, or to --out.
     """
-    check_steps(values)
+    _forced_step(values)
     tree: str | None = values.pop("tree")
     every: bool = values.pop("all")
     file = files.find(values["config"])
@@ -176,9 +156,7 @@ def command(**values: Any) -> Job:
 
 def _check_address(target: str) -> None:
     """Refuse the address of another system with a secret in it, before it is shown or logged."""
-    if ":" not in target:
-        return
-    if app.inputs.kind_of(target) is app.inputs.InputKind.SYSTEM:
+    if ":" in target and app.inputs.kind_of(target) is app.inputs.InputKind.SYSTEM:
         app.accounts.check_account_address(target)
 
 
@@ -281,6 +259,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
 
 
 def _request(values: Mapping[str, Any], screen: Screen) -> "PublishRequest":
+    from resourcesync.source.plan import PublicationStep  # noqa: PLC0415 - help stays quick
     from resourcesync.source.publication_options import PublishRequest  # noqa: PLC0415 - the same
 
     dumps, kinds = None, values["dumps"] or "none"
@@ -294,7 +273,7 @@ def _request(values: Mapping[str, Any], screen: Screen) -> "PublishRequest":
         screen.report(event, {**fields, "exit": int(ExitCode.PARTIAL)})
 
     return PublishRequest(
-        step=step_of(values),
+        step=PublicationStep(_forced_step(values) or PublicationStep.DUE),
         dry_run=values["dry_run"],
         allow_empty=values["allow_empty"],
         dumps=dumps,
@@ -304,7 +283,7 @@ def _request(values: Mapping[str, Any], screen: Screen) -> "PublishRequest":
 
 def _input(target: str, values: Mapping[str, Any]) -> "app.inputs.PublishedInput":
     """Return what is published; refuse options that are for inputs of other kinds."""
-    kind, chosen = app.inputs.kind_of(target), given_settings(values)
+    kind, chosen = app.inputs.kind_of(target), _given_settings(values)
     if kind not in {app.inputs.InputKind.SYSTEM, app.inputs.InputKind.MIRROR}:
         for name in _SYSTEM_OPTIONS:
             if values[name] and (name, kind) != ("with", app.inputs.InputKind.ORIGINALS):
