@@ -192,11 +192,11 @@ _PATHS: Final[Mapping[Form, click.ParamType[Any]]] = {
 }
 
 
-def with_options(*groups: tuple[Decorator, ...]) -> Decorator:
-    """Return a decorator that gives a command the options of some groups, in their order."""
+def with_options(*decorators: Decorator) -> Decorator:
+    """Return a decorator that gives a command some options, in their order."""
 
     def add(function: Callable[..., Job]) -> Callable[..., Job]:
-        for decorate in reversed([function for group in groups for function in group]):
+        for decorate in reversed(decorators):
             function = decorate(function)
         return function
 
@@ -260,7 +260,7 @@ def with_settings(fields: Iterable[schema.Field], *, named: bool = True) -> Deco
                 **values, **{key: given.get(key, _nothing(of)) for key, of in others.items()}
             )
 
-        decorated = with_options((*map(field_option, own.values()), *((_KEY,) if others else ())))
+        decorated = with_options(*map(field_option, own.values()), *((_KEY,) if others else ()))
         return decorated(with_keys)
 
     return add
@@ -330,13 +330,6 @@ REQUEST_OPTIONS: Final = with_settings(_selected(_NETWORK, REQUEST_KEYS))
 CONNECTION_KEYS: Final = tuple(key for key in _NETWORK if key not in {"allow_origin", "auth"})
 CONNECTION: Final = with_settings(_selected(_NETWORK, CONNECTION_KEYS), named=False)
 """The settings of requests of commands for a mirror; see `pop_connection`."""
-MAX_DOCUMENTS: Final = option(
-    "--max-documents",
-    type=click.IntRange(1, 100_000),
-    default=10_000,
-    show_default=True,
-    help="Check at most this number of documents of a Source.",
-)
 MAX_DELETE: Final = field_option(schema.fields_of(PullOptions)["max_delete"])
 
 
@@ -361,22 +354,6 @@ def pop_connection(values: dict[str, Any]) -> dict[str, Any]:
     return {name: way[name] for name in given_options() & way.keys()}
 
 
-def json_option() -> Decorator:
-    """Return the ``--json`` option alone."""
-    return output_option(
-        "--json", is_flag=True, help="Write one JSON object per line, and no text."
-    )
-
-
-_LOG_FILE: Final = output_option(
-    "--log-file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Append log messages to this file, for diagnostics; lines of JSON if its name ends in "
-    ".json, .jsonl or .ndjson.",
-)
-
-
 def use_log_of(file: files.ConfigFile | None) -> None:
     """Set the log of the configuration file, for options that are not given."""
     context = click.get_current_context(silent=True)
@@ -386,20 +363,10 @@ def use_log_of(file: files.ConfigFile | None) -> None:
         context.meta[_LOG] = found
 
 
-def _with_log(job: Job) -> Job:
-    """Return a job with the log of its option, or of the configuration file."""
-    known: Mapping[str, Any] = click.get_current_context().meta.get(_LOG, {})
-    output = job.output._replace(
-        log_file=job.output.log_file or known.get("file"),
-        log_level=known.get("level"),
-    )
-    return job._replace(output=output)
-
-
 def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
     """Give a command the output options, passed as ``output``."""
 
-    @json_option()
+    @output_option("--json", is_flag=True, help="Write one JSON object per line, and no text.")
     @output_option(
         "-q",
         "--quiet",
@@ -415,14 +382,20 @@ def output_options(function: Callable[..., Job]) -> Callable[..., Job]:
         show_default=True,
         help="Show a bar, or a line every 30 s (plain); auto: a bar on a terminal.",
     )
-    @_LOG_FILE
+    @output_option(
+        "--log-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Append log messages to this file, for diagnostics; lines of JSON if its name ends in "
+        ".json, .jsonl or .ndjson.",
+    )
     @functools.wraps(function)
     def with_output(**values: Any) -> Job:
         names = ("json", "quiet", "verbose", "progress", "log_file")
         chosen = {name: values.pop(name) for name in names}
-        output = OutputOptions(**chosen)
-        name = click.get_current_context().info_name or ""
-        return _with_log(function(output=output, **values).completed(name, output))
+        output, context = OutputOptions(**chosen), click.get_current_context()
+        job = function(output=output, **values)
+        return job.completed(context.info_name or "", output, context.meta.get(_LOG, {}))
 
     return with_output
 
@@ -532,4 +505,4 @@ def source_options(function: Callable[..., Job]) -> Callable[..., Job]:
         chosen = merge_settings(own, defaults, given_options())
         return function(asking=SourceAccess(configuration=configuration, values=chosen), **values)
 
-    return with_options((REQUEST_OPTIONS, CONFIG))(with_source)
+    return with_options(REQUEST_OPTIONS, CONFIG)(with_source)

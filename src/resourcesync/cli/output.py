@@ -8,7 +8,7 @@ import errno
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync import app
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
@@ -252,7 +252,9 @@ class Job(NamedTuple):
     output: OutputOptions = _AS_GIVEN
     command: str = ""
 
-    def completed(self, command: str, output: OutputOptions) -> "Job":
-        """Return the job with its name, and with the output options unless it changed them."""
+    def completed(self, command: str, output: OutputOptions, log: Mapping[str, Any]) -> "Job":
+        """Return the job with its name, the output options unless it changed them, and the log."""
         chosen = output if self.output is _AS_GIVEN else self.output
+        file = chosen.log_file or log.get("file")
+        chosen = chosen._replace(log_file=file, log_level=log.get("level"))
         return self._replace(command=command, output=chosen)

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     help="Fetch this number or share of the listed resources and check the responses; implies"
     " --live.",
 )
-@options.MAX_DOCUMENTS
+@option(
+    "--max-documents",
+    type=click.IntRange(1, 100_000),
+    default=10_000,
+    show_default=True,
+    help="Check at most this number of documents of a Source.",
+)
 @option(
     "--profile",
     type=click.Choice(["rs-1.1", "rs-1.0", "sitemap"]),

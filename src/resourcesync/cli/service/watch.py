@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.command("watch", cls=SectionedCommand)
 @click.argument("names", nargs=-1, metavar="[MIRROR...]", shell_complete=options.complete_mirror)
 @option("--every", type=options.DURATION, help="Time between two pulls of mirrors without `every`.")
-@options.with_options(tuple(map(options.field_option, fields_of(ServiceSettings).values())))
+@options.with_options(*map(options.field_option, fields_of(ServiceSettings).values()))
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
