@@ -1,6 +1,6 @@
 """Metrics of mirrors for Prometheus: each number of a report is one, and has its name."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -10,6 +10,10 @@ from resourcesync.server.metrics import Metric
 
 Labels = tuple[tuple[str, str], ...]
 _MIRROR: Final = "resourcesync_mirror_"
+_HELP: Final = {
+    "readable": "1 if the state of the mirror can be read; else it has no others.",
+    "state": "1 for the state that the last run left, 0 for the others.",
+}
 _REASONS: Final = "reasons_"
 """No metrics: their names may be those of a plug-in."""
 
@@ -17,42 +21,29 @@ _REASONS: Final = "reasons_"
 def mirror_figures(
     mirrors: Sequence[CheckedMirror], unreadable: Sequence[UnreadableMirror]
 ) -> Iterator[Metric]:
-    """Yield the metrics of mirrors; of those that cannot be read, only that they cannot."""
-    names = {
-        **{seen.status.mirror: 1.0 for seen in mirrors},
-        **{name: 0.0 for name, _ in unreadable},
-    }
-    readable = tuple(((("mirror", name),), value) for name, value in names.items())
-    states = tuple(
-        (
-            (("mirror", seen.status.mirror), ("state", state.value)),
-            float(seen.status.judged is state),
-        )
-        for seen in mirrors
-        for state in MirrorState
-    )
-    for name, what, values in (
-        ("readable", "1 if the state of the mirror can be read; else it has no others.", readable),
-        ("state", "1 for the state that the last run left, 0 for the others.", states),
-    ):
-        if values:
-            yield Metric(name=_MIRROR + name, kind="gauge", help_text=what, values=values)
-    yield from report_metrics(_MIRROR, list(map(mirror_fields, mirrors)))
+    """Yield the metrics of mirrors; of those that cannot be read, only that they cannot.
 
-
-def report_metrics(prefix: str, rows: Sequence[Mapping[str, object]]) -> Iterator[Metric]:
-    """Yield a metric for each number of reports, with the label ``mirror``.
-
-    Its name is that of the field: ``listed_pending`` is ``pending`` in ``listed``.
+    Each number of a report is one with the name of the field: ``listed_pending`` is ``pending`` in
+    ``listed``.
     """
-    found: dict[str, list[tuple[Labels, float]]] = {}
-    for row in rows:
-        label = (("mirror", str(row["mirror"])),)
-        for name, value in flat_fields(row):
+    found: dict[str, list[tuple[Labels, float]]] = {"readable": [], "state": []}
+    for seen in mirrors:
+        label = ("mirror", seen.status.mirror)
+        found["readable"].append(((label,), 1.0))
+        found["state"] += (
+            ((label, ("state", state.value)), float(seen.status.judged is state))
+            for state in MirrorState
+        )
+        for name, value in flat_fields(mirror_fields(seen)):
             if isinstance(value, datetime):
-                found.setdefault(f"{name}_timestamp_seconds", []).append((label, value.timestamp()))
+                moment = value.timestamp()
+                found.setdefault(f"{name}_timestamp_seconds", []).append(((label,), moment))
             elif isinstance(value, int | float) and not name.startswith(_REASONS):
-                found.setdefault(name, []).append((label, value))
+                found.setdefault(name, []).append(((label,), value))
+    found["readable"] += (((("mirror", name),), 0.0) for name, _ in unreadable)
     for name, values in found.items():
-        help_text = f"The field {name} of the report."
-        yield Metric(name=prefix + name, kind="gauge", help_text=help_text, values=tuple(values))
+        help_text = _HELP.get(name, f"The field {name} of the report.")
+        if values:
+            yield Metric(
+                name=_MIRROR + name, kind="gauge", help_text=help_text, values=tuple(values)
+            )
