@@ -123,3 +123,19 @@ def test_a_rule_that_is_none_is_refused_before_anything_is_written(said: Said) -
 
     assert "REL:TEMPLATE" in said.readouterr().err
     assert not DOCUMENTS.exists()
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.9", "0.6"])
+def test_a_source_of_an_older_version_is_as_that_version_says(version: str, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "a.txt").write_text("a")
+    way = ["--change-lists", "per-run", "--dumps", "all", "-q"]
+    first = ["--url", "https://museum.example", "-o", f"dialect={version}"]
+    assert run(["publish", str(tree), *first, *way]) == 0
+    (tree / "b.txt").write_text("b")
+    (tree / "a.txt").unlink()
+    assert run(["publish", str(tree), "--dumps", "all", "-q"]) == 0
+
+    assert run(["validate", str(tree), "--profile", f"rs-{version}", "--fail-on", "warning"]) == 0
+    assert run(["validate", str(tree), "-q"]) == (0 if version == "1.0" else 1)

@@ -28,7 +28,7 @@ _BLOCK: Final = 65_536
 def validate(
     target: str | os.PathLike[str] | bytes | BinaryIO,
     *,
-    profile: Literal["rs-1.1", "rs-1.0", "sitemap"] = "rs-1.1",
+    profile: Literal["rs-1.1", "rs-1.0", "rs-0.9", "rs-0.6", "sitemap"] = "rs-1.1",
     live: bool = False,
     sample: int | None = None,
     network: Network | None = None,

@@ -218,7 +218,7 @@ def _misplaced_on_entry(subject: ExaminedDocument, name: str) -> str:
     allowed = {
         "path": kind in MANIFESTS,
         "change": kind in CHANGES,
-        "datetime": kind in CHANGES and subject.profile is not subject.profile.RS_1_0,
+        "datetime": kind in CHANGES and not subject.profile.is_dated_by_lastmod,
         "capability": kind in DESCRIPTIONS or kind is DocumentKind.FN,
         "at": kind is not DocumentKind.RDM,
         "completed": kind is not DocumentKind.RDM,

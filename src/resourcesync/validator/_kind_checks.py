@@ -15,7 +15,6 @@ from resourcesync.validator._examined_document import (
     ParsedTime,
     capability_of,
 )
-from resourcesync.validator.rule import RuleProfile
 
 _IMPOSSIBLE: Final = frozenset(
     {("created", "created"), ("updated", "created"), ("deleted", "updated"), ("deleted", "deleted")}
@@ -83,14 +82,14 @@ class ChangeSequenceCheck:
                 self._last[mark] = entry.change
 
     def _check_order(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        if subject.profile is RuleProfile.RS_1_0:
+        if subject.profile.is_dated_by_lastmod:
             if entry.lastmod_node is not None:
                 self._order.check(subject, entry.lastmod, entry.lastmod_node, TEXT)
         elif entry.md is not None:
             self._order.check(subject, entry.times.get("datetime"), entry.md, "datetime")
 
     def _check_repeated(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        old = subject.profile is RuleProfile.RS_1_0
+        old = subject.profile.is_dated_by_lastmod
         moment = entry.lastmod if old else entry.times.get("datetime")
         if moment is None:
             return

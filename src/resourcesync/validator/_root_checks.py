@@ -16,6 +16,7 @@ from resourcesync.validator._examined_document import (
     capability_of,
     kind_of,
 )
+from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.summaries import DocumentPlace
 
 _ROOTS: Final = {"urlset": False, "sitemapindex": True}
@@ -54,6 +55,38 @@ _UP: Final[Mapping[DocumentKind, str]] = {
     DocumentKind.AR: "AR01",
     DocumentKind.ARI: "AR01",
 }
+
+
+_RELATIONS: Final = {"resourcesync": "up", "up": "index"}
+
+
+def modernise(node: ElementNode, profile: RuleProfile) -> None:
+    """Rename in an ``rs:md`` or ``rs:ln`` of the root what a draft called otherwise than 1.0.
+
+    So one set of rules judges both. The link up was ``resourcesync`` and that to the index ``up``,
+    the time of a snapshot was ``from`` (0.9) or ``modified`` (0.6). What a draft did not have is in
+    the rules that do not apply to it; a list of changes of 0.6 has no interval.
+    """
+    if node.name == "ln":
+        words = node.attributes.get("rel", "").split()
+        node.attributes["rel"] = " ".join(_RELATIONS.get(word.lower(), word) for word in words)
+        return
+    capability = capability_of(node.attributes.get("capability", ""))
+    if capability is Capability.DESCRIPTION:
+        node.attributes["capability"] = capability.value
+    is_snapshot = capability is not None and capability.is_snapshot
+    if profile is RuleProfile.RS_0_6:
+        moment = node.attributes.pop("modified", None)
+        if is_snapshot and moment is not None:
+            node.attributes["at"] = moment
+    elif is_snapshot:
+        _rename(node.attributes, "from", "at")
+        _rename(node.attributes, "until", "completed")
+
+
+def _rename(attributes: dict[str, str], old: str, new: str) -> None:
+    if old in attributes and new not in attributes:
+        attributes[new] = attributes.pop(old)
 
 
 class RootChecks:
@@ -149,10 +182,12 @@ class RootChecks:
             subject.report_at("G05", "the root has no rs:md", subject.root)
             return
         kind = subject.kind
-        if kind in _START and _START[kind][0] not in self.attributes:
-            name, rule = _START[kind]
+        name, rule = _START.get(kind, ("", ""))
+        has_interval = subject.profile is not RuleProfile.RS_0_6 or name != "from"
+        if name and has_interval and name not in self.attributes:
             subject.report_at(rule, f"the {kind.value} has no {name}", subject.md)
-        if kind in _UP and "up" not in self._links:
+        # In the drafts a document "can also include" the link to its Capability List.
+        if kind in _UP and "up" not in self._links and not subject.profile.is_draft:
             subject.report_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
         if kind in (DocumentKind.SD, DocumentKind.SDI) and self._up is not None:
             subject.report_at("SD03", f"a {kind.value} with an up link", self._up)

@@ -20,7 +20,7 @@ from resourcesync.validator._examined_document import (
     capability_of,
 )
 from resourcesync.validator._kind_checks import EntryChecks
-from resourcesync.validator._root_checks import RootChecks
+from resourcesync.validator._root_checks import RootChecks, modernise
 from resourcesync.validator.marks import Marks, MarkStore
 from resourcesync.validator.rule import RuleFinding, RuleProfile
 
@@ -133,6 +133,8 @@ class Examination(Iterator[RuleFinding]):
         elif subject.profile is not RuleProfile.SITEMAP and _entry_checks.is_rs(subject, node):
             if node.name not in ("md", "ln"):
                 return
+            if subject.profile.is_draft:
+                modernise(node, subject.profile)
             if self._entries is not None:
                 subject.report("G22", f"{node.name} of the root comes after an entry", node)
             if node.name == "md":

@@ -31,7 +31,19 @@ class RuleProfile(StrEnum):
 
     RS_1_1 = "rs-1.1"
     RS_1_0 = "rs-1.0"
+    RS_0_9 = "rs-0.9"
+    RS_0_6 = "rs-0.6"
     SITEMAP = "sitemap"
+
+    @property
+    def is_draft(self) -> bool:
+        """True for a version before 1.0."""
+        return self in _DRAFTS
+
+    @property
+    def is_dated_by_lastmod(self) -> bool:
+        """True if ``lastmod`` is the time of a change: ``datetime`` came with 1.1."""
+        return self is RuleProfile.RS_1_0 or self.is_draft
 
 
 class CheckScope(StrEnum):
@@ -48,6 +60,7 @@ class CheckScope(StrEnum):
     LIVE = "live"
 
 
+_DRAFTS: Final = frozenset({RuleProfile.RS_0_9, RuleProfile.RS_0_6})
 RESOURCESYNC = frozenset({RuleProfile.RS_1_1, RuleProfile.RS_1_0})
 
 _SEVERITIES = {
@@ -159,7 +172,23 @@ def by_place(findings: Iterable[RuleFinding]) -> Iterator[RuleFinding]:
 def _load() -> dict[str, Rule]:
     text = resources.files(__package__).joinpath("rules.toml").read_text("utf-8")
     rules = msgspec.convert(tomllib.loads(text)["rule"], list[Rule])
-    return {rule.id: rule for rule in rules}
+    return {rule.id: _with_drafts(rule) for rule in rules}
+
+
+def _with_drafts(rule: Rule) -> Rule:
+    """Return a rule with the drafts: each of 1.0 applies, except those of something newer."""
+    if RuleProfile.RS_1_0 not in rule.profiles:
+        return rule
+    drafts = {draft for draft in _DRAFTS if rule.id not in _NEWER_THAN[draft]}
+    return msgspec.structs.replace(rule, profiles=rule.profiles | drafts)
+
+
+_NEWER_THAN_0_9: Final = frozenset({"AR02", "CA07", "CD04", "G44", "LK08", "CI03", "CI04"})
+_NEWER_THAN: Final = {
+    RuleProfile.RS_0_9: _NEWER_THAN_0_9,
+    RuleProfile.RS_0_6: _NEWER_THAN_0_9 | {"G43", "SD09"},  # it has no Source Description
+}
+"""Rules of 1.0 about what a draft does not have."""
 
 
 RULES: Final[Mapping[str, Rule]] = _load()

@@ -26,10 +26,10 @@ DIALECTS: Final = {
 PROFILES: Final = {
     "1.1": RuleProfile.RS_1_1,
     "1.0": RuleProfile.RS_1_0,
-    "0.9": RuleProfile.RS_1_1,
+    "0.9": RuleProfile.RS_0_9,
     "archives": RuleProfile.RS_1_0,
 }
-"""What the validator judges them by: it has no profile for 0.9."""
+"""What the validator judges them by."""
 
 FOLDERS: Final = {
     "1.1": "spec-1.1",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @option(
     "--profile",
-    type=click.Choice(["rs-1.1", "rs-1.0", "sitemap"]),
+    type=click.Choice(["rs-1.1", "rs-1.0", "rs-0.9", "rs-0.6", "sitemap"]),
     default="rs-1.1",
     show_default=True,
     help="The specification to check against.",
