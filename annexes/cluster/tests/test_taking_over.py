@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror.staging import FileSyncer, Staging, open_staging
-from resourcesync.adapters.mirror.staging_area import FolderStagingArea
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import StagedCopy
+from resourcesync_cluster.staging import FolderStagingArea
 
 BODY = bytes(range(256)) * 300
 DIGESTS = (Digest("sha-256", "ab" * 32),)

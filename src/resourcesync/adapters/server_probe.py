@@ -66,12 +66,9 @@ def _certificate(connection: Any) -> tuple[str, datetime | None]:
         return "", None
     found: Mapping[str, Any] = connection.getpeercert() or {}
     ends = found.get("notAfter")
-    expires = None if ends is None else datetime.fromtimestamp(_seconds(str(ends)), UTC)
+    seconds = None if ends is None else ssl.cert_time_to_seconds(str(ends))
+    expires = None if seconds is None else datetime.fromtimestamp(seconds, UTC)
     return connection.version() or "TLS", expires
-
-
-def _seconds(text: str) -> int:
-    return ssl.cert_time_to_seconds(text)
 
 
 def _date(text: str) -> datetime | None:

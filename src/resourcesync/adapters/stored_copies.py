@@ -6,7 +6,7 @@ quarantine and the store's marker are beside the copies, below ``.resourcesync``
 
 import hashlib
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from io import BytesIO
@@ -16,7 +16,7 @@ from resourcesync import ports
 from resourcesync.errors import MirrorChangedError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
-from resourcesync.model.digests import Digest, agree, format_digests
+from resourcesync.model.digests import Digest, agree, digest_chunks, format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.own_files import IN_TRASH, one_name
 from resourcesync.ports import CopyContent, has_content, is_copy_path
@@ -27,6 +27,7 @@ from resourcesync.ports.stores import (
     Store,
     StoredObject,
     guard_store,
+    in_flight,
 )
 
 _OWN: Final = ".resourcesync/"
@@ -41,7 +42,6 @@ _LEAF: Final = 100
 _COMPARED: Final = "sha-256"
 _MAX_QUARANTINED: Final = 100_000
 
-_MOST_IN_FLIGHT: Final = 64
 _MAX_FAILURES: Final = 3
 _OF_ONE: Final = frozenset({"local-change", "path-in-the-way"})
 
@@ -72,17 +72,7 @@ class StoreCopyInspector:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
         with guard_store(f"reading {path}"):
             blocks = self._blocks(path)
-            if blocks is None:
-                return None
-            named = [
-                (algorithm, hashlib.new(algorithm.replace("-", ""))) for algorithm in algorithms
-            ]
-            length = 0
-            for block in blocks:
-                length += len(block)
-                for _, hasher in named:
-                    hasher.update(block)
-            return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in named)
+            return None if blocks is None else digest_chunks(blocks, algorithms)
 
     def digest_all(
         self, wanted: Sequence[tuple[str, Sequence[str]]]
@@ -114,7 +104,7 @@ class StoredCopies(StoreCopyInspector):
         self._stage = stage
         self._clock = clock
         self._made_way: list[tuple[str, str]] = []
-        self._in_flight = _in_flight(store)
+        self._in_flight = in_flight(store)
 
     @contextmanager
     def lock(self, who: str, holder: str = "") -> Iterator[None]:
@@ -441,41 +431,6 @@ class StagedObject:
                 self._store.remove(self.place)
 
 
-class StoreStagingArea:
-    """The ``StagingArea`` in a store: bytes are staged on a local disk until they are sealed."""
-
-    def __init__(self, store: StagingStore, stage: Stage) -> None:
-        self._store = store
-        self._stage = stage
-
-    def stage(self, algorithms: Sequence[str]) -> ports.StagedCopy:
-        """Start a staged copy."""
-        return self._stage(algorithms, "")
-
-    def hand_over(
-        self, batch: Sequence[tuple[ports.StagedCopy, Mapping[str, str]]]
-    ) -> list[str | StorageError]:
-        """Store bytes under temporary keys; return the key of each, or its error."""
-        workers = min(_in_flight(self._store), len(batch))
-        if not workers:
-            return []
-        with ThreadPoolExecutor(workers, "store") as pool:
-            return list(pool.map(self._put, batch))
-
-    def _put(self, item: tuple[ports.StagedCopy, Mapping[str, str]]) -> str | StorageError:
-        staged, headers = item
-        length, digests = staged.seal()
-        try:
-            with staged.open_sealed() as stream, guard_store("staging a copy there"):
-                stream.seek(0)
-                lastmod = ports.modified_at(headers)
-                return self._store.stage(ObjectContent(stream, length, digests, lastmod))
-        except StorageError as error:
-            return error
-        finally:
-            staged.discard()
-
-
 @contextmanager
 def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
     """Lock a store while the block runs; see ``StoredCopies.lock``."""
@@ -487,10 +442,6 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
     finally:
         with guard_store("unlocking it"):
             guard.__exit__(None, None, None)
-
-
-def _in_flight(store: Store) -> int:
-    return max(1, min(store.max_in_flight, _MOST_IN_FLIGHT))
 
 
 def _read(stream: BinaryIO) -> Iterator[bytes]:

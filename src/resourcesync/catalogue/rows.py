@@ -73,7 +73,7 @@ def from_row(row: Row) -> Resource:
             length=length,
             digests=_from_hash(digests),
             media_type=media_type,
-            **(_from_more(more) if more else {}),
+            **(structs.asdict(_read_more(more)) if more else {}),
         )
     except _BAD as error:
         message = f"the catalogue has an invalid row of {uri!s:.300}: {error!s:.300}"
@@ -193,7 +193,3 @@ def _to_more(resource: Resource) -> str:
         resource.foreign,
     )
     return msgspec.json.encode(_More(*fields)).decode() if any(fields) else ""
-
-
-def _from_more(text: str) -> dict[str, Any]:
-    return structs.asdict(_read_more(text))

@@ -71,41 +71,32 @@ class DialectForm(msgspec.Struct, frozen=True, kw_only=True):
     is_plain: bool = False
 
 
+_EARLY: Final = DialectForm(
+    dialect=Dialect.V0_9,
+    times="from",
+    has_entry_times=False,
+    links_down=True,
+    unsaid=_SINCE_0_9_1,
+    description="resourcesync",
+    has_notifications=False,
+)
+_EARLIER: Final = replace(_EARLY, dialect=Dialect.V0_6, times="modified", description="")
+_EARLIEST: Final = replace(
+    _EARLIER,
+    dialect=Dialect.V0_5,
+    unsaid=_SINCE_0_9_1 | {Relation.COLLECTION},
+    archives_are_indexes=True,
+    nests_manifests=True,
+)
 _FORMS: Final = {
     form.dialect: form
     for form in (
         DialectForm(dialect=Dialect.V1_1, is_dated=True),
         DialectForm(dialect=Dialect.V1_0),
         DialectForm(dialect=Dialect.V0_9_1, has_notifications=False),
-        DialectForm(
-            dialect=Dialect.V0_9,
-            times="from",
-            has_entry_times=False,
-            links_down=True,
-            unsaid=_SINCE_0_9_1,
-            description="resourcesync",
-            has_notifications=False,
-        ),
-        DialectForm(
-            dialect=Dialect.V0_6,
-            times="modified",
-            has_entry_times=False,
-            links_down=True,
-            unsaid=_SINCE_0_9_1,
-            description="",
-            has_notifications=False,
-        ),
-        DialectForm(
-            dialect=Dialect.V0_5,
-            times="modified",
-            has_entry_times=False,
-            links_down=True,
-            unsaid=_SINCE_0_9_1 | {Relation.COLLECTION},
-            description="",
-            archives_are_indexes=True,
-            nests_manifests=True,
-            has_notifications=False,
-        ),
+        _EARLY,
+        _EARLIER,
+        _EARLIEST,
         DialectForm(dialect=Dialect.SITEMAP, is_plain=True, has_notifications=False),
     )
 }

@@ -227,7 +227,8 @@ def _opening(header: Header, form: dialects.DialectForm) -> str:
     lines += [link_element(_in_dialect_relations(link, form)) for link in told.links]
     if told.capability is not None:
         attributes = root_times(told, form) + extra_attributes(told.extra, ROOT_KNOWN)
-        lines.append(f'<rs:md capability="{_capability(told.capability, form)}"{attributes}/>')
+        named = form.description if told.capability is Capability.DESCRIPTION else told.capability
+        lines.append(f'<rs:md capability="{named}"{attributes}/>')
     elif told.extra:
         raise ValueError("a plain sitemap has no rs:md, so nothing extra can be on it")
     if told.foreign:
@@ -247,10 +248,6 @@ def _closing(header: Header, form: dialects.DialectForm) -> str:
 
 def _element(header: Header) -> str:
     return "sitemapindex" if header.is_index else "urlset"
-
-
-def _capability(capability: Capability, form: dialects.DialectForm) -> str:
-    return form.description if capability is Capability.DESCRIPTION else capability.value
 
 
 def _in_dialect_relations(link: Link, form: dialects.DialectForm) -> Link:

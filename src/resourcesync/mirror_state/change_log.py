@@ -283,12 +283,9 @@ class MirrorLogs(SqliteFile):
                 yield from (change for change in reversed(found) if change.uri == uri)
 
     def _changes_in(self, row: _LogRow) -> list[LoggedChange]:
-        entries = self._entries_in(row.changes)
+        entries = self.errors.decode_json(row.changes, list[LogEntry], "changes")
         first = row.last - len(entries) + 1
         return [LoggedChange(seq, row.time, *entry) for seq, entry in enumerate(entries, first)]
-
-    def _entries_in(self, changes: str) -> list[LogEntry]:
-        return self.errors.decode_json(changes, list[LogEntry], "changes")
 
     def change_bounds(self) -> tuple[int, int]:
         """Return the numbers of the last deleted change and of the newest one."""

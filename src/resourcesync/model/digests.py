@@ -5,7 +5,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import repeat
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 ALGORITHMS: Final = {
     "sha-512": 128,
@@ -33,6 +33,27 @@ _MAX_TOKENS: Final = 16
 _PREFIX: Final = "sha-256:"
 _SHA256_LENGTH: Final = len(_PREFIX) + ALGORITHMS["sha-256"]
 _HEX: Final = re.compile(r"[0-9a-f]+")
+
+
+def new_hashers(algorithms: Iterable[str]) -> dict[str, Any]:
+    """Return a running digest for each algorithm; its type is private to ``hashlib``."""
+    import hashlib  # noqa: PLC0415 - who only reads documents needs none
+
+    return {
+        name: getattr(hashlib, name.replace("-", ""))(usedforsecurity=False) for name in algorithms
+    }
+
+
+def digest_chunks(
+    chunks: Iterable[bytes], algorithms: Iterable[str]
+) -> tuple[int, tuple["Digest", ...]]:
+    """Return the length and the digests of bytes."""
+    hashers, length = new_hashers(algorithms), 0
+    for chunk in chunks:
+        length += len(chunk)
+        for hasher in hashers.values():
+            hasher.update(chunk)
+    return length, tuple(Digest(name, hasher.hexdigest()) for name, hasher in hashers.items())
 
 
 class Digest(NamedTuple):

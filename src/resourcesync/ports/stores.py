@@ -16,6 +16,8 @@ from resourcesync.model.digests import Digest
 STORE_FAILED: Final = "store"
 """The code of an error of a store itself."""
 
+_MOST_IN_FLIGHT: Final = 64
+
 
 class StoredObject(NamedTuple):
     """The object at a key.
@@ -128,6 +130,11 @@ class StagingStore(Store, Protocol):
             length: Their number.
             replaces: The present version; ``None`` for none.
         """
+
+
+def in_flight(store: Store) -> int:
+    """Return how many operations of a store run at once."""
+    return max(1, min(store.max_in_flight, _MOST_IN_FLIGHT))
 
 
 @contextmanager

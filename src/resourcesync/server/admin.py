@@ -84,7 +84,11 @@ class OperationsApplication:
         try:
             async with asyncio.timeout(self._patience), self._busy:
                 if path == b"/metrics":
-                    body = await to_thread.run_sync(self._write_metrics)
+                    body = await to_thread.run_sync(
+                        lambda: write_metrics(
+                            figure for count in self._sources for figure in count()
+                        )
+                    )
                     return await compress(request, _text_response(body, _METRICS_TYPE))
                 await to_thread.run_sync(self._check_ready)
                 return _text_response(b"ready\n")
@@ -92,9 +96,6 @@ class OperationsApplication:
             _LOG.warning("not ready: %s", error)
             why = error.message if isinstance(error, ResourceSyncError) else "check timed out"
             return refuse(503, f"Not ready: {why}", {"retry-after": "5"})
-
-    def _write_metrics(self) -> bytes:
-        return write_metrics(figure for count in self._sources for figure in count())
 
 
 def _text_response(body: bytes, kind: str = "text/plain") -> Response:

@@ -234,7 +234,7 @@ class Application:
 
     async def _respond(self, request: asgi.HttpRequest) -> Response:
         try:
-            place = self._locate_request(request)
+            place = self._locate_path(request.raw_path or b"/", request.query)
             response = None
             if place is not None:
                 response = await self._sender.respond(request, place)
@@ -265,10 +265,6 @@ class Application:
         name = quote(unquote_to_bytes(path.rpartition(b"/")[2]), safe="")
         query = f"?{quote(request.query, safe=_QUERY)}" if request.query else ""
         return asgi.refuse(301, "It is a folder.", {"location": f"./{name}/{query}"})
-
-    def _locate_request(self, request: asgi.HttpRequest) -> ServedLocation | None:
-        """Return the location of the answer to a request."""
-        return self._locate_path(request.raw_path or b"/", request.query)
 
     def _locate_path(self, path: bytes, query: bytes) -> ServedLocation | None:
         if self._file_at is not None:

@@ -191,7 +191,7 @@ class MementoApplication:
             more = await to_thread.run_sync(self._index.versions, uri, page[-1].moment, MAP_PAGE)
             for version in page:
                 if version is page[-1] and not more:
-                    relation = _last(relation)
+                    relation = relation.replace("memento", "last memento")
                 lines.append(self._link(version, relation))
                 relation = "memento"
             yield (",\n".join(lines) + (",\n" if more else "\n")).encode("ascii")
@@ -243,10 +243,6 @@ def _ends(
     if first.moment == last.moment:
         return (link(first, "first last memento"),)
     return (link(first, "first memento"), link(last, "last memento"))
-
-
-def _last(relation: str) -> str:
-    return "first last memento" if relation == "first memento" else "last memento"
 
 
 def _host(authority: bytes) -> bytes:

@@ -254,12 +254,8 @@ def _success_response(
     if found == "whole":
         span = None if request.is_head else range(size)
         return ChunkedResponse(200, (*headers, (b"content-length", b"%d" % size)), span)
-    place = (b"content-range", _content_range(found, size))
+    place = (b"content-range", b"bytes %d-%d/%d" % (found.start, found.stop - 1, size))
     return ChunkedResponse(206, (*headers, place, (b"content-length", b"%d" % len(found))), found)
-
-
-def _content_range(span: range, size: int) -> bytes:
-    return b"bytes %d-%d/%d" % (span.start, span.stop - 1, size)
 
 
 def _without_content(headers: Headers) -> Headers:

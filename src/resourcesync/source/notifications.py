@@ -82,7 +82,7 @@ def notify(
     record = read_record(catalogue)
     if record is None or not settings.hubs:
         return Notified()
-    marks = _read_positions(catalogue)
+    marks = read_note(catalogue, _NOTE, dict[str, _HubPosition]) or {}
     outbox = _Outbox(catalogue, documents, settings, record, clock.now())
     known = {hub: marks.get(hub) or outbox.present for hub in settings.hubs}
     outbox.place_empty()
@@ -227,10 +227,6 @@ class _Outbox:
 
     def _put(self, name: str, body: bytes) -> None:
         self._store.write(name, [body])
-
-
-def _read_positions(catalogue: SourceCatalogue) -> dict[str, _HubPosition]:
-    return read_note(catalogue, _NOTE, dict[str, _HubPosition]) or {}
 
 
 def _write_positions(catalogue: SourceCatalogue, marks: Mapping[str, _HubPosition]) -> None:

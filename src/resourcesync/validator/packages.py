@@ -1,13 +1,13 @@
 """Checks of packages: the manifest, and the members against the manifest (§11.2, §13.2)."""
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import BinaryIO, Final
 
 import msgspec
 
 from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
+from resourcesync.model.digests import digest_chunks
 from resourcesync.model.entries import Change
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.examination import validate_document
@@ -176,8 +176,8 @@ class PackageValidator:
         if listed is not None:
             names = [digest.algorithm for digest in listed.package.digests]
             file.seek(0)
-            measured = _measure(iter(lambda: file.read(_BLOCK), b""), names)
-            yield from judge_listed_package(listed.dump, listed.package, *measured)
+            length, found = digest_chunks(iter(lambda: file.read(_BLOCK), b""), names)
+            yield from judge_listed_package(listed.dump, listed.package, length, dict(found))
         try:
             yield from self._judge_opened(open_package(file, uri=self._uri))
         except PackageError as error:
@@ -194,7 +194,8 @@ class PackageValidator:
         of the package.
         """
         named = "" if self._listed is None else self._listed.package.media_type.lower()
-        is_foreign = error.code == "package-unknown" and named and not _is_known(named)
+        is_known = any(kind in named for kind in ("zip", "tar", "octet-stream"))
+        is_foreign = error.code == "package-unknown" and named and not is_known
         if is_foreign or error.code.endswith(_OUR_LIMITS):
             return Unreached(uri=self._uri, error=error)
         rule = "RM01" if error.code in _MANIFEST_FAULTS else "RM10"
@@ -234,8 +235,9 @@ class PackageValidator:
             if member.is_deletion or entry is None:
                 continue
             try:
-                length, hashes = _measure(member.chunks(), entry.hashes)
-                found.append(PackageFile(name=entry.path.lstrip("/"), length=length, hashes=hashes))
+                length, digests = digest_chunks(member.chunks(), entry.hashes)
+                name, hashes = entry.path.lstrip("/"), dict(digests)
+                found.append(PackageFile(name=name, length=length, hashes=hashes))
             except PackedMemberError as error:
                 if error.code != "member-missing":
                     yield at_listed("RM07", f"{entry.path}: {error.message}", entry)
@@ -248,22 +250,6 @@ class PackageValidator:
                 yield at_listed("RM07", message, entry)
                 found.append(_member_as_listed(entry))
             self.members += 1
-
-
-def _is_known(media_type: str) -> bool:
-    return any(name in media_type for name in ("zip", "tar", "octet-stream"))
-
-
-def _measure(chunks: Iterable[bytes], algorithms: Iterable[str]) -> tuple[int, dict[str, str]]:
-    digests = {
-        name: hashlib.new(name.replace("-", ""), usedforsecurity=False) for name in algorithms
-    }
-    length = 0
-    for chunk in chunks:
-        length += len(chunk)
-        for digest in digests.values():
-            digest.update(chunk)
-    return length, {name: digest.hexdigest() for name, digest in digests.items()}
 
 
 def _member_as_listed(entry: ListedResource) -> PackageFile:

@@ -1,6 +1,5 @@
 """Validation of a sample of a Source's resources against their entries."""
 
-import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -10,7 +9,7 @@ import msgspec
 
 from resourcesync.discovery.links import MAX_PAGE
 from resourcesync.errors import ResourceSyncError
-from resourcesync.model.digests import ALGORITHMS
+from resourcesync.model.digests import ALGORITHMS, new_hashers
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
 from resourcesync.validator import delivery
 from resourcesync.validator.rule import AppliedRules, RuleFinding
@@ -141,11 +140,7 @@ class Meter:
         """Start over: the transfer starts again from the first byte."""
         self.length = 0
         self.start = bytearray()
-        self._digests = {
-            name: hashlib.new(name.replace("-", ""), usedforsecurity=False)
-            for name in self.listed.hashes
-            if name in ALGORITHMS
-        }
+        self._digests = new_hashers(name for name in self.listed.hashes if name in ALGORITHMS)
 
     @property
     def hashes(self) -> dict[str, str]:

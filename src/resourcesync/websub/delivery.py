@@ -121,7 +121,7 @@ class Deliveries:
             if self._is_stopped:
                 raise StoppedError("the hub is stopped")
             self._flush()
-            if not self._waiting and self._is_poll_due():
+            if not self._waiting and not self.pause():
                 self._queue_due()
             if self._waiting:
                 request, job = self._waiting.popleft()
@@ -150,9 +150,6 @@ class Deliveries:
 
     def _now(self) -> int:
         return self._time.at(to_microseconds(self._clock.now()), self._clock.monotonic())
-
-    def _is_poll_due(self) -> bool:
-        return self._is_woken or self._now() >= min(self._poll_at, self._tidy_at)
 
     def _queue_due(self) -> None:
         now = self._now()

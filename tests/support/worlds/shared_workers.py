@@ -9,15 +9,14 @@ from typing import Any, Final
 from msgspec import structs
 
 from resourcesync.adapters.mirror.staging import FileSyncer, open_staging
-from resourcesync.adapters.mirror.staging_area import FolderStagingArea
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.errors import StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import StagedCopy
-from resourcesync.ports.staging import StagingArea
 from resourcesync_cluster import worker
 from resourcesync_cluster.fetcher import WorkerFetcher
-from resourcesync_cluster.ports import UnitOutcome
+from resourcesync_cluster.ports import StagingArea, UnitOutcome
+from resourcesync_cluster.staging import FolderStagingArea
 from resourcesync_cluster.units import FetchUnit
 from tests.support.crashes.killing import Fuse, Killed
 

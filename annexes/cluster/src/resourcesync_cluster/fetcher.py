@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 
 from resourcesync.errors import ResourceSyncError, SourceError, StorageError
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Outcomes
-from resourcesync.ports.staging import TakingCopy
-from resourcesync_cluster.ports import UnitOutcome
+from resourcesync_cluster.ports import TakingCopy, UnitOutcome
 from resourcesync_cluster.units import FetchedResource, FetchUnit, UnitResult, wanted_by
 
 UNIT_BYTES: Final = 256 << 20

@@ -7,8 +7,7 @@ import msgspec
 
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, StagedCopy
-from resourcesync.ports.staging import StagingArea
-from resourcesync_cluster.ports import UnitOutcome
+from resourcesync_cluster.ports import StagingArea, UnitOutcome
 from resourcesync_cluster.units import FetchedResource, FetchUnit, UnitResult, WantedResource
 
 _GROUP: Final = 64

@@ -8,19 +8,18 @@ from pathlib import Path
 from msgspec import structs
 
 from resourcesync.adapters.mirror.staging import FileSyncer, open_staging
-from resourcesync.adapters.mirror.staging_area import FolderStagingArea
 from resourcesync.app import machine
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.workers import Site, Workers
 from resourcesync.app.requests import open_fetcher
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import CancelToken, Clock, Reporter
-from resourcesync.ports.staging import StagingArea
 from resourcesync_cluster import worker
 from resourcesync_cluster.engines.executors import open_engine
 from resourcesync_cluster.fetcher import WorkerFetcher
 from resourcesync_cluster.politeness import HostLimits
-from resourcesync_cluster.ports import ExecutionEngine, HostShare, UnitOutcome
+from resourcesync_cluster.ports import ExecutionEngine, HostShare, StagingArea, UnitOutcome
+from resourcesync_cluster.staging import FolderStagingArea, StoreStagingArea
 from resourcesync_cluster.unit_runner import run_units
 from resourcesync_cluster.units import FetchUnit
 
@@ -85,8 +84,6 @@ def _staging_area(site: Site, clock: Clock) -> Iterator[StagingArea]:
         ):
             yield FolderStagingArea(staging, syncer)
         return
-    from resourcesync.adapters.stored_copies import StoreStagingArea  # noqa: PLC0415 - rarely
-
     with (
         tempfile.TemporaryDirectory(prefix="resourcesync-unit-") as folder,
         open_staging(Path(folder)) as staging,

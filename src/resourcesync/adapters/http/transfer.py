@@ -1,6 +1,5 @@
 """A transfer on one easy handle: receives the head and the body, and enforces the limits."""
 
-import hashlib
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -29,7 +28,7 @@ from resourcesync.adapters.http.settings import (
 )
 from resourcesync.errors import BadResponseError, SourceError, StorageError
 from resourcesync.model import content_codings
-from resourcesync.model.digests import FIELD_ALGORITHMS, Digest, agree, served_digests
+from resourcesync.model.digests import FIELD_ALGORITHMS, Digest, agree, new_hashers, served_digests
 from resourcesync.ports import Clock, PartialBody, Proof, Purpose
 
 MAX_DISCARDED = 64 * 1024
@@ -68,10 +67,7 @@ class UnmarkedBody:
     """The digests of a body that ends with its connection, whole or cut (RFC 9112 §6.3)."""
 
     def __init__(self) -> None:
-        self._hashers = {
-            name: hashlib.new(name.replace("-", ""), usedforsecurity=False)
-            for name in FIELD_ALGORITHMS
-        }
+        self._hashers = new_hashers(FIELD_ALGORITHMS)
 
     def feed(self, chunk: bytes) -> None:
         """Add the next bytes."""
@@ -85,7 +81,8 @@ class UnmarkedBody:
 
     def digest(self) -> bytes:
         """Return a digest that other bytes do not have."""
-        return self._hashers[FIELD_ALGORITHMS[0]].digest()
+        found: bytes = self._hashers[FIELD_ALGORITHMS[0]].digest()
+        return found
 
 
 class HttpTransfer:

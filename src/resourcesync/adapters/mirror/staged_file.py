@@ -7,22 +7,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from io import BytesIO
-from typing import BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import Digest, parse_digests
+from resourcesync.model.digests import ALGORITHMS, Digest, new_hashers, parse_digests
 from resourcesync.own_files import NEW, open_file
 from resourcesync.ports import PartialBody
 
-_CONSTRUCTORS: Final = {
-    "md5": hashlib.md5,
-    "sha-1": hashlib.sha1,
-    "sha-224": hashlib.sha224,
-    "sha-256": hashlib.sha256,
-    "sha-384": hashlib.sha384,
-    "sha-512": hashlib.sha512,
-}
+_CONSTRUCTORS: Final = {name: getattr(hashlib, name.replace("-", "")) for name in ALGORITHMS}
 _BLOCK: Final = 1 << 20
 _READ: Final = 1 << 18
 """Bytes to read and hash at a time: more do not fit into the processor's cache."""
@@ -41,11 +34,6 @@ CAN_ADVISE: Final = hasattr(os, "posix_fadvise")
 
 _new_digest: Final[Callable[[tuple[str, str]], Digest]] = partial(tuple.__new__, Digest)
 """Its own constructor is Python code."""
-
-
-def new_hashers(algorithms: Sequence[str]) -> "dict[str, hashlib._Hash]":
-    """Return a fresh hash object for each algorithm, by its name in the specification."""
-    return {name: _CONSTRUCTORS[name](usedforsecurity=False) for name in algorithms}
 
 
 def signature_of(info: os.stat_result) -> str:
@@ -86,7 +74,7 @@ class StagedFile:
         self.part: PartialBody | None = None
         self.name = name
         self.algorithms = algorithms
-        self._hashers: dict[str, hashlib._Hash] = {}
+        self._hashers: dict[str, Any] = {}
         self._file = -1
         self._is_taken = False
         self.length = 0
