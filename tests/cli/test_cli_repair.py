@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror import audit_files
+from resourcesync.adapters.mirror import small_files
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, spoil
 from tests.support.servers.tiny_source import TinySource
@@ -49,8 +49,8 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(museum: str, sa
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_files, "MAX_AUDITS", 2)
-    monkeypatch.setattr(audit_files, "MAX_FINDINGS", 2)
+    monkeypatch.setattr(small_files, "MAX_AUDITS", 2)
+    monkeypatch.setattr(small_files, "MAX_FINDINGS", 2)
     for _ in range(4):
         run(["audit", museum])
 

@@ -64,7 +64,6 @@ def _wait(process: "subprocess.Popen[bytes]", cancel: CancelToken) -> int:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End a program that is still running, with its children."""
     with suppress(OSError):
         if process.stdin is not None:
             process.stdin.close()

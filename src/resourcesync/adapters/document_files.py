@@ -91,7 +91,6 @@ class FolderDocuments:
 
     @contextmanager
     def _opened(self, folder: str, name: str = "", mode: int = 0) -> Iterator[int]:
-        """Open a folder for the block; what is missing there is left to the caller."""
         try:
             below = (folder,) if folder else ()
             with opened(open_folder(self._root, mode, below=below)) as descriptor:

@@ -272,7 +272,6 @@ class StoredCopies(StoreCopyInspector):
         self._made_way.append((path, place))
 
     def _moment(self) -> str:
-        """Return a unique name that sorts by time."""
         return f"{self._clock.now():%Y%m%dT%H%M%S.%f}-{secrets.token_hex(8)}"
 
     def newly_quarantined(self) -> list[tuple[str, str]]:

@@ -130,7 +130,6 @@ def _text(value: bytes) -> str:
 
 
 def _bad_rows(rows: Iterable[Row], fault: Fault) -> Iterator[BadRow]:
-    """Yield the bad ones of some rows of resources."""
     return _judged("resource", _OF_RESOURCE, map(_resource_of, rows), fault)
 
 

@@ -151,7 +151,6 @@ def _swept(shard: int, is_needed: Callable[[str], bool], before: int) -> int:
 
 
 def _shard_of(sha256: str) -> str:
-    """Return the name of the folder of a content."""
     if _NAME.fullmatch(sha256) is None:
         raise StateError(f"{sha256[:80]!r} is not a sha-256")
     return sha256[:2]

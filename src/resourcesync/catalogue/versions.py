@@ -141,7 +141,6 @@ class VersionIndex:
 
     @contextmanager
     def _in_transaction(self) -> Iterator[None]:
-        """Run the block atomically, in the open recording or in a transaction of its own."""
         if self._connection.in_transaction:
             with self._file.errors:
                 yield

@@ -107,7 +107,6 @@ def change_rows(
 def _rows(
     table: "_RowColumns", resources: Sequence[Resource], known: frozenset[str], texts: ColumnTexts
 ) -> list[str]:
-    """Return the entries; the ``rs:md`` of each starts with what is in the table."""
     table.add_element("loc", texts.uris([resource.uri for resource in resources]))
     table.add_element("lastmod", _moments([resource.lastmod for resource in resources]))
     table.add_element(

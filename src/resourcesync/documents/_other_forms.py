@@ -214,7 +214,6 @@ class FeedEntryHandler:
             self._pieces.append(text)
 
     def _start_part(self, name: str, attributes: list[str]) -> None:
-        """Start a child of an entry."""
         self._pieces, self._length = [], 0
         if name == self._link and not self._is_rss:
             self._add_atom_link(dict(zip(attributes[::2], attributes[1::2], strict=True)))

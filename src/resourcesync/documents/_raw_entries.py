@@ -467,7 +467,6 @@ class EntryAssembler:
             entry.given.setdefault(mark, attributes)
 
     def _add_link(self, attributes: list[str], line: int, column: int) -> None:
-        """Add a link of the root."""
         if self.began:  # the header is already in use
             self._context.set_place(line, column)
             self._context.tolerate(Leniency.LINK_LATE)

@@ -158,7 +158,6 @@ def extra_attributes(extra: Extra, known: frozenset[str]) -> str:
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """Part ``{namespace}local``."""
     namespace, _, local = name.removeprefix("{").rpartition("}")
     if name.startswith("{") is not bool(namespace) or namespace in _RESERVED or not is_name(local):
         raise ValueError(f"{name!r} cannot be the name of an extra attribute")

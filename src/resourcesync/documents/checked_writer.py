@@ -37,9 +37,7 @@ _FREQUENCIES: Final = frozenset(
 
 
 def write(
-    header: Header,
-    entries: Iterable[Entry],
-    dialect: Dialect = Dialect.V1_1,
+    header: Header, entries: Iterable[Entry], dialect: Dialect = Dialect.V1_1
 ) -> Iterator[bytes]:
     """Yield a whole document in chunks of about 64 KiB, in memory that does not grow with it.
 

@@ -156,7 +156,6 @@ def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
 
 
 def _as_kind(header: Header, form: DialectForm) -> Header:
-    """Return the header of the kind of document that the dialect has for it."""
     kind = header.capability
     missing = f"{form.dialect} has no {header.phrase}"
     if kind in _NOTIFICATIONS and not form.has_notifications:
@@ -236,7 +235,6 @@ def _with_known_links(entry: Entry, form: DialectForm) -> Entry:
 
 
 def _known_links(links: tuple[Link, ...], form: DialectForm) -> tuple[Link, ...]:
-    """Return the links without the relations that the dialect does not know."""
     if not form.unsaid:
         return links
     kept: list[Link] = []

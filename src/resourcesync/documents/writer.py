@@ -60,7 +60,6 @@ _NEVER_INDEXES: Final = frozenset(
 
 
 def _kind_of(header: Header) -> type[Entry]:
-    """Return the kind of the entries that such a document has."""
     return Part if header.is_index else _KINDS[header.capability]
 
 
@@ -265,7 +264,6 @@ def _renderer(
     *,
     texts: _entry_output.ColumnTexts = _entry_output.AS_GIVEN,
 ) -> Callable[[Sequence[Entry]], list[str]]:
-    """Return the function that writes entries of such a document, several at a time."""
     told = dialects.narrow_header(header, form.dialect)
     written = _rows_of(told, form, texts)
     is_exact = form.dialect is Dialect.V1_1

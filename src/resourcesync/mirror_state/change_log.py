@@ -153,7 +153,6 @@ def read_befores(file: SqliteFile) -> dict[str, _Before]:
 
 
 def _replaced(copy: Copy, before: _Before, *, was_exposed: bool) -> LogEntry:
-    """Return the entry of a copy that replaces another content."""
     length, digests = before
     same = length == copy.length and (
         copy.digests == digests or agree(parse_digests(copy.digests), parse_digests(digests))

@@ -116,7 +116,6 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
 
 
 def _folders_of(path: str) -> Iterator[str]:
-    """Yield the folders that a path is in, the outermost first."""
     at = path.find("/")
     while at > 0:
         yield path[:at]

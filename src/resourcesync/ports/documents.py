@@ -1,7 +1,7 @@
-"""The public place of a Source's documents."""
+"""The public place of a Source's documents, and a second process to make them in."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import BinaryIO, Final, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 from resourcesync.errors import StorageError
 
@@ -49,3 +49,22 @@ class DocumentStore(Protocol):
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none."""
+
+
+class SecondProcess(Protocol):
+    """A copy of this process that runs one function at a time."""
+
+    def start(self, function: Callable[[], Any]) -> None:
+        """Start a function with a copy of everything that it refers to.
+
+        Changes that it makes in memory are seen there alone. Its result can be pickled.
+        """
+
+    def result(self) -> Any:
+        """Wait for the end of the function; return its result.
+
+        ``None`` if there is none, for whatever reason: then the caller does the work itself.
+        """
+
+    def stop(self) -> None:
+        """End the function if one is running, so that it cleans up; else do nothing."""

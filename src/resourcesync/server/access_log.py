@@ -152,7 +152,6 @@ class AccessLog:
 
 
 def _combined_line(scope: Scope, exchange: _Exchange, clock: Clock) -> str:
-    """Return a line in the combined format of Apache and nginx, in UTC."""
     now, fields = clock.now(), _fields_of(scope)
     moment = f"{now:%d}/{_MONTHS[3 * now.month - 3 : 3 * now.month]}/{now:%Y:%H:%M:%S} +0000"
     request = f"{_escape(scope['method'])} {_target(scope)} HTTP/{scope['http_version']}"

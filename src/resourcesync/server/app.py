@@ -39,11 +39,7 @@ from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
 from resourcesync.server import asgi, files
 from resourcesync.server.entry_fields import EntryFields, FindEntry
-from resourcesync.server.file_sender import (
-    FileSender,
-    ServedLocation,
-    storage_error_response,
-)
+from resourcesync.server.file_sender import FileSender, ServedLocation, storage_error_response
 from resourcesync.server.front_page import front_page
 from resourcesync.server.metrics import Metric, RequestTally
 

@@ -76,11 +76,7 @@ class ChunkedResponse(Response):
         """Send the response."""
         del scope
         await send(
-            {
-                "type": "http.response.start",
-                "status": self.status_code,
-                "headers": self.raw_headers,
-            }
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         )
         if self.chunks is not None:
             await self._stream(self.chunks, receive, send)

@@ -140,7 +140,6 @@ class MementoApplication:
         }
 
     def _common_links(self, uri: str) -> tuple[str, ...]:
-        """Return the links of every version."""
         return (
             f'<{uri}>; rel="original"',
             f'<{self._names.timegate(uri)}>; rel="timegate"',

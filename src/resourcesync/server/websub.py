@@ -143,7 +143,6 @@ class HubApplication:
 async def _answer_http(
     respond: Callable[[Request], Awaitable[Response]], scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Answer a request by ``respond``; a refusal that it raises is its answer."""
     if scope["type"] != "http":
         return
     try:

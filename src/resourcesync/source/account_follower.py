@@ -198,7 +198,6 @@ class AccountFollower:
         return self._catalogue.note(self._position_note) or ""
 
     def _is_due(self) -> bool:
-        """True if a full read is due."""
         if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
             return True
         usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL

@@ -158,7 +158,6 @@ def write_index(writer: DocumentWriter, plan: PublicationPlan, shape: ChangeList
 
 
 def _part(writer: DocumentWriter, span: Span) -> Part:
-    """Return the entry of a closed list in an index or an archive."""
     return Part(
         uri=writer.naming.uri(span.name),
         from_=from_microseconds(span.start),

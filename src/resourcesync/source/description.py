@@ -95,7 +95,6 @@ def publish(
 def _lists(
     names: SourceNaming, offers: Sequence[tuple[Capability, str]], since: int | None
 ) -> Iterator[CapabilityEntry]:
-    """Yield the entries of the offered documents."""
     monitor = dict(offers).get(Capability.CHANGE_LIST)
     for capability, name in offers:
         entry = _entry(names, name, capability)

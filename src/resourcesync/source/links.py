@@ -114,7 +114,6 @@ def _with_options(rule: LinkRule, text: str, words: Sequence[str]) -> LinkRule:
 
 
 def _checked(text: str, template: str) -> str:
-    """Return a template whose fields are known."""
     try:
         parts = [item for item in Formatter().parse(template) if item[1] is not None]
     except ValueError as error:

@@ -15,10 +15,7 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import PublicationSettings, decode_settings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import LeftFile, ScanReport
-from resourcesync.source.versions.version_retention import (
-    NOTHING_RETAINED,
-    RetentionCounts,
-)
+from resourcesync.source.versions.version_retention import NOTHING_RETAINED, RetentionCounts
 
 if TYPE_CHECKING:
     from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpRequest

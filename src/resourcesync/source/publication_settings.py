@@ -84,9 +84,7 @@ class Policy(PageLimits, frozen=True, kw_only=True):
     keep: Annotated[
         float,
         Setting(
-            "Remove closed Change Lists of this age, if no Resource List is older.",
-            _DOC,
-            DURATION,
+            "Remove closed Change Lists of this age, if no Resource List is older.", _DOC, DURATION
         ),
     ] = 0
     resource_list: Annotated[
@@ -98,8 +96,7 @@ class Policy(PageLimits, frozen=True, kw_only=True):
         ),
     ] = True
     rebase_every: Annotated[
-        float,
-        Setting("Write a new Resource List (baseline) at this interval.", _DOC, DURATION),
+        float, Setting("Write a new Resource List (baseline) at this interval.", _DOC, DURATION)
     ] = 0
     rebase_up_to: Annotated[
         int,
@@ -300,8 +297,7 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
         ),
     ] = False
     versions_in: Annotated[
-        str,
-        Setting("The folder for versions, instead of .resourcesync/versions.", _VER, FOLDER),
+        str, Setting("The folder for versions, instead of .resourcesync/versions.", _VER, FOLDER)
     ] = ""
     versions_keep: Annotated[
         float,
@@ -314,9 +310,7 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
     versions_least: Annotated[
         int,
         Setting(
-            "Store at least this number of former versions of each file.",
-            _VER,
-            whole(0, 1_000_000),
+            "Store at least this number of former versions of each file.", _VER, whole(0, 1_000_000)
         ),
     ] = 0
     versions_max_bytes: Annotated[
@@ -353,8 +347,7 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
             raise ConfigurationError("patches need stored versions", hint="store them: --versions")
         if self.versions and "sha-256" not in self.hashes:
             raise ConfigurationError(
-                "versions need sha-256 digests",
-                hint="add that algorithm: -o hash=sha-256",
+                "versions need sha-256 digests", hint="add that algorithm: -o hash=sha-256"
             )
         way = Path(os.path.relpath(self.versions_folder(root).absolute(), root.absolute())).parts
         if not any(name.startswith(".") and name != "." for name in way):

@@ -207,7 +207,6 @@ class ListPublisher:
 
 
 def _is_at(record: PublicationRecord, place: SourceNaming) -> bool:
-    """True if the addresses are unchanged."""
     return (record.base_uri, record.documents_uri) == (place.base_uri, place.documents_uri)
 
 
@@ -325,7 +324,6 @@ class _PublicationRun:
         return _WrittenLists(parts, archived, self._write_sitemap(plan))
 
     def _archive(self, plan: PublicationPlan) -> dict[Capability, str]:
-        """Write the archive of Resource Lists, if there is one."""
         archive, writer = Capability.RESOURCE_LIST_ARCHIVE, self._writer
         available = {
             former.at
@@ -390,7 +388,6 @@ class _PublicationRun:
         )
 
     def _further_names(self, plan: PublicationPlan) -> Iterator[str]:
-        """Yield the names besides the Resource List and the targets of the Capability List."""
         for former in plan.superseded:
             if former.name:
                 yield from (former.name, *former.parts)

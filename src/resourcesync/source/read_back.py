@@ -164,7 +164,6 @@ class _UnprovenBytes:
 
 
 def _mark(entry: Entry) -> _Mark:
-    """Return the compared properties of an entry."""
     change = None
     if isinstance(entry, Change):
         change, entry = entry.kind.value, entry.resource
@@ -174,5 +173,4 @@ def _mark(entry: Entry) -> _Mark:
 
 
 def _plain_mark(entry: Entry) -> _Mark:
-    """Return the compared properties of an entry of a plain sitemap."""
     return entry.uri, None, None, ""

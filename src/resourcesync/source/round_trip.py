@@ -111,7 +111,6 @@ def _is_plain(entry: object) -> bool:
 
 
 def _mark(entry: object) -> object:
-    """Return the properties of an entry that must survive."""
     if isinstance(entry, Change):
         return entry.kind, _mark(entry.resource)
     if isinstance(entry, Resource):

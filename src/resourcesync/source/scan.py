@@ -142,7 +142,6 @@ class _Scan:
                     assert_never(unreachable)
 
     def _differences(self, *, anew: bool) -> Iterator[Difference[Original, _Known]]:
-        """Yield the differences; most new originals are recorded at once instead."""
         stretches = _stretches(self._catalogue.fingerprints(), self._runs(), anew=anew)
         for pairs, run in stretches:
             found = run if pairs or not run else self._record_new(run)
@@ -154,7 +153,6 @@ class _Scan:
                 yield from some
 
     def _runs(self) -> Iterator[Sequence[Original]]:
-        """Yield the originals, some hundred at a time, and count them."""
         for run in self._originals.runs():
             self.counts["files"] += len(run)
             self.counts["bytes"] += sum(
@@ -254,7 +252,6 @@ def _pairs_of(run: Sequence[Original]) -> list[_Pair]:
 
 
 def _select(run: Sequence[Original], places: Sequence[int]) -> Sequence[Original]:
-    """Return the originals at some places, in rising order."""
     if len(places) == len(run):
         return run
     return run.select(places) if isinstance(run, OriginalRun) else [run[at] for at in places]

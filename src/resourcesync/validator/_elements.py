@@ -8,13 +8,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.documents._expat import (
-    MAX_TOKEN,
-    SEPARATOR,
-    XmlDriver,
-    XmlFault,
-    XmlFaultKind,
-)
+from resourcesync.documents._expat import MAX_TOKEN, SEPARATOR, XmlDriver, XmlFault, XmlFaultKind
 from resourcesync.documents.reader import Limits
 from resourcesync.validator.summaries import DocumentPlace
 
@@ -211,12 +205,7 @@ class ElementParser:
             else:
                 plain[key] = value
         return ElementNode(
-            namespace,
-            local,
-            plain,
-            qualified,
-            *self._driver.place(),
-            self._parser.CurrentByteIndex,
+            namespace, local, plain, qualified, *self._driver.place(), self._parser.CurrentByteIndex
         )
 
     def _split(self, name: str) -> tuple[str, str]:

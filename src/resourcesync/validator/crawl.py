@@ -166,7 +166,6 @@ def linked_documents(first: DocumentSummary) -> list[Announced]:
 
 
 def _listed_documents(summary: DocumentSummary) -> list[Announced]:
-    """Return the documents that one lists."""
     capability, targets = summary.capability, summary.targets
     is_index = summary.is_index and not (capability is not None and capability.is_archive)
     if capability in _FOLLOWED:

@@ -142,7 +142,6 @@ def _passes(parts: Sequence[Marks]) -> int:
 
 
 def _share(marks: Marks, number: int, passes: int) -> Iterator[int]:
-    """Yield the marks whose turn it is."""
     if passes == 1:
         return iter(marks)
     return (mark for mark in marks if mark % passes == number)

@@ -34,11 +34,7 @@ class Validator:
     """Checks targets."""
 
     def __init__(
-        self,
-        judgement: events.ValidationOptions,
-        *,
-        access: TargetAccess,
-        random: RandomChoices,
+        self, judgement: events.ValidationOptions, *, access: TargetAccess, random: RandomChoices
     ) -> None:
         self._judgement = judgement
         self._access = access
@@ -119,7 +115,6 @@ class Validator:
     def _judge_package(
         self, walk: DocumentWalk, uri: str, listed: ListedPackage | None = None
     ) -> Generator[events.ValidationEvent, None, DocumentSummary | None]:
-        """Yield the faults of a package; return its manifest."""
         fetched = walk.documents.get(uri, purpose=Purpose.RESOURCE)
         assert fetched is not None, "an unconditional request is never answered with 304"
         place = fetched.final_uri if walk.is_local else uri
@@ -240,7 +235,6 @@ class Validator:
 
 
 def _judge_response(fetched: FetchedDocument) -> Iterator[events.ValidationEvent]:
-    """Check the header fields that a document is served with."""
     headers = {"content-type": fetched.media_type}
     yield from delivery.judge_document_response(
         delivery.DeliveredResponse(uri=fetched.uri, status=200, headers=headers)

@@ -177,7 +177,6 @@ class Deliveries:
         return request, job
 
     def _deliver(self, now: int, *, late: bool) -> None:
-        """Queue deliveries until the slots are full, or no subscriber is behind."""
         under_way = [job for job in self._jobs_of(_PendingDelivery) if job.is_late is late]
         rules = self._rules()
         most = rules.at_once // 2 if late else rules.at_once

@@ -159,11 +159,7 @@ def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionIntent |
     if asked and not lease:
         return TextResponse(status=400, text="hub.lease_seconds must be a whole number above 0.")
     return SubscriptionIntent(
-        mode=mode,
-        topic=topic,
-        callback=callback,
-        secret=(secret or "").encode(),
-        lease=lease,
+        mode=mode, topic=topic, callback=callback, secret=(secret or "").encode(), lease=lease
     )
 
 

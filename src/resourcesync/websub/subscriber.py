@@ -303,7 +303,6 @@ class Subscriber:
         return True
 
     def _note_denial(self, follower: ChannelSubscription, reason: str) -> TextResponse:
-        """Request a subscription again that its hub ended; none is given up for it."""
         self.counts["denied"] += 1
         _LOG.warning("the hub %s denies a subscription: %.200r", follower.hub, reason)
         why = f"the hub ended it: {reason[:200]}"

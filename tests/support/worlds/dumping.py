@@ -11,7 +11,7 @@ from resourcesync.documents.reader import read_stream
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Change, Entry, Header, Package, Part, Resource
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.second_process import SecondProcess
+from resourcesync.ports.documents import SecondProcess
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher

@@ -416,7 +416,6 @@ class FileTreeOriginals(Originals):
         return to_names(uri.removeprefix(self._base)) if uri.startswith(self._base) else None
 
     def _shown(self, uri: str) -> str:
-        """Return the path of a file, for messages."""
         names = self._names(uri)
         return uri if names is None else str(self._root.joinpath(*names))
 

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from resourcesync.errors import (
-    ResourceMissingError,
-    SourceError,
-    SourceRefusedError,
-    StorageError,
-)
+from resourcesync.errors import ResourceMissingError, SourceError, SourceRefusedError, StorageError
 from resourcesync.ports import Purpose
 
 if TYPE_CHECKING:

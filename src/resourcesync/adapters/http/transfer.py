@@ -285,7 +285,6 @@ class HttpTransfer:
             self.error = self._status_error(head)
 
     def _finish_body(self, head: ResponseHead) -> None:
-        """Determine whether a body is whole."""
         uri, decoder, unmarked = self.errand.uri, self._decoder, self._unmarked
         if decoder is not None and not decoder.complete:
             self.error = response_head.truncated_error(uri, "a truncated compressed stream")

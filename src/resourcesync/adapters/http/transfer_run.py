@@ -171,7 +171,6 @@ class TransferRun:
                 del self._busy[lane]
 
     def _start_queue(self, lane: OriginQueue, now: float) -> bool:
-        """Send the requests that may be sent to one origin; return whether there were any."""
         politeness = lane.origin.politeness
         if politeness.must_fail(now):
             self._fail_waiting(lane, now)
@@ -231,7 +230,6 @@ class TransferRun:
             self._throttle(self._settings.bandwidth, now)
 
     def _sweep(self, now: float) -> None:
-        """Abort transfers that are too slow."""
         active, bandwidth = self._engine.active, self._settings.bandwidth
         share = bandwidth / (4 * max(1, len(active))) if bandwidth else inf
         for transfer in list(active.values()):
@@ -240,7 +238,6 @@ class TransferRun:
                 self._finish_transfer(transfer, now)
 
     def _throttle(self, bandwidth: int, now: float) -> None:
-        """Sleep for the time that the bytes just received may take."""
         total = self._counts.received + sum(t.wire for t in self._engine.active.values())
         self._affordable_at = max(self._affordable_at, now) + (total - self._charged) / bandwidth
         self._charged = total
@@ -302,7 +299,6 @@ class TransferRun:
     def _record_trouble(
         self, lane: OriginQueue, transfer: HttpTransfer, error: SourceUnavailableError, now: float
     ) -> None:
-        """Record a temporary failure of an origin."""
         politeness = lane.origin.politeness
         lane.origin.trouble = error
         if error.status in PUSHBACK:
@@ -406,7 +402,6 @@ class TransferRun:
         self._conclude(FetchFailure(request=errand.request, error=error, tries=errand.tries))
 
     def _fail_waiting(self, lane: OriginQueue, now: float) -> None:
-        """Fail the requests to an origin that is down, or that asks for too long a wait."""
         trouble = lane.origin.trouble
         for errand in lane.pop_all():
             error = SourceUnavailableError(
@@ -421,7 +416,6 @@ class TransferRun:
             self._fail(errand, error)
 
     def _store_rules(self, errand: RequestState, rules: RobotsRules, read: bytes) -> None:
-        """Set the rules of an origin that a request fetched."""
         lane = self._lanes[errand.first.authority]
         lane.awaits_rules = False
         self._origins.store_rules(lane.origin, rules, read)

@@ -203,7 +203,6 @@ class FolderCopyInspector:
 
 
 def _content_of(file: int, path: str, algorithms: Sequence[str]) -> CopyContent | StorageError:
-    """Read an open file and close it."""
     try:
         info = os.fstat(file)
         return CopyContent(

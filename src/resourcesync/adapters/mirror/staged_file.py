@@ -122,7 +122,6 @@ class StagedFile:
             raise mirror_error(error, "writing a temporary file") from error
 
     def _note(self) -> None:
-        """Write the note of this part once."""
         if self._notes is not None:
             self.is_noted = self._notes.note(self.name, self._of, self._validator)
         self._validator = ""

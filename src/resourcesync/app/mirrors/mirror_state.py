@@ -29,8 +29,7 @@ from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import to_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.mirror.audit_files import AuditFiles
-    from resourcesync.adapters.mirror.consumer_files import ConsumerFiles
+    from resourcesync.adapters.mirror.small_files import AuditFiles, ConsumerFiles
     from resourcesync.destination.audits.reports import AuditFinding
     from resourcesync.destination.changelog import ChangeLogReader
 
@@ -142,7 +141,7 @@ class OpenChanges(NamedTuple):
 @contextmanager
 def open_changes(folder: Path) -> Iterator[OpenChanges]:
     """Open a mirror's change log without locking the mirror: a pull may go on meanwhile."""
-    from resourcesync.adapters.mirror.consumer_files import ConsumerFiles  # noqa: PLC0415 - no pull has
+    from resourcesync.adapters.mirror.small_files import ConsumerFiles  # noqa: PLC0415 - no pull has
 
     with open_state(folder) as state:
         yield OpenChanges(folder, state, ConsumerFiles(folder / OWN_FOLDER))
@@ -150,7 +149,7 @@ def open_changes(folder: Path) -> Iterator[OpenChanges]:
 
 def audit_files(folder: Path) -> "AuditFiles":
     """Return the store of the findings of a mirror's audits."""
-    from resourcesync.adapters.mirror.audit_files import AuditFiles  # noqa: PLC0415 - no pull has
+    from resourcesync.adapters.mirror.small_files import AuditFiles  # noqa: PLC0415 - no pull has
 
     return AuditFiles(folder / OWN_FOLDER)
 

@@ -42,7 +42,7 @@ from resourcesync.source.scan import scan
 from resourcesync.source.versions.version_retention import TreeVersions, is_retention_enabled
 
 if TYPE_CHECKING:
-    from resourcesync.ports.second_process import SecondProcess
+    from resourcesync.ports.documents import SecondProcess
     from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpRequest
     from resourcesync.source.notifications import Notified
 

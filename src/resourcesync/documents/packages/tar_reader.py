@@ -124,7 +124,6 @@ class UnpackedFile:
         return decoder
 
     def _step(self, decoder: "_Inflater | lzma.LZMADecompressor", data: bytes) -> Iterator[bytes]:
-        """Yield all that comes from the data."""
         try:
             piece = decoder.decompress(data, _BLOCK)
             while piece:

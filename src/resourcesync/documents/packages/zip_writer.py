@@ -233,7 +233,6 @@ def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:
 
 
 def _members_of(entry: ManifestEntry) -> Iterator[_Member]:
-    """Yield the members of an entry: its own, and those of its links."""
     resource = content_of(entry)
     if resource is not None:
         length_of(entry)

@@ -150,7 +150,6 @@ def _blocks(olds: list[str], news: list[str]) -> list[tuple[int, int, int, int]]
 
 
 def _common(item: list[str], other: list[str]) -> int:
-    """Return how many items two lists begin with that are the same."""
     count = 0
     for a, b in zip(item, other, strict=False):
         if a != b:

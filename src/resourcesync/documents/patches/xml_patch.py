@@ -62,7 +62,6 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
 
 
 def _parse(data: bytes, what: str) -> Node:
-    """Return the root of a document."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, strip_cdata=False
     )
@@ -222,7 +221,6 @@ def _without_blanks(text: str) -> str:
 
 
 def _set_value(value: Node, text: str | None) -> None:
-    """Set or remove an attribute, or a text."""
     owner = value.getparent()
     if value.is_attribute and text is None:
         del owner.attrib[value.attrname]

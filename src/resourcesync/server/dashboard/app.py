@@ -75,7 +75,6 @@ class Pages:
         return await compress(request, page)
 
     def _make(self, path: bytes, query: bytes) -> Response:
-        """Make a page, in a thread."""
         try:
             found = self._pages[path](_parse_query(query))
         except ResourceSyncError as error:

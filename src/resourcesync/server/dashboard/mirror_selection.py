@@ -138,7 +138,6 @@ def select_mirrors(mirrors: Sequence[MirrorSummary], query: MirrorQuery) -> Mirr
 
 
 def _filters(summary: MirrorSummary) -> tuple[str, ...]:
-    """Return the filters that a mirror passes."""
     state = "unreadable" if summary.error else summary.status.state.value
     more = (("problems", is_problem(summary)), ("paused", summary.is_paused))
     return (state, *(name for name, is_so in more if is_so))

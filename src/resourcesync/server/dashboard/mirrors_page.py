@@ -22,12 +22,7 @@ def mirrors_page(selection: mirror_selection.MirrorSelection, now: datetime) -> 
     problems = f"({formatting.count(selection.problems)}) " if selection.problems else ""
     body: Piece = tag("p", "There are no mirrors yet.", class_="card")
     if selection.total:
-        body = (
-            _filters(selection),
-            _groups(selection),
-            _table(selection, now),
-            _pager(selection),
-        )
+        body = (_filters(selection), _groups(selection), _table(selection, now), _pager(selection))
     head = tag("div", tag("h1", HOME), _search(selection.query), class_="title")
     return layout.page(f"{problems}{HOME}", head, body, now=now, home=HOME, is_live=True)
 

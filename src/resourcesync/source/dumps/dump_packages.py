@@ -245,7 +245,6 @@ def _planned(
 def _with_last_flag(
     packages: Iterator[Sequence[ManifestEntry]],
 ) -> Iterator[tuple[Sequence[ManifestEntry], bool]]:
-    """Yield each package's entries, and whether it is the last."""
     waiting = next(packages, None)
     while waiting is not None:
         after = next(packages, None)

@@ -13,9 +13,8 @@ from resourcesync.model.entries import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports import Clock
-from resourcesync.ports.documents import DocumentStore
+from resourcesync.ports.documents import DocumentStore, SecondProcess
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source import archives, description, dump_record, garbage, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import ArchivedDump, DumpRecord, PublishedPackage
@@ -319,7 +318,6 @@ class DumpPublisher:
         return to_microseconds(self._clock.now())
 
     def _offers(self, record: DumpRecord, writer: DocumentWriter) -> Iterator[Offer]:
-        """Yield the documents that the Capability List must lead to."""
         yield from archives.archive_offers(record.former, record.base_uri)
         listed = {
             Capability.RESOURCE_DUMP: record.resources,
@@ -365,7 +363,6 @@ def _reached(
 
 
 def _is_part(name: str, head: str, writer: DocumentWriter) -> bool:
-    """True if a document is a part of the index that is at ``head`` now."""
     return name.startswith(head.removesuffix(".xml") + "-") and (
         writer.known[name].key == writer.known[head].key
     )

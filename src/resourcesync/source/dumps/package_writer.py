@@ -16,9 +16,8 @@ from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.model.entries import Change, Header, Link, Resource, ResourceRun, without_patches
 from resourcesync.model.vocabulary import ChangeKind, Dialect
-from resourcesync.ports.documents import DocumentStore
+from resourcesync.ports.documents import DocumentStore, SecondProcess
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.ports.second_process import SecondProcess
 from resourcesync.source.dump_record import PublishedPackage
 from resourcesync.source.read_back import read_back_error
 
@@ -62,10 +61,7 @@ class Packager:
     """
 
     def __init__(
-        self,
-        store: DocumentStore,
-        contents: ResourceContents,
-        second: SecondProcess | None = None,
+        self, store: DocumentStore, contents: ResourceContents, second: SecondProcess | None = None
     ) -> None:
         self.renewed: dict[str, Resource | None] = {}
         self._store = store
@@ -209,7 +205,6 @@ class Packager:
         return (data,)
 
     def _current_entries(self, entries: Sequence[ManifestEntry]) -> Iterator[ManifestEntry]:
-        """Yield the entries with their present state."""
         for entry in entries:
             resource = content_of(entry)
             if resource is None:
@@ -227,7 +222,6 @@ class Packager:
 
 
 def _lengths(entries: Sequence[ManifestEntry]) -> Iterator[int]:
-    """Yield the bytes of each packed resource."""
     if isinstance(entries, ResourceRun):
         yield from filter(None, entries.lengths)
         return
@@ -262,7 +256,6 @@ def _changed(entry: Change, found: Resource | None) -> Change:
 
 
 def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:
-    """Read a package back from the store."""
     try:
         reader = open_package(stream, uri=name, limits=_OURS)
         fault = "" if b"".join(reader.manifest_chunks()) == manifest else "its manifest differs"

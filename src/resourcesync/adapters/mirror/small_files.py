@@ -1,4 +1,8 @@
-"""The findings of the newest audits, under ``.resourcesync/reports``; each file is bounded."""
+"""Small files below ``.resourcesync``: findings of audits, positions of programs.
+
+Both are not in the mirror's state, which has one writer at a time: a program must be able to record
+its position in the changes while a pull goes on for hours.
+"""
 
 import os
 import re
@@ -10,15 +14,24 @@ from typing import IO, Final
 import msgspec
 
 from resourcesync.adapters.mirror.own_folder import mirror_error
-from resourcesync.errors import ConfigurationError, StateError
+from resourcesync.errors import ConfigurationError, StateError, quoted
+from resourcesync.mirror_state.rows import ChangeLogPosition
+from resourcesync.own_files import read_file, replace_file
 
 MAX_AUDITS: Final = 20
 MAX_FINDINGS: Final = 100_000
-_NAME: Final = re.compile(r"[0-9]{20}-([0-9a-f]{12})\.ndjson")
+_AUDIT: Final = re.compile(r"[0-9]{20}-([0-9a-f]{12})\.ndjson")
 """Names sort by time, to the microsecond."""
+_CONSUMER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_MOST_BYTES: Final = 4096
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
+
+
+class _Acknowledged(msgspec.Struct):
+    acknowledged: int
+    time: int
 
 
 class AuditFiles:
@@ -71,7 +84,7 @@ class AuditFiles:
             names = [path.name for path in self._folder.iterdir()]
         except FileNotFoundError:
             return []
-        return sorted(name for name in names if _NAME.fullmatch(name))
+        return sorted(name for name in names if _AUDIT.fullmatch(name))
 
 
 class AuditFindingWriter:
@@ -95,5 +108,49 @@ class AuditFindingWriter:
 
 
 def _id(name: str) -> str:
-    found = _NAME.fullmatch(name)
+    found = _AUDIT.fullmatch(name)
     return "" if found is None else found[1]
+
+
+class ConsumerFiles:
+    """The files of ``.resourcesync/consumers``."""
+
+    def __init__(self, own: Path) -> None:
+        self._folder = own / "consumers"
+
+    def position(self, name: str) -> ChangeLogPosition | None:
+        """Return the position that ``name`` acknowledged, or ``None``."""
+        path = self._folder / f"{_checked_name(name)}.json"
+        try:
+            text = read_file(path, _MOST_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise mirror_error(error, f"reading {path}") from error
+        try:
+            stored = msgspec.json.decode(text, type=_Acknowledged)
+            return ChangeLogPosition(stored.acknowledged, stored.time)
+        except (msgspec.MsgspecError, ValueError) as error:
+            raise StateError(
+                f"{path} is damaged: the position of {name} is unknown",
+                hint="start over: "
+                f"resourcesync changes MIRROR --consumer {quoted(name, 'NAME')} --restart",
+            ) from error
+
+    def acknowledge(self, name: str, position: ChangeLogPosition) -> None:
+        """Store durably that ``name`` has processed all changes up to ``position``."""
+        stored = msgspec.json.encode(_Acknowledged(position.number, position.time))
+        path = self._folder / f"{_checked_name(name)}.json"
+        try:
+            replace_file(path, stored, folder_mode=0o700)
+        except OSError as error:
+            raise mirror_error(error, f"storing the position of {name}") from error
+
+
+def _checked_name(name: str) -> str:
+    if not _CONSUMER.fullmatch(name):
+        raise ConfigurationError(
+            f"{name[:100]!r} cannot be the name of a consumer",
+            hint="use up to 64 letters, digits, - and _",
+        )
+    return name
