@@ -143,7 +143,7 @@ def test_a_store_in_which_workers_cannot_stage_is_refused(
 def test_a_folder_that_workers_do_not_reach_is_told(
     source: TinySource, pool: ThreadPoolExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from resourcesync_cluster.staging import FolderStagingArea
+    from resourcesync_cluster.worker_fetching import FolderStagingArea
 
     def lose(self: FolderStagingArea, batch: list[tuple[StagedCopy, object]]) -> list[str]:
         return ["not-here"] * len(batch)

@@ -11,7 +11,7 @@ from resourcesync.adapters.mirror.staging import FileSyncer, Staging, open_stagi
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import StagedCopy
-from resourcesync_cluster.staging import FolderStagingArea
+from resourcesync_cluster.worker_fetching import FolderStagingArea
 
 BODY = bytes(range(256)) * 300
 DIGESTS = (Digest("sha-256", "ab" * 32),)

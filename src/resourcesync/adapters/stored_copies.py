@@ -28,6 +28,7 @@ from resourcesync.ports.stores import (
     StoredObject,
     guard_store,
     in_flight,
+    read_blocks,
 )
 
 _OWN: Final = ".resourcesync/"
@@ -36,7 +37,6 @@ _QUARANTINE: Final = f"{_OWN}quarantine/"
 _MARKER: Final = f"{_OWN}marker"
 _NOTE: Final = "store-marker"
 _MARKER_BYTES: Final = 64
-_BLOCK: Final = 1 << 20
 _LONGEST_VERSION: Final = 1_000
 _LEAF: Final = 100
 _COMPARED: Final = "sha-256"
@@ -93,7 +93,7 @@ class StoreCopyInspector:
 
     def _blocks(self, path: str) -> Iterator[bytes] | None:
         stream = self._store.open(path) if is_copy_path(path) else None
-        return None if stream is None else _read(stream)
+        return None if stream is None else read_blocks(stream)
 
 
 class StoredCopies(StoreCopyInspector):
@@ -159,7 +159,7 @@ class StoredCopies(StoreCopyInspector):
 
         def opened() -> Iterator[bytes] | None:
             stream = self._store.open(f"{_TRASH}{one_name(place, IN_TRASH)}")
-            return None if stream is None else _read(stream)
+            return None if stream is None else read_blocks(stream)
 
         return self._filled(f"{_TRASH}{place}", opened, algorithms)
 
@@ -417,8 +417,7 @@ class StagedObject:
         if self.place:
             self._local.restart()
             with guard_store(f"reading {self.place}"):
-                stream = self._store.open(self.place)
-                for block in () if stream is None else _read(stream):
+                for block in read_blocks(self._store.open(self.place)):
                     self._local.write(block)
         return self._local.open_sealed()
 
@@ -441,12 +440,6 @@ def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
     finally:
         with guard_store("unlocking it"):
             guard.__exit__(None, None, None)
-
-
-def _read(stream: BinaryIO) -> Iterator[bytes]:
-    with stream:
-        while block := stream.read(_BLOCK):
-            yield block
 
 
 def _checked(version: object) -> str:

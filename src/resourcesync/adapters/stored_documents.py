@@ -7,9 +7,9 @@ from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Final, cast
 
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import Digest, digest_chunks
 from resourcesync.ports.documents import TOP_LEVEL_PREFIX, split_name
-from resourcesync.ports.stores import ObjectContent, Store, guard_store
+from resourcesync.ports.stores import ObjectContent, Store, guard_store, read_blocks
 
 _BLOCK: Final = 1 << 20
 _KEPT: Final = "what was published before"
@@ -76,13 +76,8 @@ class StoredDocuments:
 
     def _read_back(self, name: str, digest: Digest) -> None:
         with guard_store(f"reading {name} back", _KEPT):
-            stream = self._store.open(name)
-            hasher = hashlib.sha256()
-            if stream is not None:
-                with stream:
-                    while block := stream.read(_BLOCK):
-                        hasher.update(block)
-        if hasher.hexdigest() != digest.value:
+            _, found = digest_chunks(read_blocks(self._store.open(name)), [digest.algorithm])
+        if found != (digest,):
             raise StorageError(
                 f"{name} reads back with other content",
                 evidence=(("kept", "the documents that lead to it"),),

@@ -6,7 +6,7 @@ attribute; but elements of other communities are written as they came, so a docu
 any cannot be spliced. An entry is found by binary search.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -86,7 +86,8 @@ def entries_of(document: bytes, count: int) -> EntrySlices:
 def splice(entries: EntrySlices, edits: Iterable[EntryEdit]) -> EntrySlices:
     """Return the entries after some edits; what is not edited is not copied either."""
     if not entries.slices:
-        return _gathered([edit.row for edit in edits if edit.row])
+        rows = [edit.row for edit in edits if edit.row]
+        return _entries(len(rows), tuple(_ByteSlice(row, 0, len(row)) for row in rows))
     ((source, at, end),) = entries.slices
     count, slices = entries.count, []
     for uri, row in edits:
@@ -101,10 +102,6 @@ def splice(entries: EntrySlices, edits: Iterable[EntryEdit]) -> EntrySlices:
             slices.append(_ByteSlice(row, 0, len(row)))
             count += 1
     return _entries(count, (*slices, _ByteSlice(source, at, end)))
-
-
-def _gathered(rows: Sequence[bytes]) -> EntrySlices:
-    return _entries(len(rows), tuple(_ByteSlice(row, 0, len(row)) for row in rows))
 
 
 def _entries(count: int, slices: Iterable[_ByteSlice]) -> EntrySlices:

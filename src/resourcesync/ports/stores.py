@@ -17,6 +17,7 @@ STORE_FAILED: Final = "store"
 """The code of an error of a store itself."""
 
 _MOST_IN_FLIGHT: Final = 64
+_BLOCK: Final = 1 << 20
 
 
 class StoredObject(NamedTuple):
@@ -135,6 +136,14 @@ class StagingStore(Store, Protocol):
 def in_flight(store: Store) -> int:
     """Return how many operations of a store run at once."""
     return max(1, min(store.max_in_flight, _MOST_IN_FLIGHT))
+
+
+def read_blocks(stream: BinaryIO | None) -> Iterator[bytes]:
+    """Yield the bytes of what a store opened, and close it; nothing for ``None``."""
+    if stream is not None:
+        with stream:
+            while block := stream.read(_BLOCK):
+                yield block
 
 
 @contextmanager

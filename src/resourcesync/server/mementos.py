@@ -67,11 +67,8 @@ class MementoApplication:
     """ASGI application that serves versions."""
 
     def __init__(self, versioned: ServedVersions) -> None:
-        self._index = versioned.index
-        self._contents = versioned.contents
-        self._names = versioned.names
-        self._uri_of = versioned.uri_of
-        self._is_published = versioned.is_published
+        self._index, self._names = versioned.index, versioned.names
+        self._versioned = versioned
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
@@ -122,7 +119,7 @@ class MementoApplication:
         if not names or is_hidden(names):
             return None
         path = os.fsdecode(b"/".join(names))
-        return self._uri_of(path) if self._is_published(path) else None
+        return self._versioned.uri_of(path) if self._versioned.is_published(path) else None
 
     async def _find(self, stamp: bytes, names: Names) -> ResourceVersion | None:
         moment, uri = parse_stamp(stamp.decode("latin-1")), self._uri(names)
@@ -209,7 +206,7 @@ class MementoApplication:
         self, request: asgi.HttpRequest, sha256: str, headers: Mapping[str, str]
     ) -> Response | None:
         """Return the response with a content; the last bytes only if the digest fits."""
-        opened = self._contents.open((sha256[:2].encode(), sha256.encode()))
+        opened = self._versioned.contents.open((sha256[:2].encode(), sha256.encode()))
         if opened is None:
             return None
         request.at_end(opened.close)

@@ -183,7 +183,8 @@ class AccountFollower:
         done = self._publish(asked)
         self._account.published()
         self._left = done.scan.files
-        self._note(_PUBLISHED, str(self._left))
+        if self._catalogue.note(_PUBLISHED) != str(self._left):
+            self._catalogue.write_notes({_PUBLISHED: str(self._left)})
         found = replace(
             done.scan, **{name: getattr(counts, name) for name in Posted.__struct_fields__}
         )
@@ -267,10 +268,6 @@ class AccountFollower:
         return LossLimit(
             known, known - self._left, max(MIN_ALLOWED_LOSS, int(known * _MAX_GONE_SHARE))
         )
-
-    def _note(self, key: str, value: str) -> None:
-        if self._catalogue.note(key) != value:
-            self._catalogue.write_notes({key: value})
 
     def _require_any(
         self, resources: Iterator[Resource], *, allow_empty: bool

@@ -196,7 +196,14 @@ class DocumentWriter:
             entries=content.entries,
             opening=len(content.opening),
         )
-        self._note_written(name, content.header.capability)
+        written = WrittenDocument(
+            name=name,
+            uri=self.naming.uri(name),
+            capability=content.header.capability,
+            entries=content.entries,
+            bytes=size,
+        )
+        self.written.append(written)
 
     def content(self, name: str, known: DocumentRecord) -> bytes | None:
         """Return the bytes of a document that is as it was written; ``None`` otherwise."""
@@ -238,18 +245,6 @@ class DocumentWriter:
             return False
         self.known[name] = replace(known, signature=self._store.signature(name) or "", body="")
         return True
-
-    def _note_written(self, name: str, capability: Capability | None) -> None:
-        known = self.known[name]
-        self.written.append(
-            WrittenDocument(
-                name=name,
-                uri=self.naming.uri(name),
-                capability=capability,
-                entries=known.entries,
-                bytes=known.size,
-            )
-        )
 
     def _dialect_key(self, key: str) -> str:
         return key if self.dialect is Dialect.V1_1 else f"{self.dialect}:{key}"

@@ -46,9 +46,19 @@ def refuse_foreign(
             continue
         leads_to = _read_ours(documents, name)
         if leads_to is not None and step is not PublicationStep.INITIALISE:
-            raise _not_written_error(name)
+            raise _conflict(
+                name,
+                "this catalogue did not write it",
+                "restore the catalogue of these documents, write elsewhere, or begin anew: "
+                "--out DIR, or --initialise",
+            )
         if leads_to and leads_to != names.uri(_ABOVE[name][1]):
-            raise _address_conflict_error(name, leads_to)
+            raise _conflict(
+                name,
+                "is of a Source with another address",
+                "remove the documents of that Source first, or write elsewhere: --out DIR",
+                ("leads to", leads_to),
+            )
 
 
 def refuse_foreign_dumps(catalogue: SourceCatalogue, documents: DocumentStore) -> None:
@@ -64,7 +74,7 @@ def refuse_foreign_sitemap(documents: DocumentStore, record: PublicationRecord |
     ours = set() if record is None else {*record.documents, *record.orphans}
     for name in documents.names():
         if naming.is_sitemap(name) and name not in ours and not _is_plain_sitemap(documents, name):
-            raise _conflict_error(name)
+            raise _conflict(name)
 
 
 def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
@@ -78,28 +88,16 @@ def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
             return False
 
 
-def _conflict_error(name: str) -> ConfigurationError:
+def _conflict(
+    name: str,
+    why: str = "was not written by resourcesync",
+    hint: str = "move the file, or write the documents elsewhere: --out DIR",
+    *evidence: tuple[str, str],
+) -> ConfigurationError:
     return ConfigurationError(
-        f"{name} already exists, and was not written by resourcesync",
-        evidence=(("kept", "nothing was changed"),),
-        hint="move the file, or write the documents elsewhere: --out DIR",
-    )
-
-
-def _not_written_error(name: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{name} already exists, and this catalogue did not write it",
-        evidence=(("kept", "nothing was changed"),),
-        hint="restore the catalogue of these documents, write elsewhere, or begin anew: "
-        "--out DIR, or --initialise",
-    )
-
-
-def _address_conflict_error(name: str, leads_to: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"{name} already exists, and is of a Source with another address",
-        evidence=(("leads to", leads_to), ("kept", "nothing was changed")),
-        hint="remove the documents of that Source first, or write elsewhere: --out DIR",
+        f"{name} already exists, and {why}",
+        evidence=(*evidence, ("kept", "nothing was changed")),
+        hint=hint,
     )
 
 
@@ -119,7 +117,7 @@ def _read_ours(documents: DocumentStore, name: str) -> str | None:
             leads_to = _leads_to(stream, name)
             is_ours = leads_to.endswith("/" + above.removeprefix(naming.FOLDER))
     if not is_ours:
-        raise _conflict_error(name)
+        raise _conflict(name)
     return leads_to
 
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.ports import Reporter
 from resourcesync.ports.originals import Omission
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_settings import PublicationSettings, decode_settings
+from resourcesync.source.publication_settings import PublicationSettings
 from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import LeftFile, ScanReport
 from resourcesync.source.versions.version_retention import NOTHING_RETAINED, RetentionCounts
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
     from resourcesync.source.notifications import Notified
 
 _log = logging.getLogger(__name__)
-
-
-def read_settings(catalogue: SourceCatalogue, note: str) -> PublicationSettings:
-    """Return the settings in a note, or the defaults of a first publication."""
-    return decode_settings(catalogue.note(note))
 
 
 class LeftAddress(msgspec.Struct, frozen=True, kw_only=True):

@@ -179,21 +179,14 @@ def check_places(subject: ExaminedDocument, node: ElementNode, *, in_root: bool)
     for name in node.attributes:
         rule = subject.places.get((in_root, name))
         if rule is None:
-            rule = "SD12" if _is_time_above(subject, name) else _misplaced(subject, name, in_root)
+            is_above = subject.kind in DESCRIPTIONS and name in ("at", "completed", "from", "until")
+            rule = "SD12" if is_above else _misplaced(subject, name, in_root)
             if name in MD_NAMES:
                 subject.places[in_root, name] = rule
         if rule:
             where = "the root" if in_root else "an entry"
-            message = f"{name} on {where} of a {_phrase(subject)}"
-            subject.report(rule, message, node, name)
-
-
-def _is_time_above(subject: ExaminedDocument, name: str) -> bool:
-    return subject.kind in DESCRIPTIONS and name in ("at", "completed", "from", "until")
-
-
-def _phrase(subject: ExaminedDocument) -> str:
-    return "document" if subject.kind is DocumentKind.UNKNOWN else subject.kind.value
+            kind = "document" if subject.kind is DocumentKind.UNKNOWN else subject.kind.value
+            subject.report(rule, f"{name} on {where} of a {kind}", node, name)
 
 
 def _misplaced(subject: ExaminedDocument, name: str, in_root: bool) -> str:  # noqa: FBT001 - one caller

@@ -248,7 +248,8 @@ def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]
     ]
     if documents and not descriptions:
         yield at_root("SD09", "the Source has no Source Description", documents[0])
-    if descriptions and not any(_is_well_known(description.uri) for description in descriptions):
+    places = {urlsplit(description.uri).path for description in descriptions}
+    if places and WELL_KNOWN_PATH not in places:
         message = f"it is served at {descriptions[0].uri}"
         yield at_root("SD08", message, descriptions[0])
     yield from _ungrouped(descriptions, "SD10")
@@ -259,10 +260,6 @@ def _judge_source(documents: Sequence[DocumentSummary]) -> Iterator[RuleFinding]
             ]
             lists = [summary for summary in below if summary.capability is Capability.CHANGE_LIST]
             yield from _ungrouped(lists, "CI09")
-
-
-def _is_well_known(uri: str) -> bool:
-    return urlsplit(uri).path == WELL_KNOWN_PATH
 
 
 def _ungrouped(documents: Sequence[DocumentSummary], rule: str) -> Iterator[RuleFinding]:

@@ -16,8 +16,8 @@ from resourcesync.ports import StagedCopy
 from resourcesync_cluster import worker
 from resourcesync_cluster.fetcher import WorkerFetcher
 from resourcesync_cluster.ports import StagingArea, UnitOutcome
-from resourcesync_cluster.staging import FolderStagingArea
 from resourcesync_cluster.units import FetchUnit
+from resourcesync_cluster.worker_fetching import FolderStagingArea
 from tests.support.crashes.killing import Fuse, Killed
 
 _TRIES: Final = 3

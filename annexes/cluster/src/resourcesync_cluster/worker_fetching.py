@@ -1,25 +1,36 @@
 """Pulls whose resources workers fetch; also the entry point of workers."""
 
 import tempfile
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import cast
 
 from msgspec import structs
 
-from resourcesync.adapters.mirror.staging import FileSyncer, open_staging
+from resourcesync.adapters.mirror.staged_file import StagedFile
+from resourcesync.adapters.mirror.staging import FileSyncer, Staging, open_staging
 from resourcesync.app import machine
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.workers import Site, Workers
 from resourcesync.app.requests import open_fetcher
+from resourcesync.errors import StorageError
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.ports import CancelToken, Clock, Reporter
+from resourcesync.ports import (
+    CancelToken,
+    Clock,
+    CopyInstallation,
+    Reporter,
+    StagedCopy,
+    modified_at,
+)
+from resourcesync.ports.stores import ObjectContent, StagingStore, guard_store, in_flight
 from resourcesync_cluster import worker
 from resourcesync_cluster.engines.executors import open_engine
 from resourcesync_cluster.fetcher import WorkerFetcher
 from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.ports import ExecutionEngine, HostShare, StagingArea, UnitOutcome
-from resourcesync_cluster.staging import FolderStagingArea, StoreStagingArea
 from resourcesync_cluster.unit_runner import run_units
 from resourcesync_cluster.units import FetchUnit
 
@@ -89,3 +100,66 @@ def _staging_area(site: Site, clock: Clock) -> Iterator[StagingArea]:
         open_staging(Path(folder)) as staging,
     ):
         yield StoreStagingArea(stores.open_staging_store(site.store), staging.stage)
+
+
+class FolderStagingArea:
+    """The ``StagingArea`` in the folder of temporary files of a mirror.
+
+    The names of files have a random part for each worker, so none writes a file of another.
+    """
+
+    def __init__(self, staging: Staging, syncer: FileSyncer) -> None:
+        self._staging = staging
+        self._syncer = syncer
+
+    def stage(self, algorithms: Sequence[str]) -> StagedFile:
+        """Start a staged file."""
+        return self._staging.stage(algorithms)
+
+    def hand_over(
+        self, batch: Sequence[tuple[StagedCopy, Mapping[str, str]]]
+    ) -> list[str | StorageError]:
+        """Make files durable; return the name of each, or its error."""
+        staged = [cast("StagedFile", copy) for copy, _ in batch]
+        synced = self._syncer.sync([CopyInstallation(file, "") for file in staged])
+        return [
+            file.name if isinstance(result, str) else result
+            for file, result in zip(staged, synced, strict=True)
+        ]
+
+
+class StoreStagingArea:
+    """The ``StagingArea`` in a store: bytes are staged on a local disk until they are sealed."""
+
+    def __init__(
+        self, store: StagingStore, stage: Callable[[Sequence[str], str], StagedCopy]
+    ) -> None:
+        self._store = store
+        self._stage = stage
+
+    def stage(self, algorithms: Sequence[str]) -> StagedCopy:
+        """Start a staged copy."""
+        return self._stage(algorithms, "")
+
+    def hand_over(
+        self, batch: Sequence[tuple[StagedCopy, Mapping[str, str]]]
+    ) -> list[str | StorageError]:
+        """Store bytes under temporary keys; return the key of each, or its error."""
+        workers = min(in_flight(self._store), len(batch))
+        if not workers:
+            return []
+        with ThreadPoolExecutor(workers, "store") as pool:
+            return list(pool.map(self._put, batch))
+
+    def _put(self, item: tuple[StagedCopy, Mapping[str, str]]) -> str | StorageError:
+        staged, headers = item
+        length, digests = staged.seal()
+        try:
+            with staged.open_sealed() as stream, guard_store("staging a copy there"):
+                stream.seek(0)
+                lastmod = modified_at(headers)
+                return self._store.stage(ObjectContent(stream, length, digests, lastmod))
+        except StorageError as error:
+            return error
+        finally:
+            staged.discard()

@@ -192,15 +192,12 @@ def writing_fault(folder: Path) -> str:
     """Return why no file can be written and synced in a folder; empty if one can."""
     try:
         with own_files.opened(own_files.open_folder(folder)) as descriptor:
-            _write_and_sync(descriptor, f".doctor-{os.urandom(4).hex()}")
+            name = f".doctor-{os.urandom(4).hex()}"
+            with own_files.opened(own_files.open_file(name, descriptor, own_files.NEW)) as file:
+                os.write(file, b"doctor\n")
+                os.fsync(file)
+                os.unlink(name, dir_fd=descriptor)
+            own_files.sync_folder(descriptor)
     except OSError as error:
         return error.strerror or str(error)
     return ""
-
-
-def _write_and_sync(folder: int, name: str) -> None:
-    with own_files.opened(own_files.open_file(name, folder, own_files.NEW)) as file:
-        os.write(file, b"doctor\n")
-        os.fsync(file)
-        os.unlink(name, dir_fd=folder)
-    own_files.sync_folder(folder)

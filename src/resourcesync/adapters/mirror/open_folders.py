@@ -45,7 +45,7 @@ class OpenFolders:
         self._allowed.add(folder)
         is_open = folder in self._descriptors
         descriptor = self._descriptors[folder] if is_open else self._open(folder, create=create)
-        if create and folder not in self._changed:
+        if create:
             self._changed.add(folder)
         return descriptor, leaf
 

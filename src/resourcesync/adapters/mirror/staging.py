@@ -12,130 +12,22 @@ microseconds, as in memory, threads only cost.
 """
 
 import io
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
-import msgspec
-
 from resourcesync.adapters.mirror.own_folder import mirror_error
-from resourcesync.adapters.mirror.staged_file import MIN_SAVED_BYTES, StagedFile
+from resourcesync.adapters.mirror.staged_file import Parts, StagedFile
 from resourcesync.errors import StorageError
-from resourcesync.own_files import NEW, is_regular, open_file, open_folder, opened
+from resourcesync.own_files import NEW, open_file, open_folder, opened
 from resourcesync.ports import CopyInstallation
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
-
-
-MAX_PARTS: Final = 64
-MAX_PART_BYTES: Final = 16 << 30
-
-PART_NOTE: Final = ".part"
-"""The suffix of the note beside a part."""
-
-_LONGEST_VALIDATOR: Final = 1024
-_LARGEST_NOTE: Final = 32 * 1024
-
-
-class SavedPart(msgspec.Struct, frozen=True):
-    """A saved part of a resource."""
-
-    name: str
-    validator: str
-    length: int
-    written: float
-
-
-class Parts:
-    """The parts in a folder of temporary files, at most 64 of them and 16 GiB."""
-
-    def __init__(self, folder: int) -> None:
-        self._folder = folder
-        self._saved: dict[str, SavedPart] = {}
-        self._noted: set[str] = set()
-
-    def clear(self, oldest: float) -> None:
-        """Remove all temporary files except the parts written since ``oldest``."""
-        found: list[tuple[str, SavedPart]] = []
-        with os.scandir(self._folder) as entries:
-            names = {entry.name for entry in entries}
-        for name in names:
-            part = self._read(name) if name.endswith(PART_NOTE) else None
-            if part is not None and part[1].written >= oldest:
-                found.append(part)
-        self._saved = self._choose(found)
-        good = {part.name for part in self._saved.values()}
-        for name in names:
-            if name.removesuffix(PART_NOTE) not in good:
-                self._unlink(name)
-        self._noted = good
-
-    def _choose(self, found: list[tuple[str, SavedPart]]) -> dict[str, SavedPart]:
-        """Return the newest parts within the limits, by resource."""
-        chosen: dict[str, SavedPart] = {}
-        room = MAX_PART_BYTES
-        for of, part in sorted(found, key=lambda pair: pair[1].written, reverse=True):
-            if of not in chosen and part.length <= room and len(chosen) < MAX_PARTS:
-                chosen[of] = part
-                room -= part.length
-        return chosen
-
-    def _read(self, note: str) -> tuple[str, SavedPart] | None:
-        try:
-            with os.fdopen(open_file(note, self._folder), "rb") as stream:
-                text = stream.read(_LARGEST_NOTE)
-            told = json.loads(text)
-            name = note.removesuffix(PART_NOTE)
-            info = os.stat(name, dir_fd=self._folder, follow_symlinks=False)
-            of, validator = told["of"], told["validator"]
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
-        if not (isinstance(of, str) and isinstance(validator, str) and is_regular(info)):
-            return None
-        if info.st_size < MIN_SAVED_BYTES or not is_validator(validator):
-            return None
-        return of, SavedPart(name, validator, info.st_size, info.st_mtime)
-
-    def take(self, of: str) -> SavedPart | None:
-        """Hand the part of a resource over to the caller; ``None`` for none."""
-        return self._saved.pop(of, None)
-
-    def note(self, name: str, of: str, validator: str) -> bool:
-        """Write the note of a part; return whether that succeeded."""
-        if len(self._noted) >= MAX_PARTS or not is_validator(validator):
-            return False
-        text = json.dumps({"of": of, "validator": validator}).encode()
-        if len(text) >= _LARGEST_NOTE:
-            return False
-        try:
-            file = open_file(f"{name}{PART_NOTE}", self._folder, NEW)
-            with os.fdopen(file, "wb") as stream:
-                stream.write(text)
-        except OSError:
-            self.forget(name)
-            return False  # the copy continues without a note
-        self._noted.add(name)
-        return True
-
-    def forget(self, name: str) -> None:
-        """Delete the note of a part."""
-        self._noted.discard(name)
-        self._unlink(f"{name}{PART_NOTE}")
-
-    def _unlink(self, name: str) -> None:
-        with suppress(OSError):
-            os.unlink(name, dir_fd=self._folder)
-
-
-def is_validator(text: str) -> bool:
-    """True if a text can be sent as a validator."""
-    return 0 < len(text) <= _LONGEST_VALIDATOR and text.isascii() and text.isprintable()
 
 
 _BUFFER: Final = 64 * 1024

@@ -23,7 +23,7 @@ from resourcesync.model.entries import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
 from resourcesync.source.clock_guard import check_clock
-from resourcesync.source.publication_options import PublicationResult, PublishRequest, read_settings
+from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import (
     CATALOGUE,
     CATALOGUE_SCHEME,
@@ -31,6 +31,7 @@ from resourcesync.source.publication_settings import (
     LINES_SCHEME,
     NOTE,
     PublicationSettings,
+    decode_settings,
 )
 from resourcesync.source.publisher import OpenSource, Publication
 from resourcesync.source.round_trip import check_own_resource, find_fault
@@ -153,7 +154,7 @@ def _publish(
                 f"{path} is the catalogue of a folder",
                 hint="publish that folder: resourcesync publish DIR",
             )
-        known = read_settings(catalogue, INPUT_NOTE)
+        known = decode_settings(catalogue.note(INPUT_NOTE))
         settings = _merge_settings(path, out, known, chosen)
         root, out = path.parent, settings.out
         store = stack.enter_context(

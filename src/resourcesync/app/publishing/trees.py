@@ -29,13 +29,13 @@ from resourcesync.source.publication_options import (
     LeftAddress,
     PublicationResult,
     PublishRequest,
-    read_settings,
 )
 from resourcesync.source.publication_settings import (
     CATALOGUE,
     INPUT_NOTE,
     NOTE,
     PublicationSettings,
+    decode_settings,
 )
 from resourcesync.source.publisher import OpenSource, Publication
 from resourcesync.source.scan import scan
@@ -87,7 +87,7 @@ def _publish(
     root = folders.root
     with ExitStack() as stack:
         catalogue = stack.enter_context(_catalogue(folders.home, clock, dry_run=asked.dry_run))
-        known = read_settings(catalogue, NOTE)
+        known = decode_settings(catalogue.note(NOTE))
         _refuse_other_input(root, catalogue)
         settings = merge_settings(root, known, chosen)
         originals.check_originals(settings, known)

@@ -24,7 +24,6 @@ from resourcesync.server.metrics import Metric
 from resourcesync.server.websub import HubApplication, HubWorker
 from resourcesync.source import naming, notifications
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.publication_options import read_settings
 from resourcesync.source.publication_settings import CATALOGUE, INPUT_NOTE, NOTE, decode_settings
 from resourcesync.websub import publisher
 from resourcesync.websub.delivery import OUTCOMES, Deliveries
@@ -182,7 +181,7 @@ def notify_published(
             f"resourcesync publish {quoted(source, 'DIR')} --url https://HOST/",
         )
     with closing(SourceCatalogue(path, clock)) as catalogue:
-        settings = read_settings(catalogue, note)
+        settings = decode_settings(catalogue.note(note))
         if not settings.hubs:
             raise ConfigurationError(
                 f"{source} has no hub",
