@@ -1,7 +1,6 @@
 """Hard lives: whatever happens to a mirror and its Source, it ends in step, and never says it is
 when it is not (invariants I1, I2, I5, I6 and I10 of the design)."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -12,16 +11,12 @@ from resourcesync.destination.audits.fixity import SuspectMarker
 from resourcesync.destination.cursor import Following
 from tests.support.simulated.lives import ROTTING, WEIGHTS, born, live
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 STEPS = 30
 LIVES = 40
 ROTTEN = range(30, LIVES)
 """In these lives the disk forgets bytes, and audits see it."""
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is killed loses nothing that it wrote; fsync is tried elsewhere."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def _live_all(folder: Path, seeds: Iterable[int]) -> None:

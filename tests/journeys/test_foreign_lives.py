@@ -1,6 +1,5 @@
 """Lives of mirrors whose Source writes its lists as foreign software does: nobody lies."""
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -15,15 +14,12 @@ from resourcesync.destination.reports import TransferTally
 from tests.support.simulated.foreign_lives import live_foreign
 from tests.support.simulated.software_lives import live_software
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 LIVES = 10
 MOST = 60
 
 Live = Callable[[Path, int], None]
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def live_all(folder: Path, live: Live, first: int = 0) -> None:

@@ -1,6 +1,5 @@
 """Hard lives of mirrors whose Source is set back, also while a pull lies dead: nobody lies."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -9,12 +8,9 @@ from resourcesync.destination import incremental
 from resourcesync.destination.cursor import Following
 from tests.support.simulated.regretting import live_regretting
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 LIVES = 24
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def _live_all(folder: Path) -> None:

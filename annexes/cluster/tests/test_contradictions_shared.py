@@ -1,6 +1,5 @@
 """Lists that contradict each other: a mirror with workers comes to the same."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,10 @@ from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.shared_workers import SharedWorkers, Steady
 from tests.support.worlds.world import World
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 URI = BASE + ONE
 LATER = "2026-01-02T12:00:00Z"
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What survives a power cut is tried elsewhere."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A coordinator that is killed while workers fetch leaves nothing unknown but what it installs."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,15 +15,11 @@ from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.shared_workers import SharedWorkers, Steady
 from tests.support.worlds.world import World
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 BATCHES = 10
 ROWS = 3
 """Rows of a batch of our workers."""
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What survives a power cut is tried elsewhere."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 class Installing:

@@ -1,6 +1,5 @@
 """Hard lives of mirrors for which workers fetch: the same promises as those of all others."""
 
-import os
 import random
 from pathlib import Path
 
@@ -10,13 +9,9 @@ from tests.support.simulated.campaign import Campaign
 from tests.support.simulated.lives import born
 from tests.support.worlds.shared_workers import SharedWorkers
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 STEPS = 30
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is killed loses nothing that it wrote; fsync is tried elsewhere."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 def live(folder: Path, seed: int) -> SharedWorkers:

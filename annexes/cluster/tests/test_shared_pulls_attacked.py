@@ -1,6 +1,5 @@
 """What a cold look at pulls by workers found: each was a fault once."""
 
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,9 @@ from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.shared_workers import SharedWorkers
 from tests.support.worlds.world import World
 
+pytestmark = pytest.mark.usefixtures("without_fsync")
+
 NAMES = [f"{number}.txt" for number in range(5)]
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What survives a power cut is tried elsewhere."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture

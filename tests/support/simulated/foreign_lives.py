@@ -297,7 +297,9 @@ class ForeignLife:
         self.world.clock.advance(seconds=self.luck.choice((0.001, 2, 600)))
         state = self._pull()
         if honest and not self.server.is_lying and state is MirrorState.IN_SYNC:
-            assert self.world.in_sync(), f"called in sync, and it is not: {self.differences()}"
+            assert self.world.in_sync(), (
+                f"called in sync, and it is not: {self.world.differences()}"
+            )
         return state
 
     def _pull(self) -> MirrorState | None:
@@ -313,13 +315,6 @@ class ForeignLife:
                 return None
         self.log.append(f"  pull: {report.mode}, {report.state}")
         return report.state
-
-    def differences(self) -> list[str]:
-        """The resources that are not here as the Source has them."""
-        here, there = self.world.files(), self.source.contents()
-        return sorted(
-            name for name in here.keys() | there.keys() if here.get(name) != there.get(name)
-        )
 
     def live(self) -> None:
         """Live to the end; then the Source writes its lists whole, and the mirror is in step."""
@@ -357,7 +352,7 @@ class ForeignLife:
         style = self.habits.style
         if style.begins or style.times:  # else nothing shows that none is missing, nor their order
             assert states[-1] is MirrorState.IN_SYNC, f"waits in the end: {states}"
-            assert self.world.in_sync(), f"is not in step in the end: {self.differences()}"
+            assert self.world.in_sync(), f"is not in step in the end: {self.world.differences()}"
 
 
 def live_foreign(folder: Path, seed: int) -> None:

@@ -166,15 +166,11 @@ class SoftwareLife:
         self.log.append(f"  pull: {report.mode}, {report.state}")
         if not honest:
             return
-        here, there = self.world.files(), self.source.contents()
-        lost = [
-            path for path in before - self.world.home.files_on_disk().keys() if BASE + path in there
-        ]
+        there, now = self.source.contents(), self.world.home.files_on_disk().keys()
+        lost = [path for path in before - now if BASE + path in there]
         assert not lost, f"lost, though the Source has it: {lost}"
         if report.state is MirrorState.IN_SYNC:
-            wrong = sorted(
-                name for name in here.keys() | there.keys() if here.get(name) != there.get(name)
-            )
+            wrong = self.world.differences()
             assert not wrong, f"called in sync, and it is not: {wrong}"
 
     def live(self) -> None:

@@ -162,6 +162,11 @@ class World(Generic[SourceT]):
         """Compare the files of the mirror with those of the Source."""
         return self.files() == self.source.contents()
 
+    def differences(self) -> list[str]:
+        """Return the resources that are not here as the Source has them."""
+        here, there = self.files(), self.source.contents()
+        return sorted(uri for uri in {*here, *there} if here.get(uri) != there.get(uri))
+
     def asked(self) -> list[str]:
         """Return all that was asked for since the last pull began."""
         return [uri.removeprefix(BASE) for uri in self.fetcher.asked]
