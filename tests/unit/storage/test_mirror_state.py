@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.errors import StorageError
+from resourcesync.errors import StateError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState, conflicting_paths
 from resourcesync.mirror_state.rows import (
     Copy,
@@ -68,6 +68,17 @@ def test_all_of_a_large_trash_is_read_and_rows_may_go_meanwhile(state: SqliteMir
     assert read == [row for row in rows if row.removed < 6]
     assert state.trash_at("000000") is None
     assert state.trash_at(rows[-1].place) == rows[-1]
+
+
+def test_damage_in_the_middle_is_found_by_the_check(tmp_path: Path) -> None:
+    with SqliteMirrorState(tmp_path / "s") as state:
+        state.commit(StateTransaction(installed=[copy(f"{n:05}") for n in range(5_000)]))
+    content = bytearray((tmp_path / "s").read_bytes())
+    content[40_000:44_000] = b"\xff" * 4_000
+    (tmp_path / "s").write_bytes(bytes(content))
+
+    with pytest.raises(StateError, match="damaged"), SqliteMirrorState(tmp_path / "s") as state:
+        state.check()
 
 
 def test_a_list_with_another_from_is_another_list(state: SqliteMirrorState) -> None:
