@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from fuzz.randomness import chance, probably
 from fuzz.xml_target import URI
-from resourcesync.documents import _blocks, _fast_path
+from resourcesync.documents import _fast_path, blocks
 from resourcesync.documents.reader import Limits, Tolerated, read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import RefusedEntry
@@ -145,7 +145,7 @@ def small_blocks(*, is_fast: bool = True, size: int = _BLOCK) -> Iterator[None]:
         size: Bytes of a block.
     """
     changed = [
-        (_blocks, "BLOCK", size),
+        (blocks, "BLOCK", size),
         (_fast_path, "SHORTEST", 0 if is_fast else 2**62),
         (_fast_path, "_MAX_BUFFERED", 250),
         (_fast_path, "_FILLING", 50),

@@ -1,6 +1,6 @@
-from resourcesync.documents._expat import Limits as Limits
-from resourcesync.documents._expat import Tolerated as Tolerated
 from resourcesync.documents.checked_writer import write as write
+from resourcesync.documents.expat import Limits as Limits
+from resourcesync.documents.expat import Tolerated as Tolerated
 from resourcesync.documents.reader import Document as Document
 from resourcesync.documents.reader import read as read
 from resourcesync.model.digests import Digest as Digest

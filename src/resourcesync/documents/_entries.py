@@ -12,21 +12,6 @@ from typing import Any, Final, TypedDict
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.documents._expat import (
-    ALL_RS_NAMESPACES,
-    CHANGEFREQ,
-    EVENT,
-    EXPIRES,
-    FIXITY,
-    LASTMOD,
-    LOC,
-    MD5,
-    PRIORITY,
-    SEPARATOR,
-    SIZE,
-    ReadingContext,
-    RefusalError,
-)
 from resourcesync.documents._raw_entries import (
     UNKNOWN_ENTRY,
     EntryColumns,
@@ -47,6 +32,21 @@ from resourcesync.documents._values import (
     partition_attributes,
     read_links,
     split_attributes,
+)
+from resourcesync.documents.expat import (
+    ALL_RS_NAMESPACES,
+    CHANGEFREQ,
+    EVENT,
+    EXPIRES,
+    FIXITY,
+    LASTMOD,
+    LOC,
+    MD5,
+    PRIORITY,
+    SEPARATOR,
+    SIZE,
+    ReadingContext,
+    RefusalError,
 )
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.entries import (

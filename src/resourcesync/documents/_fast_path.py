@@ -33,17 +33,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from resourcesync.documents._entries import priority_element
-from resourcesync.documents._expat import (
-    ALL_RS_NAMESPACES,
-    CHANGEFREQ,
-    LASTMOD,
-    PRIORITY,
-    SITEMAP_NAMESPACES,
-    Limits,
-    ReadingContext,
-    RefusalError,
-    is_absolute,
-)
 from resourcesync.documents._raw_entries import (
     ATTRIBUTE_FIELDS,
     MAX_LINKS,
@@ -64,6 +53,17 @@ from resourcesync.documents._values import (
     lacks_zone,
     length_of,
     read_links,
+)
+from resourcesync.documents.expat import (
+    ALL_RS_NAMESPACES,
+    CHANGEFREQ,
+    LASTMOD,
+    PRIORITY,
+    SITEMAP_NAMESPACES,
+    Limits,
+    ReadingContext,
+    RefusalError,
+    is_absolute,
 )
 from resourcesync.model.digests import Digest, are_sha256, format_digests, many_digests
 from resourcesync.model.entries import Change, Foreign, Link, Resource, ResourceRun, many_resources

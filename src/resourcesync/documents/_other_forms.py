@@ -11,8 +11,10 @@ from io import IncrementalNewlineDecoder
 from typing import Final
 from urllib.parse import urljoin
 
-from resourcesync.documents._blocks import TEXT_HINT
-from resourcesync.documents._expat import (
+from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry
+from resourcesync.documents._values import BLANKS
+from resourcesync.documents.blocks import TEXT_HINT
+from resourcesync.documents.expat import (
     ATOM_NAMESPACES,
     LASTMOD,
     LOC,
@@ -24,8 +26,6 @@ from resourcesync.documents._expat import (
     XmlDriver,
     limit_error,
 )
-from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry
-from resourcesync.documents._values import BLANKS
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.timestamps import format_w3c, parse_loosely

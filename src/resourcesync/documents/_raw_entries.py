@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from resourcesync.documents._expat import (
+from resourcesync.documents.expat import (
     CHANGEFREQ,
     DRAFT_ELEMENTS,
     FIXITY,

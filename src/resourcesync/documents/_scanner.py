@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
-from resourcesync.documents._expat import (
+from resourcesync.documents._raw_entries import EntryAssembler, ForeignFragment
+from resourcesync.documents.expat import (
     ALL_RS_NAMESPACES,
     DRAFT_ELEMENTS,
     ENTRY,
@@ -38,7 +39,6 @@ from resourcesync.documents._expat import (
     marks,
     marks_in,
 )
-from resourcesync.documents._raw_entries import EntryAssembler, ForeignFragment
 from resourcesync.errors import DocumentError, NotAListError
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS

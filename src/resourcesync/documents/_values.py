@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.documents._expat import (
+from resourcesync.documents.expat import (
     ALL_RS_NAMESPACES,
     BEFORE_0_9_1,
     ETAG,

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
-from resourcesync.documents._expat import RS_NAMESPACES, XmlDriver
 from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY, MOST_BYTES
 from resourcesync.documents.dialects import DialectForm
+from resourcesync.documents.expat import RS_NAMESPACES, XmlDriver
 from resourcesync.model.digests import format_digests
 from resourcesync.model.entries import DocumentChange, Extra, Header, Link, Package, Part
 from resourcesync.model.timestamps import format_w3c

@@ -15,7 +15,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO, Final, TypeVar, final
 
-from resourcesync.documents import _blocks
+from resourcesync.documents import blocks
 from resourcesync.documents._entries import (
     check_is_entry,
     entry_uri,
@@ -24,7 +24,17 @@ from resourcesync.documents._entries import (
     place_of,
     row_of,
 )
-from resourcesync.documents._expat import (
+from resourcesync.documents._fast_path import (
+    FastPathReader,
+    changes_of,
+    plain_resources_of,
+    resources_of,
+    uris_of,
+)
+from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry, TextRow
+from resourcesync.documents._scanner import DocumentScanner, EntryScanner
+from resourcesync.documents._values import RawRoot, change_kind, header_of
+from resourcesync.documents.expat import (
     CHANGE_LASTMOD,
     DATETIME,
     DROPPED,
@@ -37,16 +47,6 @@ from resourcesync.documents._expat import (
     dialect_of,
     limit_error,
 )
-from resourcesync.documents._fast_path import (
-    FastPathReader,
-    changes_of,
-    plain_resources_of,
-    resources_of,
-    uris_of,
-)
-from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry, TextRow
-from resourcesync.documents._scanner import DocumentScanner, EntryScanner
-from resourcesync.documents._values import RawRoot, change_kind, header_of
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.entries import Change, Entry, Header, RefusedEntry
 from resourcesync.model.leniencies import CountedLeniency, Leniency
@@ -86,7 +86,7 @@ def read_stream(
     """
     context = ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
     assembler = EntryAssembler(limits=limits, context=context)
-    pieces = _blocks.document_blocks(_blocks.pieces_of(stream), limits=limits, uri=uri)
+    pieces = blocks.document_blocks(blocks.pieces_of(stream), limits=limits, uri=uri)
     scanner, rest = _open_scanner(pieces, assembler, limits, context)
     while not assembler.began and assembler.depth and not scanner.closed:
         block = next(rest, None)
@@ -116,21 +116,21 @@ def _open_scanner(
     """Return the scanner of the form that a document has, and the bytes to feed it."""
     first = next(pieces, b"")
     pieces = chain((first,), pieces) if first else pieces
-    if _blocks.is_text_sitemap(first):
+    if blocks.is_text_sitemap(first):
         from resourcesync.documents._other_forms import TextSitemapScanner  # noqa: PLC0415 - rarely
 
         return TextSitemapScanner(assembler, limits=limits, context=context), pieces
-    if not _blocks.is_markup(first):
+    if not blocks.is_markup(first):
         raise MalformedDocumentError(
             "The document is neither XML nor a text sitemap, which begins with an address",
             uri=context.uri,
             line=1,
             column=1,
-            hint=_blocks.TEXT_HINT,
+            hint=blocks.TEXT_HINT,
         )
     on_late = partial(context.tolerate, Leniency.DECLARATION_LATE)
     scanner = DocumentScanner(assembler, limits=limits, context=context)
-    return scanner, _blocks.header_first(_blocks.declaration_first(pieces, on_late))
+    return scanner, blocks.header_first(blocks.declaration_first(pieces, on_late))
 
 
 def _actual_header(

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.documents._expat import MAX_TOKEN, SEPARATOR, XmlDriver, XmlFault, XmlFaultKind
+from resourcesync.documents.expat import MAX_TOKEN, SEPARATOR, XmlDriver, XmlFault, XmlFaultKind
 from resourcesync.documents.reader import Limits
 from resourcesync.validator.summaries import DocumentPlace
 

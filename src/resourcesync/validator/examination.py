@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Final
 
-from resourcesync.documents import _blocks
+from resourcesync.documents import blocks
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync.model.digests import parse_digests, usable
@@ -81,7 +81,7 @@ class Examination(Iterator[RuleFinding]):
         try:
             first = next(pieces, b"")
             octets = chain((first,), pieces)
-            for block in _blocks.document_blocks(octets, limits=self._limits, uri=self.summary.uri):
+            for block in blocks.document_blocks(octets, limits=self._limits, uri=self.summary.uri):
                 self._read(block)
                 yield from subject.drain()
                 if not self._going:

@@ -10,7 +10,7 @@ from resourcesync import errors
 from resourcesync.discovery import links as discovered
 from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
 from resourcesync.discovery.links import PageLink, find_target, head_of, named_sitemaps
-from resourcesync.documents._blocks import pieces_of
+from resourcesync.documents.blocks import pieces_of
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.crawl import join_reference
 from resourcesync.validator.delivery import bare_type, judge_link, judge_robots

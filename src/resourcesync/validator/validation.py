@@ -8,7 +8,7 @@ from typing import Final
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.links import find_targets
 from resourcesync.discovery.search import Search, use_first
-from resourcesync.documents._blocks import pieces_of
+from resourcesync.documents.blocks import pieces_of
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 
-from resourcesync.documents._expat import SEPARATOR, XmlDriver, XmlFault
+from resourcesync.documents.expat import SEPARATOR, XmlDriver, XmlFault
 from resourcesync.model.timestamps import parse_w3c
 
 _DEPTH = 2

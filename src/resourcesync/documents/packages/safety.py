@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from resourcesync.documents._expat import Limits
+from resourcesync.documents.expat import Limits
 from resourcesync.errors import PackageError
 
 MANIFEST: Final = "manifest.xml"

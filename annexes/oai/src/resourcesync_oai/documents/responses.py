@@ -13,8 +13,8 @@ from collections.abc import Generator, Iterator
 from itertools import chain, islice
 from typing import BinaryIO, Final, final
 
-from resourcesync.documents._blocks import document_blocks, pieces_of
-from resourcesync.documents._expat import Limits
+from resourcesync.documents.blocks import document_blocks, pieces_of
+from resourcesync.documents.expat import Limits
 from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync_oai.documents.records import (
     ListToken,

@@ -128,7 +128,7 @@ def marks_in(namespace: str, *, is_index: bool) -> Mapping[str, int]:
 MAX_TOKEN: Final = 65_536
 """Bytes of one tag or instruction, and characters of one text: no list has as many.
 
-It keeps expat's time linear; comments are split before (see `_blocks`).
+It keeps expat's time linear; comments are split before (see `blocks`).
 """
 MAX_NAMES: Final = 1_000
 """Different element and attribute names: expat keeps each until the end."""
@@ -176,7 +176,7 @@ class XmlDriver:
     """A driver that feeds one document through expat: bounded memory and time for any input.
 
     Nothing is expanded: a DOCTYPE ends the reading. Names are reported as namespace, `SEPARATOR`,
-    local name; the encoding is decided before (see `_blocks`), and no document changes it.
+    local name; the encoding is decided before (see `blocks`), and no document changes it.
     ``declared`` is the encoding that the XML declaration names.
     """
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, Final
 
-from resourcesync.documents._expat import MAX_BEFORE_DECLARATION, Limits, limit_error
+from resourcesync.documents.expat import MAX_BEFORE_DECLARATION, Limits, limit_error
 from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
 from resourcesync.model.content_codings import GZIP, CodingError, Decoder
 
