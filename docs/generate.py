@@ -173,7 +173,8 @@ def different(good: str, broken: str) -> tuple[list[str], list[str]]:
 
 def explained(rule: Rule, tested: Mapping[str, list[str]]) -> str:
     """Return the explanation of one rule."""
-    versions = "" if len(rule.profiles) > 1 else f" in {next(iter(rule.profiles)).value}"
+    names = {profile.value for profile in rule.profiles}
+    versions = "" if {"rs-1.1", "rs-1.0"} <= names else f" in {', '.join(sorted(names))}"
     softened = "" if rule.severity is not Severity.WARNING or not rule.softened else ", a warning"
     files = tests_of(rule, tested)
     proof = f" Test: {', '.join(files)}." if files else ""
