@@ -104,10 +104,12 @@ def test_a_file_of_another_version_or_program_is_refused_and_untouched(
         db.execute(f"PRAGMA {change}")
     before = path.read_bytes()
 
-    with pytest.raises(StateError) as caught:
-        open_file(path)
+    for _ in range(2):  # the first time gives back the lock
+        with pytest.raises(StateError) as caught:
+            open_file(path)
+        assert not isinstance(caught.value, LockedError)
+        assert caught.value.hint
 
-    assert caught.value.hint
     assert path.read_bytes() == before
 
 
