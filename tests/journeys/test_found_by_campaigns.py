@@ -19,6 +19,16 @@ from tests.support.worlds.world import World
 from tests.support.worlds.written_source import WrittenSource
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+
+
+def three_listed(folder: Path, **style: Any) -> World[LooseSource]:
+    """Return a mirror to be of a Source that has listed three resources."""
+    world = World(folder, LooseSource(**style))
+    for name in ("a.txt", "b.txt", "c.txt"):
+        world.source.put(name, "at first")
+    world.source.publish()
+    return world
 
 
 def test_a_copy_that_a_list_lacks_is_gone_or_the_mirror_is_behind(tmp_path: Path) -> None:
@@ -59,19 +69,16 @@ def test_a_resource_is_not_absent_from_lists_of_before_its_change(
     tmp_path: Path, whole_seconds: bool
 ) -> None:
     """The time of a change may be that of its resource, so a replica's list seems rewritten."""
-    source = LooseSource(whole_seconds=whole_seconds)
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
+    world = three_listed(tmp_path, whole_seconds=whole_seconds)
+    source = world.source
     source.snapshot()
     world.pull()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    older = source.honest(CHANGE_LIST)
     source.put("new.txt", "new")
     source.publish(after=0.3)
     world.pull(mode="baseline")
     assert world.in_sync()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[CHANGE_LIST] = older
 
     with contextlib.suppress(SourceUnavailableError):
         world.pull()
@@ -146,25 +153,22 @@ def test_a_change_that_an_old_one_follows_is_old(tmp_path: Path) -> None:
 
 def test_an_older_window_takes_no_newer_copy_away(tmp_path: Path) -> None:
     """A cache has the window from before a resource was made again."""
-    source = LooseSource(begins=False, window=3)
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
+    world = three_listed(tmp_path, begins=False, window=3)
+    source = world.source
     for number in range(3):
         source.put("a.txt", f"{number}")
         source.publish()
     source.remove("b.txt")
     source.publish()
     world.pull()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    older = source.honest(CHANGE_LIST)
     source.put("b.txt", "made again")
     source.publish()
     source.put("c.txt", "changed")
     source.publish()
     world.pull()
     assert world.in_sync()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[CHANGE_LIST] = older
 
     with contextlib.suppress(SourceUnavailableError):
         world.pull()
@@ -177,20 +181,17 @@ def world_made_again(tmp_path: Path, **style: Any) -> World[LooseSource]:
 
     The Resource List and the resource come from the Source; the pull asked for it.
     """
-    source = LooseSource(times=False, **style)
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
+    world = three_listed(tmp_path, times=False, **style)
+    source = world.source
     world.pull()
     source.remove("a.txt")
     source.publish()
     world.pull()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    older = source.honest(CHANGE_LIST)
     source.put("a.txt", "made again")
     source.publish()
     source.snapshot()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[CHANGE_LIST] = older
     world.pull()
     assert world.in_sync()
     return world
@@ -209,14 +210,11 @@ def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(tmp_p
 
 def test_a_list_that_ended_long_ago_takes_no_copy_away(tmp_path: Path) -> None:
     """A replica has the Change List from before the Source began a new one."""
-    source = LooseSource(times=False)
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
+    world = three_listed(tmp_path, times=False)
+    source = world.source
     source.remove("a.txt")
     source.publish()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    older = source.honest(CHANGE_LIST)
     source.put("a.txt", "made again")
     source.publish()
     source.rotate()
@@ -225,7 +223,7 @@ def test_a_list_that_ended_long_ago_takes_no_copy_away(tmp_path: Path) -> None:
     source.put("b.txt", "changed")
     source.publish()
     source.snapshot()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[CHANGE_LIST] = older
     world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
 
     with contextlib.suppress(SourceUnavailableError):
@@ -238,18 +236,15 @@ def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     tmp_path: Path,
 ) -> None:
     """The Resource List has the resource under an address of another host; a replica is old."""
-    source = LooseSource()
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
+    world = three_listed(tmp_path)
+    source = world.source
     source.put("new.txt", "new")
     source.publish()
     world.pull()
     source.snapshot()
-    listed = source.honest(f"{BASE}resourcesync/resourcelist.xml")
+    listed = source.honest(RESOURCE_LIST)
     moved = listed.body.replace(f"{BASE}new".encode(), b"http://elsewhere.example/new")
-    world.network.answers[f"{BASE}resourcesync/resourcelist.xml"] = Answer(body=moved)
+    world.network.answers[RESOURCE_LIST] = Answer(body=moved)
     world.network.answers[f"{BASE}new.txt"] = Answer(status=404)
 
     world.pull()
@@ -261,18 +256,15 @@ def test_a_shorter_change_list_beside_the_same_resource_list_proves_no_absence(
     tmp_path: Path,
 ) -> None:
     """The clock of the lists is ahead, so T does not show that a replica's Change List is old."""
-    source = LooseSource(ahead=7_200)
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
+    world = three_listed(tmp_path, ahead=7_200)
+    source = world.source
     source.snapshot()
     world.pull()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    older = source.honest(CHANGE_LIST)
     source.put("new.txt", "new")
     source.publish()
     world.pull()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[CHANGE_LIST] = older
 
     with contextlib.suppress(SourceUnavailableError):
         world.pull(filters=Filters(exclude=("*.none",)))
@@ -302,11 +294,8 @@ def test_an_older_window_without_times_takes_no_copy_away(tmp_path: Path) -> Non
 
 def test_a_deletion_that_the_source_has_not_answered_yet_is_new(tmp_path: Path) -> None:
     """It was processed while the server failed: nothing in the mirror came later."""
-    source = LooseSource(times=False)
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
+    world = three_listed(tmp_path, times=False)
+    source = world.source
     world.pull()
     source.remove("a.txt")
     source.publish()
@@ -324,21 +313,18 @@ def test_an_old_copy_of_a_list_that_begins_as_the_present_one_takes_no_copy_away
     tmp_path: Path,
 ) -> None:
     """The Source emptied its Change List; a cache still has one with a deletion without a time."""
-    source = LooseSource(times=False)
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
+    world = three_listed(tmp_path, times=False)
+    source = world.source
     source.remove("a.txt")
     source.put("b.txt", "changed")
     source.publish()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    older = source.honest(CHANGE_LIST)
     source.put("a.txt", "made again")
     source.publish()
     source.lists.open_list.entries.clear()
     source.snapshot()
     world.pull()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[CHANGE_LIST] = older
 
     world.pull()
 
@@ -390,16 +376,13 @@ def test_an_answer_as_only_a_processed_change_says_is_not_in_sync(tmp_path: Path
 
 def world_before_a_return(tmp_path: Path) -> tuple[World[LooseSource], Answer]:
     """Return a mirror to be, and the list without interval that tells that a resource is gone."""
-    source = LooseSource(begins=False)
-    world = World(tmp_path, source)
-    for name in ("a.txt", "b.txt", "c.txt"):
-        source.put(name, "at first")
-    source.publish()
+    world = three_listed(tmp_path, begins=False)
+    source = world.source
     source.put("c.txt", "changed")
     source.publish()
     source.remove("a.txt")
     source.publish()
-    older = source.honest(f"{BASE}resourcesync/changelist.xml")
+    older = source.honest(CHANGE_LIST)
     return world, older
 
 
@@ -416,7 +399,7 @@ def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path
     source.snapshot(after=0)
     world.pull()
     assert world.in_sync()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[CHANGE_LIST] = older
     world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
     world.clock.advance(hours=1)
 
@@ -443,7 +426,7 @@ def test_places_in_another_list_make_no_deletion_late(tmp_path: Path) -> None:
     source.snapshot(after=0)
     world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
     world.pull()
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = older
+    world.network.answers[CHANGE_LIST] = older
 
     for _ in range(2):
         world.clock.advance(hours=1)
