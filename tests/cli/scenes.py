@@ -26,6 +26,7 @@ _UNSTEADY = (
     (r"127\.0\.0\.1(:|%3A)\d+", "HOST"),
     (r"\bpid \d+", "pid N"),
     (r"reports/\d+-", "reports/NOW-"),
+    (r"\d{8}T\d{12}Z", "NOW"),
     (r"(?<![.0-9a-f])[0-9a-f]{16}\b", "ID"),
     (r'("(?:cursor|position|confirmed|signature)"):(?:\d+|"[^"]*")', r'\1:"PLACE"'),
     (r"[0-9.]+ [GTMk]?B(?= free|\b.*of its disk)", "N B"),
@@ -101,7 +102,7 @@ class Scene:
 
 def _sorted(line: str) -> str:
     """Return a line of JSON with its fields by name."""
-    if not line.startswith("{"):
+    if not line.startswith("{") or '"type"' not in line:
         return line
     row = json.loads(line)
     head = {"type": row.pop("type")}

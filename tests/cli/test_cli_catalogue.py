@@ -74,87 +74,6 @@ def test_what_is_exported_can_be_imported(
     assert capfdbinary.readouterr().out == b""
 
 
-def test_a_bad_line_is_named_and_nothing_is_imported(said: Said) -> None:
-    begin()
-    told({"uri": BASE + "new"}, {"uri": BASE + "bad", "length": -1})
-
-    assert run(["catalogue", "import", "c.db", str(LINES)]) == 2
-
-    assert "error[ndjson]: all.ndjson, line 2: length is out of range" in said.readouterr().err
-    assert [resource.uri for resource in Catalogue("c.db").resources()] == [BASE + "a", BASE + "b"]
-    LINES.write_text("{]")
-    assert run(["catalogue", "post", "c.db", str(LINES)]) == 2
-    assert run(["publish", f"ndjson:{LINES}", "--url", BASE, "--out", "out"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("action", "line", "words"),
-    [
-        ("post", {"uri": BASE}, "has no kind of change for"),
-        ("import", {"uri": BASE, "change": "created"}, "has changes"),
-        ("post", {"uri": "a", "change": "created"}, "'a' cannot be published"),
-        ("post", {"uri": "http://u@h/", "change": "deleted"}, "cannot be published"),
-        ("import", {"uri": "https://h/a b"}, "cannot be published"),
-    ],
-)
-def test_what_cannot_be_recorded_is_said(
-    said: Said, action: str, line: dict[str, object], words: str
-) -> None:
-    told(line)
-
-    assert run(["catalogue", action, "c.db", str(LINES)]) == 2
-
-    shown = said.readouterr().err
-    assert words in shown
-    assert list(Catalogue("c.db").resources()) == []
-
-
-def test_the_catalogue_of_a_folder_is_not_to_be_posted_to(said: Said, here: Path) -> None:
-    Path("tree").mkdir()
-    Path("tree/a.txt").write_text("a")
-    assert run(["publish", "tree", "--url", BASE, "--quiet"]) == 0
-    own = "tree/.resourcesync/catalogue.db"
-    told({"uri": BASE + "x", "change": "created"})
-
-    assert run(["catalogue", "post", own, str(LINES)]) == 2
-    assert run(["publish", f"catalogue:{own}", "--url", BASE, "--out", "out"]) == 2
-
-    assert "is the catalogue of a folder" in said.readouterr().err
-    assert not Path("out").exists()
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["catalogue", "post", "c.db", "--add"],
-        ["catalogue", "import", "c.db", "--changes"],
-        ["catalogue", "post", "c.db", "--after", "3"],
-        ["catalogue", "export", "c.db", "all.ndjson"],
-        ["catalogue", "export", "c.db", "--json"],
-        ["catalogue", "export", "nothing.db"],
-        ["publish", "catalogue:nothing.db", "--url", BASE, "--out", "out"],
-        ["publish", "catalogue:c.db"],
-        ["publish", "catalogue:c.db", "--url", BASE],
-        ["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--include", "*.txt"],
-        ["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--watch"],
-        ["publish", "ndjson:all.ndjson", "--url", BASE, "--out", "out", "-n"],
-        ["publish", "ndjson:all.ndjson", "--out", "out"],
-        ["publish", "ndjson:all.ndjson", "--url", BASE],
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments: list[str], said: Said) -> None:
-    told({"uri": BASE + "a"})
-    assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
-
-    said.readouterr()
-
-    assert run(arguments) == 2
-
-    assert any(said.readouterr())
-    assert not Path("out").exists()
-    assert not Path("nothing.db").exists()
-
-
 def test_lines_are_published_without_a_catalogue_of_their_own(
     said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,18 +90,3 @@ def test_lines_are_published_without_a_catalogue_of_their_own(
     assert [item.uri for item in listed("changelist.xml") if isinstance(item, Change)] == [
         BASE + "a"
     ]
-
-
-def test_an_import_without_lines_deletes_nothing(said: Said) -> None:
-    begin()
-    told()
-
-    assert run(["catalogue", "import", "c.db", str(LINES)]) == 2
-    assert "error[many-gone]" in said.readouterr().err
-    assert run(["catalogue", "import", "c.db", str(LINES), "--add", "-q"]) == 0
-    assert run(["publish", "catalogue:c.db"]) == 0
-    assert said.readouterr().out.splitlines()[-1] == "Nothing changed"
-
-    assert run(["catalogue", "import", "c.db", str(LINES), "--allow-empty"]) == 0
-    assert said.readouterr().out.splitlines()[0] == "Recorded  2 deleted"
-    assert run(["catalogue", "post", "c.db", str(LINES), "--allow-empty"]) == 2

@@ -10,7 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import scenes_of_mirrors, scenes_of_questions, scenes_of_sources  # noqa: F401 - they register scenes
+from tests.cli import (  # noqa: F401 - they register scenes
+    scenes_of_looking,
+    scenes_of_mirrors,
+    scenes_of_publishing,
+    scenes_of_questions,
+)
 from tests.cli.scenes import SCENES, Scene
 from tests.support.commands.command_line import Said
 from tests.support.servers.tiny_source import TinySource

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.serving.applications import find_tree
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.cli.formatting import QUIET
 from resourcesync.cli.main import run
@@ -23,27 +22,6 @@ from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import put
 
 URL = "https://museum.example"
-
-
-@pytest.mark.parametrize("options", [(), ("--url", URL)])
-def test_a_first_run_that_is_refused_leaves_nothing(
-    options: tuple[str, ...], tmp_path: Path, said: Said
-) -> None:
-    folder = tmp_path / "empty"
-    folder.mkdir()
-
-    assert run(["publish", str(folder), *options]) == 2
-
-    assert list(folder.iterdir()) == []
-
-
-def test_a_refused_run_keeps_the_catalogue_of_what_was_published(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", URL])
-    shutil.rmtree(tree / "objects")
-
-    assert run(["publish", "public"]) == 2
-
-    assert (tree / CATALOGUE).is_file()
 
 
 def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
@@ -64,48 +42,6 @@ def test_a_refused_run_keeps_a_catalogue_that_another_input_filled(
     assert run(["publish", f"ndjson:{tmp_path}/all.ndjson", "--out", str(twin)]) == 0
 
 
-def test_another_address_is_announced_with_the_dumps_that_it_leaves(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", URL, "--dumps", "all"])
-    said.readouterr()
-
-    assert run(["publish", "public", "--url", "https://new.example/"]) == 0
-
-    err = said.readouterr().err
-    assert f"the address changed from {URL} to https://new.example/" in err
-    assert "resourcesync pull MIRROR --moved https://new.example/" in err
-    assert "resourcesync/resourcedump.xml is no longer listed" in err
-    assert "resourcesync/changedump.xml is no longer listed" in err
-    assert run(["publish", "public"]) == 0
-    assert said.readouterr().err == ""
-
-
-def test_options_of_publish_are_remembered_with_the_tree(tree: Path, said: Said) -> None:
-    secret = tree / "secret.key"
-    secret.write_text("s3cret")
-    options = "--exclude *.key -o hash=sha-256 -o hash=md5 -o max_entries=5 -o max_bytes=1M"
-    run(["publish", "public", "--url", "https://museum.example", *options.split()])
-    (tree / "objects/0099.txt").write_text("99")
-
-    assert run(["publish", "public"]) == 0
-
-    everything = b"".join(path.read_bytes() for path in (tree / "resourcesync").iterdir())
-    assert b"secret.key" not in everything
-    assert everything.count(b"md5:") >= 13
-    assert len(list((tree / "resourcesync").glob("resourcelist-*"))) == 3
-
-
-def test_documents_may_be_written_elsewhere(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", "https://museum.example", "--out", "lists"])
-    (tree / "objects/0099.txt").write_text("99")
-
-    assert run(["publish", "public", "--json"]) == 0
-
-    assert Path("lists/resourcesync/resourcelist.xml").is_file()
-    assert Path("lists/.well-known/resourcesync").is_file()
-    assert not (tree / "resourcesync").exists()
-    assert find_tree(tree, Path("lists")).base == "https://museum.example/"
-
-
 def test_the_catalogue_may_be_outside_a_folder_that_is_emptied(tree: Path, said: Said) -> None:
     arguments = ["publish", "public", "--state", "state"]
     assert run([*arguments, "--url", "https://museum.example", "--versions"]) == 0
@@ -123,20 +59,6 @@ def test_the_catalogue_may_be_outside_a_folder_that_is_emptied(tree: Path, said:
     assert not (tree / ".resourcesync").exists()
     assert "new.txt" in (tree / "resourcesync/changelist.xml").read_text()
     assert run(["publish", "public"]) == 2, "there is no catalogue in the folder"
-
-
-def test_documents_of_an_earlier_out_are_never_published_as_resources(tree: Path) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    run(["publish", "public", "--out", "public/lists"])
-    run(["publish", "public", "--out", "elsewhere"])
-
-    listed = Path("elsewhere/resourcesync/resourcelist.xml").read_text()
-    changed = Path("elsewhere/resourcesync/changelist.xml").read_text()
-
-    assert (tree / "resourcesync/resourcelist.xml").exists()
-    assert (tree / "lists/resourcesync/resourcelist.xml").exists()
-    assert listed.count("<loc>") == 12
-    assert "list.xml</loc>" not in listed + changed
 
 
 def test_the_documents_of_a_tree_published_inside_the_tree_are_no_resources(tree: Path) -> None:
@@ -209,55 +131,3 @@ def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> N
 
     assert run(["publish", "public"]) == 8
     assert "the publisher's note 'settings' in the catalogue is damaged" in said.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://",
-        "https://user@museum.example/",
-        "https://müseum.example/",
-        'https://museum.example/"a"/',
-        "https://museum.example/<a>/",
-        "https://museum.example/a/../b/",
-        "https://museum.example:65536/",
-    ],
-)
-def test_an_address_that_no_destination_takes_is_refused_before_anything_is_made(
-    tree: Path, url: str, said: Said
-) -> None:
-    assert run(["publish", "public", "--url", url]) == 2
-    assert sorted(path.name for path in tree.iterdir()) == ["objects"]
-
-
-HEADS = (
-    "resourcesync/resourcelist.xml",
-    "resourcesync/changelist.xml",
-    "resourcesync/capabilitylist.xml",
-    ".well-known/resourcesync",
-)
-
-
-@pytest.mark.parametrize("name", HEADS)
-@pytest.mark.parametrize("out", ["public", "lists"])
-def test_a_file_of_somebody_else_is_never_overwritten(
-    tree: Path, name: str, out: str, said: Said
-) -> None:
-    theirs = Path(out, name)
-    theirs.parent.mkdir(parents=True)
-    theirs.write_text("<mine/>")
-
-    assert run(["publish", "public", "--url", "https://museum.example", "--out", out]) == 2
-
-    assert f"{name} already exists" in said.readouterr().err
-    assert theirs.read_text() == "<mine/>"
-    assert not (tree / ".resourcesync").exists()
-
-
-def test_an_empty_address_is_refused_and_leaves_the_stored_one(tree: Path, said: Said) -> None:
-    assert run(["publish", str(tree), "--url", URL]) == 0
-    assert run(["publish", str(tree), "--url", ""]) == 2
-
-    assert "--url is empty" in said.readouterr().err
-    assert run(["publish", str(tree)]) == 0
-    assert "Nothing changed" in said.readouterr().out

@@ -28,14 +28,6 @@ def gifted(source: TinySource) -> TinySource:
     return source
 
 
-def test_they_do_not_stop_a_pull(gifted: TinySource) -> None:
-    for _ in range(2):
-        assert run(["pull", gifted.url, "museum"]) == 0
-
-    assert files_of(Path("museum")) == MIRRORED
-    assert not {"/telepathy.xml", "/levitation.xml"} & {asked.target for asked in gifted.asked}
-
-
 def test_in_an_index_of_descriptions_they_are_passed_over(gifted: TinySource) -> None:
     gifted.answers["/sd.xml"] = gifted.answers[WELL_KNOWN]
     parts = "".join(

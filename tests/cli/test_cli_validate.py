@@ -23,17 +23,6 @@ CHANGES = (
 GOOD = CHANGES.replace("10:58:00Z", "11:58:00Z")
 
 
-def test_rules_are_selected_and_ignored(said: Said) -> None:
-    name = write("changelist.xml", CHANGES)
-
-    assert run(["validate", name, "--ignore", "RS101", "--ignore", "CH05,RS9"]) == 0
-    assert run(["validate", name, "--select", "RS1"]) == 0
-    assert run(["validate", name, "--select", code("CH05")]) == 1
-    assert codes(said.readouterr().out) == [code("CH05")]
-    assert run(["validate", name, "--select", "RS4", "--ignore", "RS4"]) == 2
-    assert run(["validate", name, "--select", "XY"]) == 2
-
-
 def test_what_an_author_writes_cannot_fool_the_terminal(said: Said) -> None:
     text = f"{OPEN}{UP}<rs:md capability='x\x9b\u202e'/></urlset>"
 
@@ -65,19 +54,6 @@ def test_documents_that_contradict_each_other_are_found(source: TinySource, said
     assert run(["validate", source.url, "--live"]) == 1
 
     assert code("G08") in codes(said.readouterr().out)
-
-
-def test_a_document_that_cannot_be_had_is_named_and_the_rest_is_judged(
-    source: TinySource, said: Said
-) -> None:
-    offer(source)
-    del source.answers["/resourcelist.xml"]
-
-    assert run(["validate", source.url, "--live"]) == 3
-
-    lines = said.readouterr().out.splitlines()
-    assert lines[0].startswith(f"{source.url}/resourcelist.xml: missing failed: ")
-    assert lines[-2] == ("Checked 2 documents, 2 entries, 1 not reachable: 0 errors, 0 warnings")
 
 
 def test_a_sample_is_fetched_and_held_against_the_list(source: TinySource, said: Said) -> None:
@@ -184,14 +160,3 @@ def test_an_answer_with_an_odd_status_is_no_crash(source: TinySource, said: Said
 
 
 # --- folders ---
-
-
-def test_a_folder_of_very_many_documents_is_judged_as_far_as_asked(here: Path, said: Said) -> None:
-    for name in "abc":
-        write(f"docs/{name}.xml", GOOD)
-
-    assert run(["validate", "docs", "--max-documents", "2"]) == 0
-    assert "only the first 2 documents were checked" in said.readouterr().out
-
-    assert run(["validate", "docs", "--max-documents", "3"]) == 0
-    assert "only the first" not in said.readouterr().out

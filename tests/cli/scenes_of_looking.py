@@ -1,0 +1,157 @@
+"""Scenes of looking at Sources: how they are found, explored and judged."""
+
+from pathlib import Path
+
+from tests.cli.scenes import Scene, scene
+from tests.support.commands.command_line import FILES
+from tests.support.rules.judged import OPEN, UP, write
+from tests.support.servers.tiny_source import TinySource
+
+URL = "--url https://museum.example"
+CHANGES = (
+    OPEN
+    + UP
+    + '<rs:md capability="changelist" from="2026-11-20T00:00:00Z"/>\n'
+    + "<url>\n <loc>http://h.example/b</loc>\n"
+    + ' <rs:md change="updated" datetime="2026-11-20T11:04:09Z"/>\n</url>\n'
+    + "<url>\n <loc>http://h.example/a</loc>\n"
+    + ' <rs:md change="updated" datetime="2026-11-20T10:58:00Z"/>\n</url>\n</urlset>\n'
+)
+
+
+# --- discovery and exploring ---------------------------------------------------------------------
+
+
+@scene
+def pull_of_a_source_that_is_hidden(at: Scene) -> None:
+    listed = at.source.answers["/resourcelist.xml"].body
+    del at.source.answers["/.well-known/resourcesync"]
+    page = b"<!DOCTYPE html><html lang=en><link rel=resourcesync href=capabilitylist.xml><p>Hi"
+    at.source.put("/", page, "text/html")
+    at.run(f"resourcesync pull {at.source.url} museum -n")
+    at.source.put("/", b"<html>", "text/html")
+    at.source.put_document("/telepathy.xml", '<rs:md capability="telepathy"/>', [])
+    at.source.put("/robots.txt", b"Sitemap: /telepathy.xml\nsitemap : /resourcelist.xml\n")
+    at.run(f"resourcesync pull {at.source.url} museum -n")
+    at.source.put("/robots.txt", b"Sitemap: /feed/")
+    rss = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"></rdf:RDF>'
+    at.source.put("/feed/", rss)
+    at.run(f"resourcesync pull {at.source.url} museum -n")
+    at.source.put("/sitemap.xml", listed)
+    at.run(f"resourcesync pull {at.source.url} museum -n")
+    at.source.put("/feed.xml", b'<rss version="2.0"><channel/></rss>')
+    at.source.put("/sitemap.txt", f"{at.source.url}/a.html\n".encode())
+    at.source.put("/robots.txt", b"Sitemap: /feed.xml\nSitemap: /sitemap.txt\n")
+    at.run(f"resourcesync pull {at.source.url} museum -n")
+    at.source.put("/robots.txt", b"Sitemap: /feed.xml\n")
+    at.run(f"resourcesync pull {at.source.url} museum -n")
+    at.source.put("/page.txt", b"<!doctype html><title>log in</title>", "text/html")
+    at.refuse(f"pull {at.source.url}/page.txt museum", f"pull {at.source.url}/no/such/ museum")
+    at.files("museum")
+
+
+@scene
+def pull_of_another_origin(at: Scene) -> None:
+    with TinySource() as other:
+        other.offer(FILES)
+        del at.source.answers["/.well-known/resourcesync"]
+        at.source.put("/robots.txt", f"Sitemap: {other.url}/resourcelist.xml".encode())
+        for words in (f"pull {at.source.url} museum", f"explore {at.source.url}"):
+            at.refuse(words)
+        at.run(f"resourcesync validate {at.source.url}")
+        at.note(f"requests: {len(other.asked)}")
+        at.run(f"resourcesync pull {at.source.url} museum --allow-origin {other.url}")
+        at.run("resourcesync pull museum")
+        at.run(f"resourcesync explore {at.source.url} --allow-origin {other.url}")
+
+
+def offer_index(at: Scene, *parts: str) -> None:
+    entries = "".join(f"<sitemap><loc>{at.source.url}{part}</loc></sitemap>" for part in parts)
+    text = (
+        '<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
+        f'<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>{entries}</sitemapindex>'
+    )
+    at.source.put("/resourcelist.xml", text.encode(), "application/xml")
+
+
+@scene
+def explore_3(at: Scene) -> None:
+    url = at.source.url
+    at.source.asked.clear()
+    at.run(f"resourcesync explore {url} --depth 2")
+    at.requests()
+    pointers = [at.source.pointer(f"/{name}.xml", name) for name in ("resourcelist", "changelist")]
+    pointers.append('<url><loc>http://[</loc><rs:md capability="telekinesis"/></url>')
+    at.source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
+    at.source.put_document(
+        "/changelist.xml",
+        '<rs:md capability="changelist" from="2026-01-01T00:00:00Z"/>',
+        [
+            f'<url><loc>{url}/{name}</loc><rs:md change="{change}" datetime="{moment}"/></url>'
+            for name, change, moment in (
+                ("a", "created", "2026-01-01T08:00:00Z"),
+                ("a", "updated", "2026-01-01T09:00:00Z"),
+                ("b", "deleted", "2026-01-01T11:04:09Z"),
+            )
+        ],
+    )
+    del at.source.answers["/resourcelist.xml"]
+    at.run(f"resourcesync explore {url}")
+    at.run(f"resourcesync validate {url} --live")
+    offer_index(at, "/resourcelist.xml")
+    at.run(f"resourcesync explore {url}/resourcelist.xml")
+    at.source.put("/page.xml", b"<html/>", "text/html")
+    at.refuse("explore nowhere.example", f"explore {url}/list.xml", f"explore {url}/page.xml")
+    at.silently(f"resourcesync publish public {URL}")
+    at.run("resourcesync explore public")
+    Path("kept").mkdir()
+    Path("secret.xml").write_text(at.source.answers["/page.xml"].body.decode())
+    for name in ("../secret.xml", "/secret.xml", "https://h.example/kept/../secret.xml"):
+        entry = f"<sitemap><loc>{name}</loc></sitemap>"
+        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+        text = f'<sitemapindex xmlns="{space}">{entry}</sitemapindex>'
+        Path("kept/index.xml").write_text(text)
+        at.run("resourcesync explore kept/index.xml")
+
+
+@scene
+def explore_dumps(at: Scene) -> None:
+    moment = 'at="2026-01-01T00:00:00Z"'
+    url = at.source.url
+    pointers = [at.source.pointer("/dump.xml", "resourcedump")]
+    at.source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', pointers)
+    packages = [
+        f"<url><loc>{url}/{name}.zip</loc>"
+        f'<rs:md type="application/zip" length="{length}" {moment}/>{link}</url>'
+        for name, length, link in (
+            ("one", 2_000, f'<rs:ln rel="contents" href="{url}/one.xml"/>'),
+            ("two", 1_000, ""),
+        )
+    ]
+    at.source.put_document("/dump.xml", f'<rs:md capability="resourcedump" {moment}/>', packages)
+    entries = [
+        f'<url><loc>{url}/{name}</loc><rs:md path="/{name}" length="5" type="text/plain"/></url>'
+        for name in "abc"
+    ]
+    head = f'<rs:md capability="resourcedump-manifest" {moment}/>'
+    at.source.put_document("/one.xml", head, entries)
+    at.source.asked.clear()
+    at.run(f"resourcesync explore {url}")
+    at.requests()
+
+
+# --- judging -------------------------------------------------------------------------------------
+
+
+@scene
+def validate_rules_and_samples(at: Scene) -> None:
+    name = write("changelist.xml", CHANGES)
+    at.run(f"resourcesync validate {name} --ignore RS101 --ignore CH05,RS9")
+    at.run(f"resourcesync validate {name} --select RS1")
+    at.run(f"resourcesync validate {name} --select CH05")
+    at.refuse(f"validate {name} --select RS4 --ignore RS4", f"validate {name} --select XY")
+    at.run(f"resourcesync validate no-such.xml {name} --format github")
+    at.silently(f"resourcesync publish public {URL}")
+    at.run("resourcesync validate public --max-documents 2")
+    at.run("resourcesync validate public")

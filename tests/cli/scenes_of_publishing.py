@@ -1,0 +1,250 @@
+"""Scenes of publishing: what is remembered, refused, packed, notified; and catalogues."""
+
+import os
+import shutil
+from pathlib import Path
+
+from tests.cli.scenes import Scene, scene
+from tests.support.servers.listening import Listener
+
+URL = "--url https://museum.example"
+PUBLIC = Path("public")
+LISTS = PUBLIC / "resourcesync"
+OLD = (1_700_000_000, 1_700_000_000)  # long enough ago to be trusted unread
+
+
+def locations(path: Path) -> str:
+    """The addresses that a document lists."""
+    return " ".join(line.partition("<")[0] for line in path.read_text().split("<loc>")[1:])
+
+
+def put(name: str, text: str) -> None:
+    path = PUBLIC / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, OLD)
+
+
+# --- publishing ----------------------------------------------------------------------------------
+
+
+@scene
+def publish_remembers(at: Scene) -> None:
+    put("secret.key", "s3cret")
+    options = "--exclude *.key -o hash=sha-256 -o hash=md5 -o max_entries=5 --out public/lists"
+    at.run(f"resourcesync publish public {URL} {options}")
+    put("objects/0099.txt", "99")
+    at.run("resourcesync publish public")
+    at.run("resourcesync publish public --url ''")
+    at.run("resourcesync publish public --url https://new.example/ --dumps all")
+    at.run("resourcesync publish public --url https://other.example/")
+    at.run("resourcesync publish public --out elsewhere")
+    at.run("resourcesync publish public")
+    at.note(locations(Path("elsewhere/resourcesync/resourcelist.xml")))
+    texts = [path.read_text() for path in Path("elsewhere/resourcesync").glob("resourcelist-*")]
+    at.note(f"digests: {[''.join(texts).count(name) for name in ('md5:', 'sha-256:')]}")
+    at.note(" ".join(locations(path) for path in sorted(Path("elsewhere").rglob("*list-*.xml"))))
+
+
+@scene
+def publish_refuses(at: Scene) -> None:
+    for url in (
+        *("museum.example", "ftp://museum.example/", "https://m/?a=b", "https://"),
+        *("https://user@museum.example/", "https://müseum.example/", "https://museum.example/<a>/"),
+        *("https://museum.example/a/../b/", "https://museum.example:65536/"),
+    ):
+        at.refuse(f"publish public --url {url}")
+    at.refuse(f"publish public {URL} --update --rebase", f"publish public {URL} --watch -n")
+    at.refuse(f"publish public {URL} --initialise --update", f"publish public {URL} --link none")
+    for option in ("dialect=0.9", "dialect=2.0", "rotate=soon"):
+        at.refuse(f"publish public {URL} -o {option}")
+    at.refuse(f"publish public {URL} --dumps all --watch", f"publish public {URL} --dumps all -n")
+    at.refuse(f"publish ndjson:- --out documents {URL} --dumps all")
+    Path("empty").mkdir()
+    at.refuse("publish empty", f"publish empty {URL}")
+    at.note(f"written: {[path.name for path in [*PUBLIC.iterdir(), *Path('empty').iterdir()]]}")
+
+
+@scene
+def publish_a_folder_that_is_empty(at: Scene) -> None:
+    at.silently(f"resourcesync publish public {URL}")
+    shutil.rmtree(PUBLIC / "objects")
+    at.run("resourcesync publish public")
+    at.note(locations(LISTS / "changelist.xml"))
+    at.run("resourcesync publish public --allow-empty")
+    at.note(f"{len(locations(LISTS / 'changelist.xml').split())} changes")
+
+
+@scene
+def publish_beside_files_of_others(at: Scene) -> None:
+    heads = ("resourcelist.xml", "changelist.xml", "capabilitylist.xml")
+    for name in (*(f"resourcesync/{head}" for head in heads), ".well-known/resourcesync"):
+        for out in ("public", "lists"):
+            theirs = Path(out, name)
+            theirs.parent.mkdir(parents=True, exist_ok=True)
+            theirs.write_text("<mine/>")
+            at.refuse(f"publish public {URL} --out {out}")
+            at.note(f"{theirs}: {theirs.read_text()}, {(PUBLIC / '.resourcesync').exists()}")
+            shutil.rmtree(theirs.parent)
+    for name in ("resourcesync-sitemap.xml", "resourcesync-sitemap-0001.xml", "robots.txt"):
+        put(name, "my own")
+        at.refuse(f"publish public {URL} --sitemap -o robots=true")
+        at.note((PUBLIC / name).read_text())
+        (PUBLIC / name).unlink()
+    at.silently(f"resourcesync publish public {URL}")
+    (LISTS / "resourcedump.xml").write_text("<urlset/>")
+    at.run("resourcesync publish public --dumps resources")
+    at.note((LISTS / "resourcedump.xml").read_text())
+
+
+@scene
+def publish_a_sitemap_and_robots(at: Scene) -> None:
+    put("sitemap.xml", "<!-- the operator's own -->")
+    at.run(f"resourcesync publish public {URL} --sitemap -o robots=true -o max_entries=5")
+    at.note((PUBLIC / "robots.txt").read_text().splitlines()[-1])
+    for path in sorted(PUBLIC.glob("resourcesync-sitemap*")):
+        at.note(f"{path.name}: {locations(path)}")
+    at.run("resourcesync publish public --json")
+
+
+@scene
+def publish_dumps(at: Scene) -> None:
+    at.run(f"resourcesync publish public {URL} --dumps resources -o max_package=40")
+    at.run("resourcesync publish public --dumps resources")
+    put("objects/0000.txt", "altered\n")
+    at.run("resourcesync publish public --dumps all")
+    at.note(" ".join(sorted(path.suffix for path in LISTS.iterdir())))
+
+
+@scene
+def publish_in_the_place_of_another(at: Scene) -> None:
+    at.silently(f"resourcesync publish public {URL}")
+    Path("archive").mkdir()
+    Path("archive/page.txt").write_text("page")
+    before = (LISTS / "resourcelist.xml").read_bytes()
+    for url in (URL, "--url https://other.example"):
+        at.refuse(f"publish archive {url} --out public", f"publish archive {url} --out public -n")
+    at.refuse("publish archive --url https://other.example --out public --initialise")
+    shutil.rmtree(PUBLIC / ".resourcesync")
+    at.refuse(f"publish public {URL}")
+    at.note(f"as before: {(LISTS / 'resourcelist.xml').read_bytes() == before}")
+    at.run(f"resourcesync publish public {URL} --initialise")
+    at.run("resourcesync publish public --out lists")
+    at.run("resourcesync publish public")
+
+
+@scene
+def publish_globs(at: Scene) -> None:
+    for name in ("Thumbs.db", "page.txt", "Gemälde/a.txt", "Gemälde/Thumbs.db"):
+        put(name, name)
+    shutil.rmtree(PUBLIC / "objects")
+    for globs in ("--exclude /Thumbs.db", "--exclude /Gemälde/**", "--exclude '' --include /*.txt"):
+        at.silently(f"resourcesync publish public {URL} {globs}")
+        at.note(locations(LISTS / "resourcelist.xml"))
+    at.run("resourcesync publish public --include *.pdf")
+
+
+@scene
+def publish_all(at: Scene) -> None:
+    Path("prints").mkdir()
+    Path("prints/a.txt").write_text("a")
+    museum = '[source.museum]\npath = "public"\nurl = "https://museum.example/"\nrotate = "1d"\n'
+    prints = '[source.prints]\npath = "prints"\nurl = "https://prints.example/"\nout = "lists"\n'
+    at.configure(museum + prints)
+    PUBLIC.rename("gone")
+    at.run("resourcesync publish --all --json")
+    Path("gone").rename(PUBLIC)
+    at.run("resourcesync publish --all")
+    at.run("resourcesync publish museum")
+    Path("museum").mkdir()
+    Path("museum/a.txt").write_text("a")
+    at.run("resourcesync publish museum")
+    for old, new in (
+        ('path = "public"\n', ""),
+        ("rotate", "rotat"),
+        ('"1d"', '"soon"'),
+        ('path = "prints"', 'path = "catalogue:"'),
+        ('path = "prints"', 'path = "printss"'),
+        ("https://museum.example/", "127.0.0.1:8391"),
+    ):
+        at.configure((museum + prints).replace(old, new))
+        at.run("resourcesync config check")
+        at.run("resourcesync publish --all -q")
+
+
+@scene
+def publish_and_notify(at: Scene) -> None:
+    at.refuse("publish public --notify-only")
+    for other in ("--update", "--dry-run", "--watch", "--all"):
+        at.refuse(f"publish public --notify-only {other}")
+    with Listener() as hub:
+        at.silently(f"resourcesync publish public {URL} --hub {hub.origin} -o notify=true")
+        put("new.txt", "new")
+        at.run("resourcesync publish public")
+        at.run("resourcesync publish public --notify-only")
+        hub.answer = lambda _: (503, b"")
+        put("newer.txt", "newer")
+        at.run("resourcesync publish public")
+        at.run("resourcesync publish public --notify-only -q")
+        at.run("resourcesync publish public --notify-only --json")
+        hub.answer = lambda _: (204, b"")
+        at.run("resourcesync publish public --notify-only --json")
+        dead = "--hub http://127.0.0.1:9/ -o notify=false"
+        at.silently(f"resourcesync publish public --hub {hub.origin} {dead}")
+        put("newest.txt", "newest")
+        at.silently("resourcesync publish public")
+        at.run("resourcesync publish public --notify-only -q")
+    at.silently("resourcesync publish public --hub ''")
+    at.run("resourcesync publish public --notify-only")
+
+
+# --- catalogues ----------------------------------------------------------------------------------
+
+
+@scene
+def catalogue_2(at: Scene) -> None:
+    base = "https://h.example/"
+    lines = Path("all.ndjson")
+    lines.write_text(f'{{"uri":"{base}a"}}\n')
+    at.silently("resourcesync catalogue import c.db all.ndjson")
+    for words in (
+        "catalogue post c.db --add",
+        "catalogue import c.db --changes",
+        "catalogue post c.db --after 3",
+        "catalogue export c.db all.ndjson",
+        "catalogue export c.db --json",
+        "catalogue export nothing.db",
+        f"publish catalogue:nothing.db --url {base} --out out",
+        "publish catalogue:c.db",
+        f"publish catalogue:c.db --url {base}",
+        f"publish catalogue:c.db --url {base} --out out --include *.txt",
+        f"publish catalogue:c.db --url {base} --out out --watch",
+        f"publish ndjson:all.ndjson --url {base} --out out -n",
+        "publish ndjson:all.ndjson --out out",
+        f"publish ndjson:all.ndjson --url {base}",
+        "catalogue check none.db",
+        "catalogue check c.db lines",
+    ):
+        at.refuse(words)
+    for action, line in (
+        ("post", f'{{"uri":"{base}"}}'),
+        ("import", f'{{"uri":"{base}","change":"created"}}'),
+        ("post", '{"uri":"a","change":"created"}'),
+        ("post", '{"uri":"http://u@h/","change":"deleted"}'),
+        ("import", '{"uri":"https://h/a b"}'),
+        ("import", f'{{"uri":"{base}new"}}\n{{"uri":"{base}bad","length":-1}}'),
+        ("post", "{]"),
+        ("import", ""),
+    ):
+        lines.write_text(line)
+        at.refuse(f"catalogue {action} c.db all.ndjson")
+    at.silently(f"resourcesync publish public --url {base}")
+    own = "public/.resourcesync/catalogue.db"
+    lines.write_text(f'{{"uri":"{base}x","change":"created"}}\n')
+    at.refuse(f"catalogue post {own} all.ndjson", f"publish catalogue:{own} --url {base} --out out")
+    at.run("resourcesync catalogue export c.db")
+    lines.write_text("")
+    at.run("resourcesync catalogue import c.db all.ndjson --add")
+    at.run("resourcesync catalogue import c.db all.ndjson --allow-empty")
+    at.refuse("catalogue post c.db all.ndjson --allow-empty")
+    at.note(f"made: {Path('out').exists()} {Path('nothing.db').exists()}")
