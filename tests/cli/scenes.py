@@ -22,7 +22,7 @@ _UNSTEADY = (
     (r"\b(?=\w*[A-Z])[0-9A-Z]{16}\b", "RUN"),
     (r"\b[0-9a-f]{12}\b", "ID"),
     (r'("(?:disk\w*_bytes|seq)"):\d+', r"\1:N"),
-    (r'"hashed":[01],"left"', '"hashed":N,"left"'),
+    (r'"hashed":\d+,"left"', '"hashed":N,"left"'),
     (r"127\.0\.0\.1(:|%3A)\d+", "HOST"),
     (r"\bpid \d+", "pid N"),
     (r"reports/\d+-", "reports/NOW-"),

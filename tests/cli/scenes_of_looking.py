@@ -99,6 +99,11 @@ def explore_3(at: Scene) -> None:
     del at.source.answers["/resourcelist.xml"]
     at.run(f"resourcesync explore {url}")
     at.run(f"resourcesync validate {url} --live")
+
+
+@scene
+def explore_0_and_5(at: Scene) -> None:
+    url = at.source.url
     offer_index(at, "/resourcelist.xml")
     at.run(f"resourcesync explore {url}/resourcelist.xml")
     at.source.put("/page.xml", b"<html/>", "text/html")

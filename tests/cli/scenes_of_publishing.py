@@ -226,6 +226,15 @@ def catalogue_2(at: Scene) -> None:
         "catalogue check c.db lines",
     ):
         at.refuse(words)
+    at.note(f"made: {Path('out').exists()} {Path('nothing.db').exists()}")
+
+
+@scene
+def catalogue_with_lines_that_cannot_be_recorded(at: Scene) -> None:
+    base = "https://h.example/"
+    lines = Path("all.ndjson")
+    lines.write_text(f'{{"uri":"{base}a"}}\n')
+    at.silently("resourcesync catalogue import c.db all.ndjson")
     for action, line in (
         ("post", f'{{"uri":"{base}"}}'),
         ("import", f'{{"uri":"{base}","change":"created"}}'),
@@ -247,4 +256,3 @@ def catalogue_2(at: Scene) -> None:
     at.run("resourcesync catalogue import c.db all.ndjson --add")
     at.run("resourcesync catalogue import c.db all.ndjson --allow-empty")
     at.refuse("catalogue post c.db all.ndjson --allow-empty")
-    at.note(f"made: {Path('out').exists()} {Path('nothing.db').exists()}")

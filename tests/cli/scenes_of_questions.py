@@ -202,25 +202,17 @@ def mistakes_in_the_configuration(at: Scene) -> None:
     museum = '[mirror.museum]\nsource = "URL"\ndest = "copies"\n'
     at.source.asked.clear()
     for line in (
-        'jobs = "64"',
-        'trash = "30"',
-        "[mirror.museum.audit]",
-        'auth = "arxiv"',
-        'set = ["a"]\nall_sets = true',
-        'header = ["Authorization: Bearer s3cret"]',
+        *('jobs = "64"', 'trash = "30"', "[mirror.museum.audit]", 'auth = "arxiv"'),
+        *('set = ["a"]\nall_sets = true', 'header = ["Authorization: Bearer s3cret"]'),
         "max_dlete = 5",
     ):
         at.configure(f"{museum}{line}\n")
         at.refuse("pull museum")
     for text in (
-        "[mirors.a]\n",
-        "[defaults]\nevrey = '5m'\n",
-        "[defaults]\nauth = 'x'\n[auth.x]\ntype = 'bearer'\n",
-        "defaults = 5\n",
-        "[mirror.a]\ndest = 'a'\n",
-        "[mirror.a]\nsource = 'h'\ndest = 'a'\n",
-        "[mirror.a]\nsource = 'https://h/'\ndest = 'zz://b'\n",
-        "mirror = [\n",
+        *("[mirors.a]\n", "[defaults]\nevrey = '5m'\n"),
+        *("[defaults]\nauth = 'x'\n[auth.x]\ntype = 'bearer'\n", "defaults = 5\n"),
+        *("[mirror.a]\ndest = 'a'\n", "[mirror.a]\nsource = 'h'\ndest = 'a'\n"),
+        *("[mirror.a]\nsource = 'https://h/'\ndest = 'zz://b'\n", "mirror = [\n"),
     ):
         at.configure(text)
         at.refuse("pull a")

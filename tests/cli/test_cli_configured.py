@@ -1,14 +1,23 @@
 """Mirrors and secrets of the configuration file, as the commands use them."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resourcesync.cli.main import run
+from resourcesync.errors import ConfigurationError
+from resourcesync.model.settings import Limit
+from resourcesync.model.timestamps import resolve_moment
+from resourcesync.settings import environment, schema
 from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of
-from tests.support.commands.settings_file import museum, put
+from tests.support.commands.settings_file import AUTH, museum, put, tokens
 from tests.support.servers.tiny_source import TinySource
 
 
@@ -110,3 +119,194 @@ def test_two_mirrors_in_each_others_folder_are_refused_before_anything_runs(
     assert run(["pull", "--all"]) == 2
     assert not Path("copies").exists()
     assert files_of(Path("copies3")) == MIRRORED
+
+
+# --- Secrets of configured mirrors, and the commands that take a mirror by its name ---------------
+
+
+@pytest.mark.parametrize("command", ["pull", "explore"])
+def test_a_mirror_sends_the_secret_that_its_table_names(
+    command: str, source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH + museum(source, 'auth = "key"'))
+
+    assert run([command, "museum"]) == 0
+
+    assert tokens(source) == {"Bearer s3cret"}
+    assert "s3cret" not in "".join(said.readouterr())
+
+
+def test_a_check_finds_a_folder_that_is_a_mirror_of_another_source(
+    source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    assert run(["pull", "museum"]) == 0
+    assert run(["config", "check"]) == 0
+    said.readouterr()
+
+    put(museum(source).replace(source.url, "https://other.example/"))
+    assert run(["status", "museum", "--check"]) == 1
+    shown = said.readouterr().out
+    assert "failing" in shown
+    assert "is a mirror of another Source  exit 2" in shown
+    assert run(["config", "check"]) == 2
+
+    text = said.readouterr().err
+    assert "[mirror.museum] has a `dest` that is a mirror of another Source" in text
+    assert source.url in text
+    assert "resourcesync pull museum --moved https://other.example/" in text
+
+
+@pytest.mark.parametrize("arguments", [["museum"], ["--all", "-q"], ["museum", "--dry-run"]])
+def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_its_name(
+    arguments: list[str], source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    folder, away = Path("copies/museum"), Path("away")
+    assert run(["pull", "museum"]) == 0
+    folder.rename(away)
+    folder.mkdir()  # as where its disk is mounted
+    said.readouterr()
+
+    assert run(["pull", *arguments]) == 8
+    error = said.readouterr().err
+    assert "was a mirror, and is none now" in error
+    assert f"resourcesync pull {source.url} {folder.absolute()}" in error
+    assert list(folder.iterdir()) == []
+    for command in ("status", "audit", "changes", "trash list"):
+        assert run([*command.split(), "museum"]) == 8
+        assert "was a mirror, and is none now" in said.readouterr().err
+
+    folder.rmdir()
+    assert run(["pull", source.url, str(folder)]) == 0
+    assert run(["pull", "museum"]) == 0
+    assert run(["status", "--check"]) == 0
+
+
+@pytest.mark.parametrize("command", ["pull", "explore", "validate"])
+def test_a_secret_is_named_on_the_command_line(
+    command: str, source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH)
+
+    run([command, source.url, "--auth", "key"])
+
+    assert tokens(source) == {"Bearer s3cret"}
+
+
+def test_a_netrc_is_asked_for_the_remembered_source(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("netrc").write_text("machine 127.0.0.1 login me password s3cret\n")
+    Path("netrc").chmod(0o600)
+    put(f'[auth.mine]\ntype = "netrc"\nfile = "{Path("netrc").resolve()}"\n')
+    assert run(["pull", source.url, "here"]) == 0
+    source.asked.clear()
+
+    assert run(["pull", "here", "--auth", "mine"]) == 0
+
+    assert tokens(source) == {"Basic bWU6czNjcmV0"}
+
+
+def test_two_sources_are_not_told_one_secret(source: TinySource, said: Said) -> None:
+    put(AUTH)
+
+    assert run(["validate", source.url, "http://127.0.0.1:1/", "--auth", "key"]) == 2
+
+    assert "--auth would send a secret of one Source to the other" in said.readouterr().err
+
+
+def test_a_mirror_is_audited_by_its_name_with_its_own_secret(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("THE_TOKEN", "s3cret")
+    put(AUTH + museum(source, 'auth = "key"'))
+    run(["pull", "museum"])
+    source.asked.clear()
+
+    assert run(["audit", "museum"]) == 0
+
+    assert tokens(source) == {"Bearer s3cret"}
+    Path("copies/museum/objects/0003.txt").unlink()
+    assert run(["audit", "museum"]) == 1
+    monkeypatch.delenv("THE_TOKEN")
+    assert run(["audit", "museum"]) == 2
+    assert run(["audit", "museum", "--offline"]) == 1
+
+
+# --- The forms of values, and what the environment asks for ---------------------------------------
+
+
+NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
+
+
+def moment(text: str) -> datetime:
+    return resolve_moment(schema.parse_moment(text), NOW)
+
+
+Parser = Callable[[str], Any]
+GOOD: Final[dict[Parser, dict[str, Any]]] = {
+    schema.parse_duration: {
+        "90s": 90, "15m": 900, "2h": 7200, "7d": 604800, "1w": 604800, "1.5h": 5400,
+    },
+    schema.parse_size: {
+        "0": 0, "500": 500, "500B": 500, "10k": 10_000, "10K": 10_000, "2G": 2_000_000_000,
+        "1T": 10**12, "64KiB": 65_536, "1.5MiB": 1_572_864, "2 GB": 2_000_000_000,
+    },
+    schema.parse_rate: {"5": 5, "5/s": 5, "30/m": 0.5, "0.5": 0.5},
+    moment: {
+        "2026": datetime(2026, 1, 1, tzinfo=UTC),
+        "2026-11-20T11:04:09Z": datetime(2026, 11, 20, 11, 4, 9, tzinfo=UTC),
+        "2026-11-20T11:04:09+02:00": datetime(2026, 11, 20, 9, 4, 9, tzinfo=UTC),
+        "-7d": NOW - timedelta(days=7),
+        "yesterday": NOW - timedelta(days=1),
+        "-999999999d": datetime.min.replace(tzinfo=UTC),
+    },
+    schema.parse_limit: {
+        "0": Limit(number=0), "250": Limit(number=250), "2.5 %": Limit(percent=2.5),
+        "100%": Limit(percent=100.0),
+    },
+    schema.parse_header: {
+        "Authorization: Bearer abc:def": ("Authorization", "Bearer abc:def"),
+        "X-Empty:": ("X-Empty", ""),
+        "Accept-Language:cs": ("Accept-Language", "cs"),
+    },
+}  # fmt: skip
+BAD: Final[dict[Parser, tuple[str, ...]]] = {
+    schema.parse_duration: ("", "30", "5min", "-1s", "s", "1h30m", "1e3s", "٣s", "1 h"),
+    schema.parse_size: ("", "k", "-1", "5x", "1ib", "1 000", "0x10", "1e6", "5 parsecs"),
+    schema.parse_rate: ("0", "0/s", "", "5/d", "-5", "fast"),
+    schema.parse_moment: ("", "tomorrow", "2026-13-01", "-7", "7d", "--1d"),
+    schema.parse_limit: ("", "%", "101%", "-1", "ten", "1,000"),
+    schema.parse_header: ("", "nothing", ": value", "a b: c", "X: a\r\nY: b", "X: a\x00"),
+}
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "value"),
+    [(parse, text, value) for parse, told in GOOD.items() for text, value in told.items()],
+)
+def test_a_value_has_a_form_that_people_write(parse: Parser, text: str, value: object) -> None:
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"), [(parse, text) for parse, texts in BAD.items() for text in texts]
+)
+def test_what_could_be_understood_in_two_ways_is_refused(parse: Parser, text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        parse(text)
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_value_or_a_configuration_error(text: str) -> None:
+    for parse in BAD:
+        with suppress(ConfigurationError):
+            parse(text)
+
+
+def test_trusted_authorities_come_from_the_usual_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/etc/ca.pem")
+    assert environment.ca_file() == "/etc/ca.pem"

@@ -17,13 +17,9 @@ SECRETS = st.text("abcXYZ019-._~%&=:;@?#/+!$'\"\\ é", min_size=8, max_size=24).
 )
 ADDRESSES = st.sampled_from(
     [
-        "https://{}@h.example/a",
-        "https://me:{}@h.example:8080/a/b.xml",
-        "https://h.example/a?key={}",
-        "https://h.example/a?id=1&key={}&then=2",
-        "https://me:{0}@h.example/a?key={0}",
-        "oai:https://me:{}@h.example/oai",
-        "/a/b?key={}",
+        *("https://{}@h.example/a", "https://me:{}@h.example:8080/a/b.xml"),
+        *("https://h.example/a?key={}", "https://h.example/a?id=1&key={}&then=2"),
+        *("https://me:{0}@h.example/a?key={0}", "oai:https://me:{}@h.example/oai", "/a/b?key={}"),
     ]
 )
 MESSAGES = st.sampled_from(

@@ -1,9 +1,7 @@
 """``doctor``: what it looks at, in a real mirror and at a real server."""
 
 import ssl
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import trustme
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import AUTH, museum, put
+from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.tiny_source import TinySource, dead_address
 
 
@@ -65,16 +64,6 @@ def test_nothing_to_look_at_is_a_matter_of_usage(said: Said) -> None:
 # --- TLS ---
 
 
-class _Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(404)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Say nothing."""
-
-
 @pytest.fixture
 def authority() -> trustme.CA:
     return trustme.CA()
@@ -84,14 +73,8 @@ def authority() -> trustme.CA:
 def secure(authority: trustme.CA) -> Iterator[str]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    yield f"https://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with HostileServer(tls=context) as server:
+        yield server.origin
 
 
 def test_a_certificate_is_read_and_its_days_are_counted(

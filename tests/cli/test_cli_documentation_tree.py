@@ -16,21 +16,9 @@ from tests.support.servers import nginx
 from tests.support.sources.aggregating import Site
 
 FOLDERS = (
-    "",
-    "v1.2",
-    "v1.2/notes",
-    "libstdc++",
-    "libstdc++/html.d",
-    "Getting Started",
-    "données/été",
-    "日本語",
-    "C++",
-    "a=b;c,d",
-    "50% done",
-    "python3.11/_static",
-    "deep/er/and/deep.er/still",
-    "!important",
-    "it's",
+    *("", "v1.2", "v1.2/notes", "libstdc++", "libstdc++/html.d", "Getting Started", "données/été"),
+    *("日本語", "C++", "a=b;c,d", "50% done", "python3.11/_static", "deep/er/and/deep.er/still"),
+    *("!important", "it's"),
 )
 # Only a backslash, "!" before a digit and "%20" in the name itself would be escaped.
 NAMES = (

@@ -19,6 +19,7 @@ from tests.cli import (  # noqa: F401 - they register scenes
 from tests.cli.scenes import SCENES, Scene
 from tests.support.commands.command_line import Said
 from tests.support.servers.tiny_source import TinySource
+from tests.support.source_files import SOURCES, python_files
 
 GOLDEN = Path(__file__).parent / "golden"
 LINES = Path(__file__).parents[2] / "docs" / "reference" / "json.md"
@@ -79,6 +80,14 @@ def test_the_page_names_the_results_of_each_command() -> None:
 
     named = {name: fields - always for name, fields in named.items()}
     assert {name: fields for name, fields in found.items() if name not in reports} == named
+
+
+def test_every_kind_that_is_reported_is_on_the_page() -> None:
+    report = re.compile(r"""\b_*report_*\(\s*"([a-z.-]+)",""")
+    kinds = {kind for path in python_files(SOURCES) for kind in report.findall(path.read_text())}
+
+    assert {"item", "plan", "warning"} <= kinds
+    assert kinds - fields_of("## Lines", LINES.read_text("utf-8")).keys() == set()
 
 
 def test_each_file_is_of_a_scene() -> None:

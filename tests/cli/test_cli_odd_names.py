@@ -52,22 +52,18 @@ def held(folder: Path) -> dict[str, bytes]:
     return {name: path.read_bytes() for path, name in names.items() if not name.startswith(OWN)}
 
 
-def test_each_file_has_its_name(mirror: Path) -> None:
-    assert held(mirror) == HELD
-
-
-@pytest.mark.parametrize("target", NAMES)
-def test_why_knows_a_resource_by_its_file_its_path_and_its_uri(
-    source: TinySource, mirror: Path, said: Said, target: str
+def test_each_file_has_its_name_and_why_knows_it_by_its_path_and_its_uri(
+    source: TinySource, mirror: Path, said: Said
 ) -> None:
-    name = NAMES[target]
-    asked = [name, f"{mirror}/{name}", source.url + target]
-    # What is both a path of the Source and a file is the file.
-    asked += [target] if target.removeprefix("/") not in HELD or target == f"/{name}" else []
-    for text in asked:
-        assert run(["why", "--json", str(mirror), "--", text]) == 0, text
-        told = rows(said)[-1]
-        assert (told["uri"], told["path"]) == (source.url + target, name)
+    assert held(mirror) == HELD
+    for target, name in NAMES.items():
+        asked = [name, f"{mirror}/{name}", source.url + target]
+        # What is both a path of the Source and a file is the file.
+        asked += [target] if target.removeprefix("/") not in HELD or target == f"/{name}" else []
+        for text in asked:
+            assert run(["why", "--json", str(mirror), "--", text]) == 0, text
+            told = rows(said)[-1]
+            assert (told["uri"], told["path"]) == (source.url + target, name)
 
 
 def test_what_was_deleted_is_listed_and_restored_under_its_name(

@@ -41,7 +41,7 @@ def in_time() -> Iterator[None]:
         raise AssertionError(f"it waits: {frame}")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(5)
+    signal.alarm(20)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
@@ -71,10 +71,6 @@ def content(path: Path) -> object:
     return files_of(path) if path.is_dir() else path.read_bytes()
 
 
-def pairs(of: dict[str, str]) -> list[tuple[str, str]]:
-    return [(name, words) for name, commands in of.items() for words in commands.split()]
-
-
 def plant_pipe(path: Path) -> None:
     path.unlink(missing_ok=True)
     os.mkfifo(path)
@@ -91,36 +87,35 @@ def is_unchanged(before: object) -> bool:
     return (content(Path("elsewhere")), Path("elsewhere").stat().st_mtime_ns) == before
 
 
-@pytest.mark.parametrize(("name", "words"), pairs(REFUSED))
+@pytest.mark.parametrize("name", REFUSED)
 def test_a_pipe_in_the_place_of_a_file_of_ours_is_told(
-    mirror: TinySource, said: Said, name: str, words: str
+    mirror: TinySource, said: Said, name: str
 ) -> None:
     plant_pipe(OWN / name)
 
-    assert run(command(words)) == 8
+    for words in REFUSED[name].split():
+        assert run(command(words)) == 8, words
+        assert "is not an ordinary file" in said.readouterr().err, words
 
-    assert "is not an ordinary file" in said.readouterr().err
 
-
-@pytest.mark.parametrize(("name", "words"), pairs(NOT_NEEDED))
+@pytest.mark.parametrize("name", NOT_NEEDED)
 def test_a_pipe_in_the_place_of_a_file_that_a_command_does_not_need_stops_nothing(
-    mirror: TinySource, name: str, words: str
+    mirror: TinySource, name: str
 ) -> None:
     plant_pipe(OWN / name)
 
-    assert run(command(words)) == 0
+    assert [run(command(words)) for words in NOT_NEEDED[name].split()] in ([0], [0, 0])
 
 
 @pytest.mark.parametrize("name", ["", "state.db"])
-@pytest.mark.parametrize("words", ["publish", "status", "doctor", "changes", "trash-list"])
 def test_no_command_goes_through_a_link_in_the_place_of_the_state(
-    mirror: TinySource, said: Said, name: str, words: str
+    mirror: TinySource, said: Said, name: str
 ) -> None:
     before = plant_link(OWN / name)
 
-    assert run(command(words)) == 8, said.readouterr()
-
-    assert is_unchanged(before)
+    for words in ("publish", "status", "doctor", "changes", "trash-list"):
+        assert run(command(words)) == 8, (words, said.readouterr())
+        assert is_unchanged(before), words
 
 
 def test_the_doctor_tries_no_file_system_through_a_link(mirror: TinySource) -> None:
@@ -134,9 +129,8 @@ def test_the_doctor_tries_no_file_system_through_a_link(mirror: TinySource) -> N
 @pytest.mark.parametrize(
     "place", ["../../../precious", "{}/precious", "a/../../../../precious", ".."]
 )
-@pytest.mark.parametrize("words", ["trash-empty", "trash-restore", "trash-list", "pull"])
 def test_a_name_in_the_trash_that_leads_out_of_it_is_refused_and_named(
-    mirror: TinySource, said: Said, here: Path, place: str, words: str
+    mirror: TinySource, said: Said, here: Path, place: str
 ) -> None:
     (here / "precious").write_bytes(b"precious")
     (OWN / "trash/a").mkdir()
@@ -144,10 +138,10 @@ def test_a_name_in_the_trash_that_leads_out_of_it_is_refused_and_named(
     with SqliteFile(OWN / "state.db", STATE_FORMAT) as file, file.writing() as db:
         db.execute("UPDATE trash SET place = ?, removed = 0 WHERE path LIKE '%0000%'", (place,))
 
-    assert run(command(words)) == 8
-
-    assert f"{place!r} cannot be the name of a file in the trash" in said.readouterr().err
-    assert (here / "precious").read_bytes() == b"precious"
+    for words in ("trash-empty", "trash-restore", "trash-list", "pull"):
+        assert run(command(words)) == 8
+        assert f"{place!r} cannot be the name of a file in the trash" in said.readouterr().err
+        assert (here / "precious").read_bytes() == b"precious"
 
 
 @pytest.mark.parametrize("name", ["publish.lock", "list"])

@@ -1,14 +1,18 @@
-"""``publish``: what it writes, says and remembers."""
+"""``publish``: what it writes and remembers."""
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from contextlib import closing
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from resourcesync import Catalogue, Resource
 from resourcesync.adapters.system import SystemClock
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.cli.formatting import QUIET
@@ -20,6 +24,10 @@ from resourcesync.source.publisher import Publication
 from resourcesync.source.scan import LeftFile, ScanReport
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import put
+from tests.support.commands.started import Started
+from tests.support.rules.judged import code, codes
+from tests.support.servers.listening import Listener
+from tests.support.servers.tiny_source import TinySource
 
 URL = "https://museum.example"
 
@@ -131,3 +139,265 @@ def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> N
 
     assert run(["publish", "public"]) == 8
     assert "the publisher's note 'settings' in the catalogue is damaged" in said.readouterr().err
+
+
+# --- What publish says about files that it leaves out, or cannot read -----------------------------
+
+
+ARGUMENTS = ["publish", "museum", "--url", "https://museum.example"]
+
+
+@pytest.fixture
+def museum(here: Path) -> Path:
+    for name in ("page.txt", "a~", "old~/b.txt", ".hidden", "resourcesync/mine.txt"):
+        path = Path("museum", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return Path("museum")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")
+def test_a_quiet_run_names_the_files_that_it_cannot_read(museum: Path, said: Said) -> None:
+    (museum / "page.txt").chmod(0)
+    (museum / "other.txt").write_text("other")
+
+    assert run([*ARGUMENTS, "-q"]) == 3
+
+    captured = said.readouterr()
+    assert "museum/page.txt cannot be read: Permission denied" in captured.out + captured.err
+    assert "leave them out: --exclude" in captured.out + captured.err
+
+
+# --- publish --sitemap: at the top, where the protocol lets a sitemap list all of a site ----------
+
+
+NAME = "resourcesync-sitemap.xml"
+
+
+def test_the_protocol_is_kept_at_the_top_and_not_in_a_folder(
+    tree: Path, source: TinySource, said: Said
+) -> None:
+    assert run(["publish", "public", "--url", source.url, "--sitemap"]) == 0
+    text = (tree / NAME).read_bytes()
+    source.put(f"/{NAME}", text, "application/xml")
+    source.put("/resourcesync/sitemap.xml", text, "application/xml")
+    said.readouterr()
+
+    assert run(["validate", f"{source.url}/{NAME}", "--profile", "sitemap"]) == 0
+    assert run(["validate", f"{source.url}/resourcesync/sitemap.xml", "--profile", "sitemap"]) == 1
+    assert set(codes(said.readouterr().out)) == {code("SM01")}
+
+
+# --- publish --dumps: what it packs, says and leads to; and links by rule in what is published ----
+
+
+PUBLIC = Path("public")
+DOCUMENTS = PUBLIC / "resourcesync"
+
+
+# --- links by rule -------------------------------------------------------------------------------
+
+
+def test_links_by_rule_are_published_and_remembered(tree: Path, said: Said) -> None:
+    (tree / "objects/0002.txt.xml").write_text("<about/>")
+    rule = "describedby:{path}.xml only=*.txt type=application/xml"
+
+    assert run(["publish", "public", "--url", "https://museum.example", "--link", rule]) == 0
+    first = (DOCUMENTS / "resourcelist.xml").read_text()
+    (tree / "objects/0002.txt").write_text("altered\n")
+    assert run(["publish", "public"]) == 0
+    changes = (DOCUMENTS / "changelist.xml").read_text()
+    assert run(["publish", "public", "--link", ""]) == 0
+    without = (DOCUMENTS / "resourcelist.xml").read_text()
+
+    link = (
+        '<rs:ln rel="describedby" href="https://museum.example/objects/0002.txt.xml"'
+        ' type="application/xml"/>'
+    )
+    assert first.count("describedby") == 1
+    assert link in first
+    assert link in changes
+    assert "describedby" not in without
+    said.readouterr()
+
+
+# --- publish --watch: from a change to its place in the list, and a clean end ---------------------
+
+
+@contextmanager
+def watched(tree: Path, *words: str) -> Iterator[Started]:
+    command = ["publish", str(tree), "--watch", "--url", "https://h.example/"]
+    with Started(*command, *words, cwd=tree.parent) as process:
+        _soon((tree / ".well-known/resourcesync").exists, 30)
+        yield process
+
+
+def _soon(holds: Callable[[], bool], seconds: float) -> float:
+    began = time.monotonic()
+    while not holds():
+        assert time.monotonic() - began < seconds, "it did not come"
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+def _lists(tree: Path, *words: str) -> Callable[[], bool]:
+    path = tree / "resourcesync/changelist.xml"
+    return lambda: all(word in path.read_text() for word in words)
+
+
+def test_changes_are_listed_within_seconds_also_those_in_new_folders(tmp_path: Path) -> None:
+    pytest.importorskip("watchfiles", reason="the extra 'watch' is not installed")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "a.txt").write_text("a")
+    with watched(tree) as process:
+        (tree / "b.txt").write_text("b")
+        first = _soon(_lists(tree, "b.txt"), 20)
+        for depth in ("x", "x/y", "x/y/z"):
+            (tree / depth).mkdir()
+            for number in range(40):
+                (tree / depth / f"{number}.txt").write_text(f"{depth} {number}")
+        names = [f"{depth}/{n}.txt<" for depth in ("x", "x/y", "x/y/z") for n in range(40)]
+        _soon(_lists(tree, *names), 30)
+        (tree / "a.txt").unlink()
+        _soon(_lists(tree, "deleted"), 20)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=20)
+
+    assert (process.returncode, errors) == (0, ""), output
+    assert output.splitlines()[-1] == "Stopped   no longer watched"
+    assert first < 10  # two seconds on a machine that has nothing else to do
+
+
+# --- publish NAME and publish --all: trees of the configuration file ------------------------------
+
+
+TEXT = """
+[source.museum]
+path = "public"
+url = "https://museum.example/"
+exclude = ["*.key"]
+rotate = "1d"
+keep = "90d"
+max_entries = 5
+sitemap = true
+
+[source.prints]
+path = "prints"
+url = "https://prints.example/"
+change_lists = "per-run"
+out = "lists"
+"""
+
+
+@pytest.fixture
+def sources(tree: Path) -> Path:
+    (tree / "secret.key").write_text("s3cret")
+    prints = tree.parent / "prints"
+    prints.mkdir()
+    (prints / "a.txt").write_text("a")
+    (tree.parent / "resourcesync.toml").write_text(TEXT)
+    return tree.parent
+
+
+def test_the_file_counts_in_each_run_and_the_command_line_stands_above_it(
+    sources: Path, said: Said
+) -> None:
+    run(["publish", "museum"])
+    file = sources / "resourcesync.toml"
+    file.write_text(TEXT.replace("sitemap = true", "sitemap = false").replace("1d", "2d"))
+
+    assert run(["publish", "museum", "-o", "max_entries=50", "--rebase"]) == 0
+    assert "<urlset" in (sources / "public/resourcesync/resourcelist.xml").read_text()
+
+
+def test_a_catalogue_is_a_source_of_the_file_too(
+    sources: Path,
+    said: Said,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    file = (sources / "resourcesync.toml").resolve()
+    file.write_text(
+        TEXT
+        + """
+[source.loans]
+path = "catalogue:loans.db"
+url = "https://loans.example/"
+out = "loans"
+rebase_every = "7d"
+"""
+    )
+    Catalogue(sources / "loans.db").fill([Resource(uri="https://loans.example/a", length=3)])
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+
+    assert run(["publish", "loans", "--config", str(file)]) == 0
+
+    assert (
+        "https://loans.example/a"
+        in (file.parent / "loans/resourcesync/resourcelist.xml").read_text()
+    )
+    said.readouterr()
+    assert run(["publish", "--all", "--config", str(file), "--json"]) == 0
+    assert {row["name"] for row in rows(said)[-1]["sources"]} == {"museum", "prints", "loans"}
+    assert run(["config", "check", "--config", str(file)]) == 0
+
+
+# --- publish --notify, and --notify-only: what is said, and how it ends ---------------------------
+
+
+BASE = "https://museum.example/"
+
+
+@pytest.fixture
+def hub() -> Iterator[Listener]:
+    with Listener() as found:
+        yield found
+
+
+def changed(name: str) -> None:
+    Path("public", name).write_text(name)
+
+
+def test_notify_knows_the_names_of_the_configuration_file(
+    tree: Path, hub: Listener, here: Path
+) -> None:
+    Path("resourcesync.toml").write_text(
+        f'[source.museum]\npath = "public"\nurl = "{BASE}"\nhub = ["{hub.origin}"]\n'
+    )
+    words = ["museum", "--config", "resourcesync.toml", "-q"]
+    assert run(["publish", *words]) == 0
+    changed("new.txt")
+    assert run(["publish", *words]) == 0
+    assert run(["publish", *words, "--notify-only"]) == 0
+    assert len(hub.posts()) == 2
+
+
+def test_a_catalogue_notifies_as_a_folder_does(here: Path, hub: Listener) -> None:
+    Path("all.ndjson").write_text(f'{{"uri": "{BASE}a", "length": 1}}\n')
+    assert run(["catalogue", "import", "c.db", "all.ndjson", "-q"]) == 0
+    options = ["--url", BASE, "--out", "out", "--hub", hub.origin, "-o", "notify=true", "-q"]
+    assert run(["publish", "catalogue:c.db", *options]) == 0
+    Path("post.ndjson").write_text(f'{{"change": "created", "uri": "{BASE}b", "length": 1}}\n')
+    assert run(["catalogue", "post", "c.db", "post.ndjson", "-q"]) == 0
+    hub.answer = lambda _: (500, b"")
+    assert run(["publish", "catalogue:c.db", "-q"]) == 0
+    hub.answer = lambda _: (204, b"")
+    assert run(["publish", "catalogue:c.db", "--notify-only", "-q"]) == 0
+    assert f"{BASE}b".encode() in hub.posts()[-2].body + hub.posts()[-1].body
+
+
+@pytest.mark.parametrize("version", ["1.0", "0.9", "0.6"])
+def test_a_source_of_an_older_version_is_as_that_version_says(version: str, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "a.txt").write_text("a")
+    way = ["--change-lists", "per-run", "--dumps", "all", "-q"]
+    first = ["--url", "https://museum.example", "-o", f"dialect={version}"]
+    assert run(["publish", str(tree), *first, *way]) == 0
+    (tree / "b.txt").write_text("b")
+    (tree / "a.txt").unlink()
+    assert run(["publish", str(tree), "--dumps", "all", "-q"]) == 0
+
+    assert run(["validate", str(tree), "--profile", f"rs-{version}", "--fail-on", "warning"]) == 0
+    assert run(["validate", str(tree), "-q"]) == (0 if version == "1.0" else 1)

@@ -1,6 +1,14 @@
-"""``pull``: what it says, how it ends, what it leaves."""
+"""``pull``: how it ends and what it leaves."""
 
+import json
 import os
+import re
+import resource
+import shlex
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -8,11 +16,17 @@ import pytest
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import FILES, LATER, Said
+from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
 from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum, put
+from tests.support.commands.started import command
 from tests.support.servers.tiny_source import Answer, TinySource, dead_address
+from tests.support.software.software_source import Event, Known
+from tests.support.software.weko import Weko
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
+from tests.support.worlds.network import BASE
+from tests.support.worlds.site_maps import urlset
 
 
 def test_a_validator_that_is_not_ascii_is_not_sent_back(source: TinySource) -> None:
@@ -116,3 +130,287 @@ def test_a_person_says_that_the_source_moved(said: Said) -> None:
         assert run(["pull", "--all", "--moved", second.url]) == 2
 
     assert not FILES.keys() & {asked.target for asked in second.asked}
+
+
+# --- A first pull that fails takes away what it made, and nothing else ----------------------------
+
+
+NOBODY = "http://127.0.0.1:9/"
+
+
+def test_a_catalogue_a_trash_and_a_quarantine_outlive_a_first_pull_that_fails(
+    tmp_path: Path,
+) -> None:
+    own = tmp_path / "w" / ".resourcesync"
+    for name in ("catalogue.db", "trash/deleted", "quarantine/edited"):
+        (own / name).parent.mkdir(parents=True, exist_ok=True)
+        (own / name).write_text(name)
+
+    for extra in ((), ("-n",)):
+        ran = command("pull", NOBODY, str(own.parent), "-o", "retries=0", *extra, home=tmp_path)
+        assert ran.returncode == 4
+
+    for name in ("catalogue.db", "trash/deleted", "quarantine/edited"):
+        assert (own / name).read_text() == name
+    assert not (own / "state.db").exists()
+
+
+# --- The first hour with the program: what is advised can be done, and everything is told at once
+
+
+def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
+    source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "museum"]) == 0
+    left = Path("museum/.resourcesync/tmp")
+    (left / "one").write_bytes(b"x" * (2 << 20))
+    note = {"of": f"{source.url}/gone.bin", "validator": '"tag"'}
+    (left / "one.part").write_text(json.dumps(note))
+    assert run(["status", "museum"]) == 0
+    assert run(["audit", "museum"]) == 0
+    assert {path.name for path in left.iterdir()} == {"one", "one.part"}
+    source.offer({**FILES, "/lost.txt": b"lost"}, at="2026-01-02T00:00:00Z")
+    del source.answers["/lost.txt"]
+    assert run(["pull", "museum"]) == 3
+    assert {path.name for path in left.iterdir()} == {"one", "one.part"}, "something is missing yet"
+
+    source.put("/lost.txt", b"lost")
+    assert run(["pull", "museum"]) == 0
+
+    assert list(left.iterdir()) == []
+    said.readouterr()
+
+
+# --- pull and status tell what is known by dates only; recheck when to ask ------------------------
+
+
+NAMES = ("a", "b", "c")
+
+
+def test_a_pull_tells_how_many_copies_it_knows_by_their_dates_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with TinySource() as source:
+        uris = [f"{source.url}/{name}.html" for name in NAMES]
+        for name in NAMES:
+            source.put(f"/{name}.html", b"page", "text/html")
+        source.put("/sitemap.xml", urlset(*((uri, "2025-01-01") for uri in uris)), "text/xml")
+        assert run(["pull", source.url, "m"]) == 0
+        assert "by their dates" not in capsys.readouterr().out
+        assert run(["pull", "m"]) == 0
+        said = capsys.readouterr().out
+        assert "3 of 3 known by their dates only" in said
+        assert run(["pull", "m", "--json", "-o", "recheck=0"]) == 0
+        end = rows(capsys)[-1]
+    assert end["evidence"] == {"by_hash": 0, "by_request": 0, "by_date": 3, "unconfirmed": 0}
+    assert end["fetched"]["rechecked"] == 0
+
+    assert run(["status", "m", "--json"]) == 0
+    status = next(row for row in rows(capsys) if row["type"] == "mirror")
+    assert (status["evidence"]["by_date"], status["recheck_seconds"]) == (3, 0)
+
+
+# --- A disk that is full: the next step that the errors name, in each place, is a command that work
+
+
+ROOM = 1_000_000
+COMMAND = re.compile(r"resourcesync (trash empty .*)")
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    "pull", [["SOURCE", "copies/museum"], ["museum"], ["museum", "copies/museum-2"], ["--all"]]
+)
+def test_a_pull_that_fails_names_the_command_that_makes_room(
+    source: TinySource, said: Said, pull: list[str]
+) -> None:
+    put(museum(source))
+    assert run(["pull", "museum", "-qq"]) == 0
+    assert run(["pull", source.url, "copies/museum-2", "-qq"]) == 0
+    source.offer({**FILES, "/large.bin": b"x" * 3 * ROOM})
+
+    with full_disk():
+        assert run(["pull", *(source.url if part == "SOURCE" else part for part in pull)]) == 8
+
+    commands = COMMAND.findall(said.readouterr().err)
+    assert commands
+    for words in commands:
+        assert run(shlex.split(words)) == 0
+
+
+# --- Folders that this user may not enter: told with the path and what to do, never as a bug ------
+
+
+@contextmanager
+def somebody() -> Iterator[None]:
+    """Be a user who may not enter what is closed: root may enter everything."""
+    user = os.geteuid()
+    if not user:
+        os.seteuid(65_534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+@pytest.fixture
+def public_place(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Work in a folder that anybody may enter: those of tests are their user's own."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        monkeypatch.chdir(place)
+        for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+            monkeypatch.setenv(name, f"{place}/none")
+        yield
+
+
+PUBLISH = ["publish", "tree", "--url", "https://museum.example/"]
+
+
+@pytest.mark.usefixtures("public_place")
+@pytest.mark.parametrize(
+    ("closed", "words"),
+    [
+        ("home", ["pull", "URL", "home/mirror"]),
+        ("tree/.resourcesync", PUBLISH),
+        ("tree/.resourcesync", [*PUBLISH, "--dry-run"]),
+    ],
+)
+def test_a_folder_that_is_out_of_reach_is_told_with_its_path(
+    closed: str, words: list[str], source: TinySource, said: Said
+) -> None:
+    Path(closed).mkdir(parents=True)
+    Path("tree").mkdir(exist_ok=True)
+    Path("tree/a.txt").write_bytes(b"a")
+    words = [source.url if word == "URL" else word for word in words]
+    assert run(words) == 0  # and it has imported what it needs
+    said.readouterr()
+    os.chmod(closed, 0)
+    try:
+        with somebody():
+            assert run(words) == 8
+    finally:
+        os.chmod(closed, 0o700)
+    told = said.readouterr().err
+    assert f"{closed}/" in told
+    assert "Permission denied" in told
+
+
+# --- Capabilities that this version does not know: named, and in the way of nothing ---------------
+
+
+WELL_KNOWN = "/.well-known/resourcesync"
+
+
+@pytest.fixture
+def gifted(source: TinySource) -> TinySource:
+    """Offer what nobody knows beside the Resource List: announced, unannounced, and broken."""
+    source.put_document("/telepathy.xml", '<rs:md capability="telepathy"/>', [])
+    source.put("/levitation.xml", b"no document at all")
+    entries = [
+        source.pointer("/telepathy.xml", "telepathy"),
+        source.pointer("/levitation.xml", "levitation"),
+        source.pointer("/resourcelist.xml", "resourcelist"),
+        f"<url><loc>{source.url}/telepathy.xml</loc></url>",
+        '<url><loc>http://[</loc><rs:md capability="telekinesis"/></url>',
+    ]
+    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', entries)
+    return source
+
+
+def test_in_an_index_of_descriptions_they_are_passed_over(gifted: TinySource) -> None:
+    gifted.answers["/sd.xml"] = gifted.answers[WELL_KNOWN]
+    parts = "".join(
+        f"<sitemap><loc>{gifted.url}{name}</loc></sitemap>"
+        for name in ("/telepathy.xml", "/sd.xml")
+    )
+    gifted.put(
+        WELL_KNOWN,
+        b'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+        b' xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="description"/>'
+        + parts.encode()
+        + b"</sitemapindex>",
+    )
+
+    assert run(["pull", gifted.url, "museum"]) == 0
+
+    assert files_of(Path("museum")) == MIRRORED
+
+
+# --- Lists that list lists, as some Sources have it: indexes but for their root -------------------
+
+
+AT = 'at="2026-01-01T00:00:00Z"'
+
+
+@pytest.fixture
+def mistaken(source: TinySource) -> TinySource:
+    """Offer two lists in one that ought to be an index; each tells the moment, and no more."""
+    up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
+    head = f'{up}<rs:md capability="resourcelist" {AT}/>'
+    entries = [source.entry(target, body) for target, body in FILES.items()]
+    for name, some in (("/one.xml", entries[:5]), ("/two.xml", entries[5:])):
+        source.put_document(name, head, some)
+    lists = [
+        f"<url><rs:md {AT}/><loc>{source.url}{name}</loc></url>"
+        for name in ("/one.xml", "/two.xml")
+    ]
+    source.put_document("/resourcelist.xml", head, lists)
+    return source
+
+
+def test_it_is_pulled_as_an_index(mistaken: TinySource) -> None:
+    assert run(["pull", mistaken.url, "museum"]) == 0
+
+    assert files_of(Path("museum")) == MIRRORED
+
+
+def test_the_judge_names_the_mistake_and_goes_on_to_the_lists(
+    mistaken: TinySource, said: Said
+) -> None:
+    assert run(["validate", mistaken.url, "--live", "--json"]) == 1
+
+    found = rows(said)
+    told = [row for row in found if row["type"] == "finding"]
+    misused = [row for row in told if row["rule"] == "RL08"]
+    assert [(row["severity"], row["uri"]) for row in misused] == [
+        ("warning", f"{mistaken.url}/resourcelist.xml")
+    ]
+    judged = {row["uri"] for row in found if row["type"] == "document"}
+    assert {f"{mistaken.url}/{name}.xml" for name in ("one", "two")} <= judged
+
+
+def test_a_list_among_the_resources_is_found_by_what_is_served(
+    source: TinySource, said: Said
+) -> None:
+    inner = source.answers["/resourcelist.xml"].body
+    source.put("/inner.xml", inner)
+    source.offer_entries([source.entry("/inner.xml", inner)])
+
+    run(["validate", source.url, "--sample", "5", "--json"])
+
+    told = [row for row in rows(said) if row.get("rule") == "RL08"]
+    assert [row["message"] for row in told] == [f"{source.url}/inner.xml is a Resource List itself"]
+
+
+@pytest.fixture
+def weko(source: TinySource) -> TinySource:
+    """Offer what WEKO3 does, with one change."""
+    now = datetime(2026, 1, 3, 9, tzinfo=UTC)
+    event = Event(time=now.replace(day=2), uri=f"{BASE}a.html", change="updated", data=b"a")
+    known = Known(now=now, contents={event.uri: event.data}, events=[event])
+    for path, body in Weko().documents(known).items():
+        text = body.replace(BASE.encode(), f"{source.url}/".encode())
+        source.put(f"/{path}", text, "application/xml")
+    source.put("/a.html", b"a")
+    return source

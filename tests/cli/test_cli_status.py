@@ -1,7 +1,9 @@
-"""``status``: the table, the gate, the lines for programs."""
+"""``status``: what it counts, and what a failed run leaves."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -9,8 +11,13 @@ from msgspec.structs import replace
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
+from resourcesync.cli.render.metrics import mirror_figures
 from resourcesync.cli.render.status import status_table
 from resourcesync.destination.reports import CheckedMirror, ListedCounts, MirrorState, MirrorStatus
+from resourcesync.destination.status import read_failed
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import RunRow
+from resourcesync.server.metrics import write_metrics
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.tiny_source import TinySource
@@ -88,3 +95,96 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
 
     assert run(["status", "--json"]) == 0
     assert [row["mirror"] for row in rows(said) if row["type"] == "mirror"] == ["mirror"]
+
+
+# --- status after a run that failed: when, why, with which exit code, and what to do now ----------
+
+
+def told(said: Said) -> dict[str, Any]:
+    (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
+    return mirror
+
+
+def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
+    with SqliteMirrorState(":memory:") as state:
+        row = RunRow(run="1", started=1, ended=2, mode="", outcome="dns", counts="{}")
+        state.add_run(row)
+        failed = read_failed(state.last_run())
+
+    assert failed is not None
+    assert (failed.code, failed.message) == ("dns", "")
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        ["http://127.0.0.1:9/other", "copy"],
+        ["copy", "--include", "[a-z]"],
+        ["copy", "-o", "map=no-such-rule"],
+        ["copy", "--set", "no-such-set"],
+        ["copy", "-o", "proxy=gopher://h/"],
+    ],
+    ids=["another Source", "a bad glob", "another mapping", "another set", "a bad proxy"],
+)
+def test_a_mistake_on_the_command_line_says_nothing_of_the_mirror(
+    mistake: list[str], source: TinySource, said: Said
+) -> None:
+    assert run(["pull", source.url, "copy"]) == 0
+    said.readouterr()
+    run(["status", "copy", "--json"])
+    before = told(said)
+
+    assert run(["pull", *mistake]) == 2
+
+    said.readouterr()
+    assert run(["status", "copy", "--check"]) == 0
+    said.readouterr()
+    run(["status", "copy", "--json"])
+    assert told(said)["last_run"] == before["last_run"]
+
+
+# --- status for programs that watch: figures for Prometheus, the order ----------------------------
+
+
+NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
+
+
+def seen_formats(
+    name: str, state: MirrorState, lag: float | None = 60, **more: float
+) -> CheckedMirror:
+    status = MirrorStatus(
+        mirror=name,
+        source="https://museum.example/",
+        state=state,
+        resources=10,
+        listed=ListedCounts(unchanged=10, pending=int(more.get("pending", 0))),
+        as_of=NOON,
+    )
+    return CheckedMirror(status, lag, more.get("max_lag"))
+
+
+IN_SYNC = MirrorState.IN_SYNC
+
+
+def test_the_figures_for_prometheus_are_well_formed() -> None:
+    mirrors = [
+        seen_formats('a"b\\', IN_SYNC),
+        seen_formats("c", MirrorState.BEHIND, None, pending=10),
+    ]
+    lines = write_metrics(mirror_figures(mirrors, [])).decode().splitlines()
+
+    samples = [line for line in lines if not line.startswith("#")]
+    pattern = (
+        r'resourcesync_mirror_[a-z_]+\{mirror="(?:[^"\\]|\\.)*"(?:,state="[a-z ]+")?\} [0-9.e+]+'
+    )
+    assert all(re.fullmatch(pattern, line) for line in samples)
+    assert len(set(samples)) == len(samples)
+    assert 'resourcesync_mirror_state{mirror="c",state="behind"} 1' in samples
+    assert 'resourcesync_mirror_state{mirror="c",state="in sync"} 0' in samples
+    assert 'resourcesync_mirror_in_sync_ratio{mirror="c"} 0.5' in samples
+    assert 'resourcesync_mirror_lag_seconds{mirror="a\\"b\\\\"} 60' in samples
+    assert not any(
+        line.startswith('resourcesync_mirror_lag_seconds{mirror="c"') for line in samples
+    )
+    heads = [line.split()[2] for line in lines if line.startswith("# TYPE")]
+    assert len(set(heads)) == len(heads)

@@ -1,15 +1,28 @@
-"""``validate``: findings with place, clause and mend; whole Sources, samples, packages."""
+"""``validate``: whole Sources, samples, formats, policies."""
 
 import hashlib
 import re
+import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import FILES, LATER, Said
-from tests.support.rules.judged import OPEN, UP, code, codes, offer, write
-from tests.support.servers.tiny_source import Answer, TinySource, dead_address
+from resourcesync.cli.render.validate import encode_event, render_github
+from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.publication_options import PublishRequest
+from resourcesync.validator import crawl
+from resourcesync.validator.events import CutShort
+from resourcesync.validator.rule import RULES, RuleFinding
+from tests.support.commands.command_line import FILES, LATER, Said, rows
+from tests.support.rules.judged import OPEN, UP, broken, code, codes, judged, offer, write
+from tests.support.servers.tiny_source import STAMP, Answer, TinySource, dead_address
 
 CHANGES = (
     OPEN
@@ -160,3 +173,199 @@ def test_an_answer_with_an_odd_status_is_no_crash(source: TinySource, said: Said
 
 
 # --- folders ---
+
+
+# --- validate --format: what other programs read --------------------------------------------------
+
+
+TEXTS = st.text(max_size=40)
+FINDINGS = st.builds(
+    RuleFinding,
+    rule=st.sampled_from(list(RULES.values())),
+    uri=TEXTS,
+    message=TEXTS,
+    line=st.integers(0, 3),
+    column=st.integers(0, 30),
+    length=st.integers(0, 30),
+    excerpt=TEXTS,
+    excerpt_column=st.integers(0, 30),
+)
+
+
+@given(FINDINGS)
+def test_a_command_is_one_line_whatever_a_document_holds(finding: RuleFinding) -> None:
+    (line,) = render_github(*encode_event(finding))
+    command = line.text
+
+    assert "\n" not in command
+    assert "\r" not in command
+    head, _, _ = command[2:].partition("::")
+    assert re.fullmatch(
+        r"(error|warning|notice) file=[^,:\n]*(,(line|col|endColumn)=\d+)*"
+        r",title=RS\d+",
+        head,
+    )
+
+
+# --- What each policy publishes is judged by our validator, with nothing to complain of -----------
+
+
+POLICIES: dict[str, dict[str, object]] = {
+    "ages": {"rotate": 0.01, "archive": 9e5, "sitemap": True, "max_entries": 3, "robots": True},
+    "dropped": {"rotate": 0.01, "keep": 0.05, "archive": 9e5},
+    "per-run": {"change_lists": "per-run", "archive": 9e5},
+    "archive": {"change_lists": "archive"},
+}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_live_source_of_each_policy_breaks_no_rule(name: str, tmp_path: Path, said: Said) -> None:
+    tree, clock = tmp_path / "tree", SystemClock()
+    tree.mkdir()
+    for number in range(5):
+        (tree / f"{number}.txt").write_text(f"{number}")
+    application = LateApplication()
+    with ServerThread(application) as server:
+        publish_tree(tree, {"url": server.uri, **POLICIES[name]}, clock=clock)
+        for number in range(4):
+            time.sleep(0.03)
+            (tree / f"{number}.txt").write_text(f"anew {number}")
+            publish_tree(tree, {}, clock=clock, asked=PublishRequest(step=PublicationStep.REBASE))
+        application.application = find_tree(tree).application(clock)
+
+        code = run(["validate", server.uri, "--live", "--json"])
+
+    told = rows(said)
+    found = [row for row in told if row["type"] == "finding" and row["severity"] != "advice"]
+    assert found == []
+    assert code == 0
+    assert told[-1]["documents"] >= 4
+
+
+# --- validate --live: where it stops, and what it says of the rest --------------------------------
+
+
+# --- where it stops ---
+
+
+def offer_many(source: TinySource, number: int) -> None:
+    """A Source with an index of so many lists."""
+    offer(source)
+    up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
+    md = '<rs:md capability="resourcelist" at="2026-01-02T00:00:00Z"/>'
+    back = f'<rs:ln rel="index" href="{source.url}/resourcelist.xml"/>'
+    names = [f"/part{number}.xml" for number in range(number)]
+    for name in names:
+        source.put_document(name, f"{up}{back}{md}", [])
+    parts = [f"<sitemap><loc>{source.url}{name}</loc></sitemap>" for name in names]
+    source.put_document("/resourcelist.xml", f"{up}{md}", parts)
+    text = source.answers["/resourcelist.xml"].body.decode()
+    source.put(
+        "/resourcelist.xml", text.replace("urlset", "sitemapindex").encode(), "application/xml"
+    )
+
+
+def asked_documents(source: TinySource) -> set[str]:
+    return {asked.target for asked in source.asked} - {"/robots.txt", "/"}
+
+
+def test_it_stops_at_its_limit_and_says_so(source: TinySource, said: Said) -> None:
+    offer_many(source, 10)
+
+    assert run(["validate", source.url, "--live", "--max-documents", "5"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[-2] == (
+        f"{source.url}: warning: only the first 5 documents were checked, and more are listed;"
+        " --max-documents sets the limit"
+    )
+    assert lines[-1] == (
+        "Checked 5 documents, 12 entries: 0 errors, 0 warnings; not all documents were checked"
+    )
+    assert len(asked_documents(source)) == 5
+    assert run(["validate", source.url, "--live", "--max-documents", "5", "-q"]) == 0
+    assert said.readouterr().out.splitlines() == [lines[-1]]
+
+
+def test_where_more_is_listed_than_is_kept_all_documents_are_judged_all_the_same(
+    source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer_many(source, 4)
+    monkeypatch.setattr(crawl, "MAX_TARGETS", 3)
+
+    assert run(["validate", source.url, "--live"]) == 0
+
+    lines = said.readouterr().out.splitlines()
+    assert lines[-2] == (
+        f"{source.url}: warning: 7 documents list more than can be stored:"
+        " their relations were checked only in part"
+    )
+    assert lines[-1].endswith("; not all documents were checked")
+    assert len(asked_documents(source)) == 7
+    assert run(["validate", source.url, "--live", "--fail-on", "warning", "-q"]) == 1
+
+    monkeypatch.setattr(crawl, "MAX_TARGETS", 6)
+    assert run(["validate", source.url, "--live", "-q"]) == 0
+    assert "not all" not in said.readouterr().out.splitlines()[-1]
+
+
+def test_what_is_missing_is_not_held_against_a_source_that_was_not_read_whole(
+    source: TinySource,
+) -> None:
+    offer_many(source, 3)
+    target = f"{source.url}/capabilitylist.xml"
+    body = source.answers["/capabilitylist.xml"].body
+    source.put("/capabilitylist.xml", body.replace(b'rel="up"', b'rel="x"'), "application/xml")
+
+    assert broken(judged(target, live=True), "SD09") != []
+    cut = judged(target, live=True, most_documents=2)
+
+    assert broken(cut, "SD09") == []
+    assert [item.documents for item in cut if isinstance(item, CutShort)] == [2]
+
+
+# --- What is said where a target, an option or a file is not what it ought to be ------------------
+
+
+WHOLE = (
+    OPEN
+    + UP
+    + '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>\n'
+    + "<url><loc>http://h.example/a</loc></url>\n</urlset>\n"
+)
+
+
+@pytest.mark.parametrize("kept", [-3, 0])
+def test_a_file_that_is_cut_short_is_unusable_and_not_unreachable(kept: int, said: Said) -> None:
+    target = write("cut.xml", WHOLE[:-3] if kept else "")
+
+    assert run(["explore", target]) == 5
+
+    captured = said.readouterr()
+    assert captured.err.startswith("error[xml-cut-short]: The document stops before its end\n")
+    assert "  fix    the file on this machine is truncated: get a complete copy" in captured.err
+    assert captured.out == ""
+
+
+def test_a_document_that_comes_whole_and_is_cut_is_unusable(source: TinySource, said: Said) -> None:
+    source.put("/list.xml", WHOLE[:-3].encode(), "application/xml")
+
+    assert run(["explore", f"{source.url}/list.xml"]) == 5
+    told = said.readouterr().err
+    assert "this machine" not in told
+    assert "  got    a complete HTTP response: the Source's own document" in told
+    assert "  kept   nothing was changed" in told
+    assert "  fix    report it to the Source; check its lists: resourcesync validate" in told
+
+
+def test_a_package_that_comes_whole_and_is_cut_is_unusable(source: TinySource, said: Said) -> None:
+    source.put("/p.zip", b"PK\x03\x04abc", "application/zip")
+    pointer = f"<url><loc>{source.url}/p.zip</loc></url>"
+    source.put_document("/dump.xml", f'<rs:md capability="resourcedump" at="{STAMP}"/>', [pointer])
+
+    assert run(["pull", f"{source.url}/dump.xml", "museum"]) == 5
+
+    told = said.readouterr().err
+    assert "error[package-truncated]: " in told
+    assert "the Source's own package is truncated" in told
+    assert "  fix    report it to the Source; " in told

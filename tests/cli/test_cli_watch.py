@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.watching.watch_settings import WatchSettings
+from resourcesync.cli import options
 from resourcesync.cli.main import run
+from resourcesync.settings.mirror import ServiceSettings
 from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of
@@ -217,3 +220,26 @@ def test_an_address_is_refused_with_the_first_step(source: TinySource, said: Sai
     error = said.readouterr().err
     assert f"{source.url} is an address, not a mirror" in error
     assert f"resourcesync pull {source.url} DIR" in error
+
+
+# --- The settings of watch: what each mirror gets of what all share -------------------------------
+
+
+@pytest.mark.parametrize(
+    ("own", "jobs", "parallel", "share"),
+    [("", 64, 4, 16), ("jobs = 5", 64, 4, 5), ("jobs = 50", 64, 4, 16), ("", 2, 4, 1)],
+)
+def test_each_mirror_has_its_share_of_all_requests_or_its_own_lower_limit(
+    own: str, jobs: int, parallel: int, share: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "resourcesync.toml"
+    file.write_text(f'[mirror.a]\nsource = "https://h.example/"\ndest = "a"\n{own}\n')
+    settings = WatchSettings(
+        configuration=options.load(file),
+        names=("a",),
+        service=ServiceSettings(jobs=jobs, parallel=parallel),
+    )
+
+    watched, _ = settings.watched_mirrors()
+
+    assert watched["a"].target.network.jobs == share

@@ -182,19 +182,6 @@ def test_no_descriptor_is_left_open(root: Path) -> None:
     assert count() == before
 
 
-def test_a_resumed_download_continues_the_same_state_or_starts_over(root: Path) -> None:
-    app = application(root, settled())
-    tag = ask(app, "/a/one.txt").fields["etag"]
-    fields = {"range": "bytes=4-", "if-range": tag}
-
-    same = ask(app, "/a/one.txt", fields=fields)
-    (root / "a" / "one.txt").write_bytes(b"9876543210")
-    other = ask(app, "/a/one.txt", fields=fields)
-
-    assert (same.status, same.body) == (206, b"456789")
-    assert (other.status, other.body) == (200, b"9876543210")
-
-
 def test_a_disk_that_does_not_give_the_bytes_is_told_of(root: Path) -> None:
     found = FileState.from_stat(root.stat())
 

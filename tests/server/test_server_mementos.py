@@ -216,10 +216,6 @@ def test_a_patch_is_served_with_its_kind_and_never_changes(app: ASGIApp, root: P
     assert b'"two"' in answer.body
 
 
-def test_only_reading_is_allowed(app: ASGIApp) -> None:
-    assert get(app, GATE + "a%20b.json", method="POST").status == 405
-
-
 def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:
     uri = listed(app, "%C3%A9.txt")[0][1]
     versioned = applications.find_tree(root)

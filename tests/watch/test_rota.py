@@ -378,3 +378,121 @@ def test_a_mirror_that_is_wanted_no_more_is_let_go_while_it_is_pulled() -> None:
     rota.configure({}, {}, at(1))
     assert rota.record_end(PULL, DONE, at(2)) == inf
     assert rota.next_moment() == inf
+
+
+# --- What an operator does to the schedule: a pull now, a pause, both, and a pull by hand ---------
+
+
+DONE_REQUESTS = JobOutcome(status=JobStatus.DONE, changed=True)
+WANTED = MirrorSchedule(pull=Every(600.0), audit=Every(900.0), hands_over=True, accepts_hints=True)
+
+
+def scheduler() -> Scheduler:
+    found = Scheduler(Random(1))
+    past = MirrorHistory(pulled=WALL, audited=WALL)
+    found.configure({"m": WANTED, "other": WANTED}, {"m": past, "other": past}, at(0))
+    for job in found.begin(at(0), 9, 9):
+        found.record_end(job, DONE_REQUESTS, at(0))
+    return found
+
+
+def begun_requests(found: Scheduler, steady: float) -> list[JobKind]:
+    return [job.kind for job in found.begin(at(steady), 9, 9) if job.mirror == "m"]
+
+
+def reason(found: Scheduler) -> PullReason | None:
+    planned = found.next_pull("m", 0.0)
+    return None if planned is None else planned.reason
+
+
+def test_a_requested_pull_begins_at_once_and_only_once() -> None:
+    found = scheduler()
+    found.pull_now("m", at(10))
+    found.pull_now("nobody", at(10))
+    assert found.next_moment() <= 10
+    assert reason(found) is PullReason.REQUESTED
+    assert JobKind.PULL in begun_requests(found, 10)
+    assert found.record_end(PULL, DONE_REQUESTS, at(20)) > 500
+    assert JobKind.PULL not in begun_requests(found, 20)
+    assert reason(found) is PullReason.SCHEDULED
+
+
+def test_a_pull_that_is_requested_while_one_runs_follows_it() -> None:
+    found = scheduler()
+    found.pull_now("m", at(10))
+    begun_requests(found, 10)
+    found.pull_now("m", at(11))
+    found.pull_now("m", at(12))
+    found.record_end(PULL, DONE_REQUESTS, at(20))
+    assert begun_requests(found, 20) == [JobKind.PULL]
+    found.record_end(PULL, DONE_REQUESTS, at(30))
+    assert JobKind.PULL not in begun_requests(found, 30)
+
+
+def test_a_paused_mirror_is_neither_pulled_nor_audited() -> None:
+    found = scheduler()
+    found.pull_now("m", at(1))
+    begun_requests(found, 1)
+    found.pause(frozenset({"m"}))
+    found.record_end(PULL, DONE_REQUESTS, at(2))
+    found.hint("m")
+    found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE_REQUESTS, at(3))
+    assert set(begun_requests(found, 5_000)) <= {JobKind.HAND_OVER}
+    planned = found.next_pull("m", 0.0)
+    assert planned is not None
+    assert planned == NextPull(None, PullReason.PAUSED, 0, is_paused=True)
+
+    found.pause(frozenset({"other"}))
+    assert JobKind.PULL in begun_requests(found, 5_001)
+    other = found.next_pull("other", 0.0)
+    assert other is not None
+    assert other.is_paused
+
+
+def test_a_paused_mirror_is_pulled_once_if_that_is_requested() -> None:
+    found = scheduler()
+    found.pause(frozenset({"m"}))
+    found.pull_now("m", at(10))
+    assert JobKind.PULL in begun_requests(found, 10)
+    found.record_end(PULL, DONE_REQUESTS, at(11))
+    assert JobKind.PULL not in begun_requests(found, 99_999)
+
+
+def test_a_requested_pull_of_a_paused_mirror_that_could_not_end_is_tried_again() -> None:
+    found = scheduler()
+    found.pause(frozenset({"m"}))
+    found.pull_now("m", at(10))
+    begun_requests(found, 10)
+    again = found.record_end(PULL, JobOutcome(status=JobStatus.LOCKED), at(11))
+    assert JobKind.PULL not in begun_requests(found, 12)  # whoever has it needs some time
+    assert reason(found) is PullReason.REQUESTED
+    assert JobKind.PULL in begun_requests(found, again)
+    found.record_end(PULL, JobOutcome(status=JobStatus.PREEMPTED), at(again + 1))
+    assert JobKind.PULL in begun_requests(found, again + 1)
+    found.record_end(PULL, DONE_REQUESTS, at(again + 2))
+    assert JobKind.PULL not in begun_requests(found, 99_999)
+
+
+def test_a_good_pull_by_another_process_ends_the_pause_after_a_failure() -> None:
+    found = scheduler()
+    found.pull_now("m", at(10))
+    begun_requests(found, 10)
+    found.record_end(PULL, JobOutcome(status=JobStatus.FAILED), at(20))
+    found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE_REQUESTS, at(20))
+    begun_requests(found, 21)
+    found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE_REQUESTS, at(22))
+    assert found.failing() == ["m"]
+
+    for of_no_use in (
+        MirrorHistory(pulled=WALL + 9),  # before it failed
+        MirrorHistory(pulled=WALL + 30, has_failed=True),
+    ):
+        found.record_other_pull("m", of_no_use, at(30))
+        assert found.failing() == ["m"]
+        assert reason(found) is PullReason.RETRY
+
+    found.record_other_pull("m", MirrorHistory(pulled=WALL + 30), at(40))
+    assert found.failing() == []
+    assert reason(found) is PullReason.SCHEDULED
+    assert begun_requests(found, 41) == [JobKind.HAND_OVER]
+    assert JobKind.PULL in begun_requests(found, 40 + 700)

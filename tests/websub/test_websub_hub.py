@@ -179,14 +179,6 @@ def test_a_body_that_is_announced_as_too_long_is_not_even_read(hub: RunningHub) 
 # --- delivering ---------------------------------------------------------------------------------
 
 
-def test_a_receiver_that_is_gone_is_told_nothing_more(hub: RunningHub, listener: Listener) -> None:
-    joined(hub, listener)
-    listener.answer = lambda _: (410, b"")
-    hub.submit(payload())
-
-    assert listener.wait(lambda: hub.subscribed() == 0)
-
-
 @pytest.mark.parametrize("status", [302, 404, 503])
 def test_what_did_not_arrive_is_delivered_again_and_no_redirect_is_followed(
     hub: RunningHub, listener: Listener, status: int
@@ -234,42 +226,6 @@ def test_receivers_that_hang_hold_up_nobody_else(hub: RunningHub, listener: List
                 max(post.at for post in listener.posts()) - began < 8.0
             )  # those that hang take ten
         assert sum(len(listener.posts()) for listener in slow) == 9
-
-
-def test_no_origin_is_told_more_than_a_few_things_at_a_time(
-    tmp_path: Path, listener: Listener
-) -> None:
-    busy: list[int] = []
-    most: list[int] = []
-
-    def counted(heard: Heard) -> Reply:
-        if heard.method == "POST":
-            busy.append(1)
-            most.append(len(busy))
-            time.sleep(0.02)
-            busy.pop()
-        return agreeing(heard)
-
-    listener.answer = counted
-    with running_hub(tmp_path / "hub.db", per_host=3) as hub:
-        for number in range(12):
-            joined(hub, listener, f"/{number}")
-        hub.submit(payload())
-        assert listener.wait(lambda: len(listener.posts()) == 12)
-
-    assert 1 < max(most) <= 3
-
-
-def test_a_lease_that_is_over_ends_the_subscription(tmp_path: Path, listener: Listener) -> None:
-    with running_hub(tmp_path / "hub.db", shortest=1) as hub:
-        joined(hub, listener, "/short", lease_seconds="1")
-        joined(hub, listener, "/long")
-        time.sleep(1.1)
-        hub.submit(payload())
-        assert listener.wait(lambda: len(listener.posts()) == 1)
-        time.sleep(0.1)
-
-    assert [post.path for post in listener.posts()] == ["/long"]
 
 
 @pytest.mark.conformance("NT05")
