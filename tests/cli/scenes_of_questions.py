@@ -217,3 +217,61 @@ def mistakes_in_the_configuration(at: Scene) -> None:
         at.configure(text)
         at.refuse("pull a")
     at.requests()
+
+
+@scene
+def mistyped_words(at: Scene) -> None:
+    at.refuse("pul", "pull --incude x", "--vresion", "serve d --port 8000", "serve d --host h")
+    at.refuse("version", "-V", "sync", "check x", "init", "frobnicate", "--nonsense", "pull")
+    at.refuse("pull --delet never http://h/", "pull http://[/", "pull http://h/ -o max_size=big")
+    at.refuse("pull http://h/ --since tomorrow", "pull http://h/ -o header=nothing", "audit")
+    at.refuse("audit m --combined - --json", "status --max-lag 1h", "publish")
+    at.refuse("serve --bind 8080", "serve --bind h:99999", "pull --mode sideways http://h/ --json")
+
+
+NO_SETTINGS = (
+    'cron = "61 2 * * *"',
+    'cron = "5 2 * * * Nowhere/Here"',
+    'cron = ""',
+    'cron = "5 2 * * *"\nevery = "5m"',
+    'every = "0.5s"',
+    'every = "0"',
+    'audit_sample = "15"',
+    'every = "5m"\naudit_sample = "0%"',
+    'on_change_limit = "0"',
+    'every = "5m"\non_change = "sh"',
+    '[log]\nfile = "nowhere/here.log"',
+    '[log]\nfile = ""',
+    '[log]\nlevel = "all"',
+    '[log]\nfil = "x"',
+)
+
+
+@scene
+def config_check(at: Scene) -> None:
+    mirror = '[mirror.museum]\nsource = "https://museum.example/"\ndest = "museum"\n'
+    at.configure(f"{mirror}trash = '7d'\nauth = 'key'\n[auth.key]\ntype = 'bearer'\ntokn = 1\n")
+    at.refuse("config init")
+    with Path("resourcesync.toml").open("a") as file:
+        file.write(
+            "token = { env = 'NO_SUCH_TOKEN' }\n"
+            "[mirror.a]\njbs = 1\nretries = true\n"
+            "[mirror.b]\nsource = 'https://h/'\ndest = './museum'\n"
+            "[mirror.'c/d']\n"
+            "[auth.two]\ntype = 'basic'\nusername = 'me'\npassword = 's3cret'\n"
+            "[auth.three]\ntype = 'bearer'\ntoken = { command = 'x' }\n"
+        )
+    at.run("resourcesync config check")
+    at.run("resourcesync config check --json")
+    at.run("resourcesync config show")
+    at.configure(
+        '[auth.a]\ntype = "bearer"\ntoken = { command = ["touch", "asked"] }\n'
+        '[auth.b]\ntype = "bearer"\ntoken = { file = "/nowhere" }\n'
+        '[auth.c]\ntype = "netrc"\nfile = "/nowhere"\n'
+        '[auth.d]\ntype = "header"\nname = "X-Key"\nvalue = { credential = "k" }\n'
+    )
+    at.run("resourcesync config check")
+    at.note(f"asked: {Path('asked').exists()}")
+    for line in NO_SETTINGS:
+        at.configure(f"{mirror}{line}\n")
+        at.refuse("config check", "watch")

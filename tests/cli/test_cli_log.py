@@ -63,19 +63,6 @@ def test_the_configuration_says_where_and_how_and_the_command_line_stands_above_
     assert LINE.fullmatch(Path("other.log").read_text().splitlines()[0])
 
 
-@pytest.mark.parametrize(
-    ("table", "told"),
-    [('file = ""', "must be a file"), ('level = "all"', "level"), ('fil = "x"', "`file`")],
-)
-def test_a_mistake_in_the_table_is_told(
-    table: str, told: str, source: TinySource, said: Said
-) -> None:
-    put(f"{museum(source)}[log]\n{table}\n")
-
-    assert run(["pull", "museum"]) == 2
-    assert told in said.readouterr().err
-
-
 def test_a_log_that_cannot_be_opened_is_a_warning_and_the_command_goes_on(
     source: TinySource, said: Said
 ) -> None:

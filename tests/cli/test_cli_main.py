@@ -43,39 +43,6 @@ def test_the_first_screen_has_five_commands_and_names_the_others_on_24_lines(
         assert re.search(rf"\b{name}\b", said)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "fix"),
-    [
-        (["pul"], "did you mean pull? resourcesync --help"),
-        (["pull", "--incude", "x"], "did you mean --include? resourcesync pull --help"),
-        (["--vresion"], "did you mean --version? resourcesync --help"),
-        (
-            ["serve", "d", "--port", "8000"],
-            "did you mean --bind 127.0.0.1:PORT? resourcesync serve --help",
-        ),
-        (
-            ["serve", "d", "--host", "h"],
-            "did you mean --bind HOST:PORT? resourcesync serve --help",
-        ),
-        (["version"], "did you mean --version? resourcesync --help"),
-        (["-V"], "did you mean --version? resourcesync --help"),
-        (["sync"], "did you mean pull? resourcesync --help"),
-        (["check", "x"], "did you mean audit or validate? resourcesync --help"),
-        (["init"], "did you mean config init? resourcesync --help"),
-        (
-            ["frobnicate"],
-            "an annex may have it (docs/how-to/install.md); installed are: resourcesync --help",
-        ),
-    ],
-)
-def test_a_mistyped_word_gets_the_nearest_one(
-    arguments: list[str], fix: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main.run(arguments) == 2
-
-    assert capsys.readouterr().err.splitlines()[-2] == f"  fix    {fix}"
-
-
 def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["--version"]) == 0
     assert capsys.readouterr().out == f"resourcesync {__version__}\n"
@@ -114,48 +81,6 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
 
 
 # --- mistakes ---
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["pul"], "pull"),
-        (["pull"], "SOURCE"),
-        (["pull", "--delet", "never", "http://h/"], "--delete"),
-        (["pull", "museum", "there"], "nor the address"),
-        (["pull", "http://[/"], "DEST"),
-        (["pull", "http://h/", "-o", "max_size=big"], "64KiB"),
-        (["pull", "http://h/", "--since", "tomorrow"], "-7d"),
-        (["pull", "http://h/", "-o", "header=nothing"], "Name: value"),
-        (["audit"], "MIRROR"),
-        (["audit", "m", "--combined", "-", "--json"], "stdout"),
-        (["status", "--max-lag", "1h"], "--check"),
-        (["publish"], "name a folder"),
-        (["serve", "--bind", "8080"], "HOST:PORT"),
-        (["serve", "--bind", "h:99999"], "from 0 to 65535"),
-        (["--nonsense"], "--nonsense"),
-    ],
-)
-def test_a_mistake_is_told_in_one_form_and_exits_2(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = main.run(arguments)
-
-    said = capsys.readouterr()
-    if "--json" in arguments:
-        rows = [json.loads(line) for line in said.out.splitlines()]
-        assert [row["type"] for row in rows] == ["run.start", "error", "run.end"]
-        assert rows[1]["exit"] == rows[2]["exit"] == code == 2
-        assert message in rows[1]["message"]
-        assert said.err == ""
-        return
-    lines = said.err.splitlines()
-    assert code == 2
-    assert said.out == ""
-    assert lines[0].startswith("error[usage]: ")
-    assert message in said.err
-    assert lines[-2].startswith("  fix    ")
-    assert lines[-1] == "exit 2"
 
 
 @pytest.mark.parametrize("asked", ["option", "environment"])

@@ -185,27 +185,6 @@ def test_a_service_manager_is_told(source: TinySource, monkeypatch: pytest.Monke
     assert heard[0].startswith("READY=1\nSTATUS=1 mirrors")
 
 
-@pytest.mark.parametrize(
-    ("table", "why"),
-    [
-        ("", "no mirror has a schedule"),
-        ('every = "0"\n', "at least 1s"),
-        ('cron = "61 * * * *"\n', "not a crontab line"),
-        ('cron = "5 2 * * *"\nevery = "5m"\n', "choose one"),
-        ('every = "5m"\naudit_sample = "0%"\n', "share of the files"),
-        ('every = "5m"\non_change = "sh"\n', "list of strings"),
-        ('every = "5m"\non_change = ["sh"]\non_change_limit = "0"\n', "at least 1s"),
-    ],
-)
-def test_invalid_settings_are_refused(table: str, why: str, source: TinySource, said: Said) -> None:
-    put(museum(source, table))
-
-    assert run(["watch"]) == 2
-
-    assert why in said.readouterr().err
-    assert not source.asked
-
-
 def test_a_mirror_is_watched_by_its_folder_alone(source: TinySource) -> None:
     assert run(["pull", source.url, "docs"]) == 0
     before = len(source.asked)
