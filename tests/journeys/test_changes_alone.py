@@ -1,5 +1,6 @@
 """A Source that lists changes and no resources is followed from a moment on, and says so."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,73 @@ def test_changes_in_dumps_alone_are_followed_too(world: World[PublishedSource]) 
     assert report.state is MirrorState.IN_SYNC
     assert world.texts() == {"changed.txt": "packed"}
     assert not world.asked_resources()
+
+
+def test_other_filters_count_for_what_was_processed_too(world: World[PublishedSource]) -> None:
+    for name in ("a.txt", "b.txt"):
+        world.source.put(name, "new")
+        world.source.publish()
+    world.pull(changes_only=True, exclude=("a.txt",))
+    assert set(world.texts()) == {"b.txt"}
+
+    assert world.pull(exclude=("b.txt",), prune=True).state is MirrorState.IN_SYNC
+
+    assert set(world.texts()) == {"a.txt"}
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_restored_source_is_followed_and_what_it_withdrew_is_to_be_accepted_anew(
+    world: World[PublishedSource], *, by_hand: bool
+) -> None:
+    for name in ("a.txt", "b.txt", "c.txt", "d.txt"):
+        world.source.put(name, "new")
+        world.source.publish()
+    backup = world.source.saved()
+    world.source.put("a.txt", "withdrawn")
+    world.source.put("x.txt", "withdrawn")
+    world.source.publish()
+    world.pull(changes_only=True)
+    world.source = backup
+    for name in () if by_hand else ("y.txt", "z.txt"):
+        world.source.put(name, "after the restoration")
+        world.source.publish()
+
+    restored = world.pull(mode="baseline" if by_hand else "auto")
+
+    assert restored.state is MirrorState.BEHIND
+    assert world.differences() == [BASE + name for name in ("changed.txt", "old.txt", "x.txt")]
+    assert world.pull().state is MirrorState.BEHIND
+    assert world.pull(changes_only=True).state is MirrorState.IN_SYNC
+
+
+def test_a_list_without_interval_that_does_not_go_on_is_a_later_beginning(
+    world: World[PublishedSource],
+) -> None:
+    def list_last(number: int) -> None:
+        """List some last changes, and no interval."""
+        address = BASE + naming.CHANGE_LIST
+        head, *entries = re.sub(
+            r' (from|until)="[^"]*"(?=/>\n<url>)', "", world.source.honest(address).body.decode()
+        ).split("<url>")
+        text = "<url>".join((head, *entries[-number:]))
+        world.network.answers[address] = Answer(body=text.encode())
+
+    world = World(world.home, PublishedSource())
+    world.source.policy = SHAPES[0]
+    world.source.publish()
+    for number in range(3):
+        world.source.put(f"{number}.txt", "new")
+        world.source.publish()
+    list_last(2)
+    assert world.pull(changes_only=True).state is MirrorState.IN_SYNC
+    for number in range(3, 9):
+        world.source.put(f"{number}.txt", "new")
+        world.source.publish()
+    list_last(2)
+
+    missed = world.pull()
+
+    assert "4.txt" not in world.texts()
+    assert missed.state is MirrorState.BEHIND
+    assert world.pull().state is MirrorState.BEHIND
+    assert world.pull(changes_only=True).state is MirrorState.IN_SYNC

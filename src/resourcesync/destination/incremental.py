@@ -96,9 +96,12 @@ class Incremental:
         """Apply all that the Change Lists have, since there is no Resource List to start from.
 
         What did not change since their start is unknown, and stays so (0.9 §2.2.1). So it is where
-        changes are missing later: the lists begin anew.
+        changes are missing later: the lists begin anew. All of them are read: a list that was
+        processed may be rewritten, or other filters apply.
         """
         pull = self._pull
+        if self._lacks_processed(uri) and not pull.options.dry_run:
+            pull.sync_state.write(changes_accepted=0)
         pull.cursor = structs.replace(
             pull.cursor,
             phase=Phase.GAP,
@@ -109,7 +112,8 @@ class Incremental:
         )
         with timed_phase(pull.dependencies, "lists"):
             start = ReadingStart(checkpoint=0, list_clock=0)
-            history = pull.change_lists.read(uri, start, pull.state, lambda _: False)
+            lists = pull.change_lists.bypassing_caches()
+            history = lists.read(uri, start, None, lambda _: True)
         with ExitStack() as held:
             held.enter_context(history.sorter)
             self._has_gap = True
@@ -117,6 +121,21 @@ class Incremental:
             moment = format_w3c(from_microseconds(self._begins_at))
             pull.warn("changes-only", CHANGES_ONLY.format(moment))
             return self._apply(history, held)
+
+    def _lacks_processed(self, uri: str) -> bool:
+        """True if the lists may no longer have what was processed: then no acceptance holds.
+
+        A copy that only a withdrawn change tells of is in no list, whatever the lists' start.
+        """
+        pull = self._pull
+        if pull.sync_state.changes_since is None or pull.cursor.is_rolled_back:
+            return True
+        cursor, mark = pull.cursor, pull.selection.refusals.mark()
+        follows = partial(is_followed, cursor)
+        history = pull.change_lists.read(uri, cursor.start(), pull.state, follows)
+        history.sorter.close()
+        pull.selection.refusals.restore(mark)
+        return not follows(history)
 
     def _follow(self, uri: str, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:
         """Apply lists that continue the mirror, unless others show that it is not as they say."""
@@ -131,6 +150,9 @@ class Incremental:
         """Apply a list that may lack changes, unless a newer Resource List has them."""
         if self._check_for_newer_list():
             return Next.BASELINE
+        if self._pull.found.resource_list is None:  # nothing will prove it: a later moment is open
+            self._pull.warn("change-gap", UNPROVEN_LIST)
+            return Next.NEWER_BASELINE
         if not self._has_gap:  # else it was reported before the list was read
             self._pull.warn("change-gap", UNPROVEN_LIST)
         self._has_gap = self._is_unproven = True
@@ -398,7 +420,7 @@ class Incremental:
                 through = self._pull.cursor.checkpoint or 0
                 fetch_planned(self._pull, pulled, self._due_fetches, at=through, changes_first=True)
             if pulled.tally.undecided:
-                self._pull.move(self._pull.cursor.with_question())
+                self._pull.leave_open()
             self._suspect_changes(pulled)
         delete_pending(self._pull, pulled)
         return pulled
@@ -409,13 +431,15 @@ class Incremental:
         The change may be no later than the Resource List, which then may list what is served. It is
         scheduled once: for the next pulls the entry differs, or the failure is the same.
         """
+        if self._pull.found.resource_list is None:  # nothing else lists what is served
+            return
         at = self._pull.cursor.resource_list_at or 0
         for failure in pulled.tally.failures:
             row = (
                 self._pull.state.pending_of(failure.uri) if failure.code in MISMATCH_CODES else None
             )
             if row is not None and row.tries == 1 and (row.lastmod or 0) <= at:
-                self._pull.move(self._pull.cursor.with_question())
+                self._pull.leave_open()
                 return
 
     def _due_fetches(self) -> Generator[planner.Fetch, None, None]:

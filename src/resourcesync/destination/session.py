@@ -22,14 +22,14 @@ from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelect
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.reports import DeletionResult, Mode, PlanSummary, TransferTally
-from resourcesync.destination.sync_state import MirrorIdentity, SyncState
+from resourcesync.destination.sync_state import MirrorIdentity, SyncState, question_notes
 from resourcesync.destination.tasks import task_of
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import Pending, ProcessedDocument
+from resourcesync.mirror_state.rows import Pending, ProcessedDocument, StateTransaction
 from resourcesync.model.leniencies import leniency_fields
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -285,6 +285,11 @@ class SyncSession:
         killed before all is stored, only a baseline can continue.
         """
         self.move(structs.replace(self.cursor, generation=self.generation).with_baseline_due())
+
+    def leave_open(self) -> None:
+        """Record a contradiction that no answer of the Source decided."""
+        self.state.commit(StateTransaction(notes=question_notes(self.cursor)))
+        self.cursor = self.cursor.with_question()
 
     def record_list_reading(self) -> None:
         """Record that the Resource List was read whole, in whatever way it was requested."""

@@ -263,6 +263,12 @@ def cursor_note(cursor: Cursor) -> dict[str, str]:
     return {CURSOR_NOTE: msgspec.json.encode(cursor).decode()}
 
 
+def question_notes(cursor: Cursor) -> dict[str, str]:
+    """Return the notes of a contradiction that nothing decided, and that nobody has accepted."""
+    due = cursor.with_question()
+    return cursor_note(due) | (encode_notes(changes_accepted=0) if due.has_gap else {})
+
+
 def encode_notes(**notes: object) -> dict[str, str]:
     """Return notes as they are stored; underscores in names become hyphens."""
     stored: dict[str, str] = {}

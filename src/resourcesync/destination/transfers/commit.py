@@ -10,7 +10,7 @@ from resourcesync import ports
 from resourcesync.destination import planner, tasks
 from resourcesync.destination.reports import Failing, TransferTally
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.sync_state import cursor_note, encode_notes
+from resourcesync.destination.sync_state import encode_notes, question_notes
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.mirror_state import rows
@@ -301,7 +301,7 @@ class CommitBatch:
             for ready in installed
             if ready.contradicts
         )
-        due = self._pull.cursor.with_question()  # a baseline, if lists contradict each other
+        undecided = question_notes(self._pull.cursor) if self.tally.undecided else {}
         if installed or refused or failed or completed or patched:
             self._state.commit(
                 rows.StateTransaction(
@@ -313,8 +313,7 @@ class CommitBatch:
                     patched=patched,
                     unconfirmed=unconfirmed,
                     now=self.now() if unconfirmed else 0,
-                    notes=encode_notes(unsure=True if self.tally.open_dates else None)
-                    | (cursor_note(due) if self.tally.undecided else {}),
+                    notes=encode_notes(unsure=True if self.tally.open_dates else None) | undecided,
                 )
             )
 
