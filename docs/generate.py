@@ -36,6 +36,7 @@ sys.path.insert(0, str(ROOT))  # the examples of rules are the cases of their te
 from docs import (  # noqa: E402 - as above
     architecture_text,
     concept_drawings,
+    founding_text,
     keywords_text,
     manual_text,
     reading_text,
@@ -53,7 +54,7 @@ PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end: \2 -->)", re.D
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a Markdown table."""
     lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    return "".join("|" + "|".join(line) + "|\n" for line in lines)
 
 
 def first_line(item: object) -> str:
@@ -171,6 +172,11 @@ def different(good: str, broken: str) -> tuple[list[str], list[str]]:
     return old, new
 
 
+def clause_of(rule: Rule) -> str:
+    """Return a clause of the standard with its sign, or the name of another document."""
+    return f"§{rule.clause}" if rule.clause[0].isdigit() else rule.clause
+
+
 def explained(rule: Rule, tested: Mapping[str, list[str]]) -> str:
     """Return the explanation of one rule."""
     names = {profile.value for profile in rule.profiles}
@@ -180,7 +186,7 @@ def explained(rule: Rule, tested: Mapping[str, list[str]]) -> str:
     proof = f" Test: {', '.join(files)}." if files else ""
     return (
         f"## {rule.code}\n\n**{rule.sentence}**\n\n"
-        f"{rule.document}, {rule.level}{softened}{versions}, clause {rule.clause}, {rule.id}."
+        f"{rule.document}, {rule.level}{softened}{versions}, {clause_of(rule)}, {rule.id}."
         f"{check_of(rule)}{proof}\n\n"
         f"*Why.* {rule.why}\n\n*Fix.* {rule.fix}\n\n{example(rule)}"
     ).replace("\n\n\n", "\n\n")
@@ -340,6 +346,7 @@ PARTS: dict[str, Callable[[], str]] = {
     **{f"rules-{prefix}": partial(family, prefix) for prefix in FAMILIES},
     **{name: partial(part, name) for name in NAMES},
     "conformance": conformance,
+    "founding": founding_text.tables,
     "errors": error_codes,
     "codes": codes,
     "commands": commands,

@@ -56,15 +56,15 @@ def rows(table: str) -> Iterator[str]:
     kind = types.type_info(values)
     assert isinstance(kind, types.StructType)
     meanings = attributes(values)
-    yield "| Key | Value | Default | Meaning |\n| --- | --- | --- | --- |\n"
+    yield "|Key|Value|Default|Meaning|\n|---|---|---|---|\n"
     for field in kind.fields:
         key = field.encode_name
         place = f"{table}.{key}" if table else key
         if place not in HIDDEN:
             meaning = MEANINGS.get(place) or meanings[field.name]
-            yield f"| `{key}` | {value(field.type)} | {usual(field)} | {meaning} |\n"
+            yield f"|`{key}`|{value(field.type)}|{usual(field)}|{meaning}|\n"
     if not table:
-        yield f"| `scale` | {value(types.type_info(SCALE))} | `1.0` | {MEANINGS['scale']} |\n"
+        yield f"|`scale`|{value(types.type_info(SCALE))}|`1.0`|{MEANINGS['scale']}|\n"
 
 
 def value(kind: types.Type) -> str:
@@ -157,7 +157,5 @@ def plain(match: re.Match[str]) -> str:
 def figures() -> str:
     """Return the columns of the table of figures."""
     meanings = attributes(Measurement)
-    head = "| Column | Meaning |\n| --- | --- |\n"
-    return head + "".join(
-        f"| `{figure}` | {meanings[figure]} |\n" for figure in experiments.FIGURES
-    )
+    head = "|Column|Meaning|\n|---|---|\n"
+    return head + "".join(f"|`{figure}`|{meanings[figure]}|\n" for figure in experiments.FIGURES)

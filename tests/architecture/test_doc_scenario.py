@@ -44,14 +44,14 @@ def test_every_key_that_a_scenario_may_have_is_explained_and_no_other() -> None:
     }
     for head, known in tables.items():
         (part,) = [part for part in parts if part.startswith(head)]
-        rows = re.findall(r"^\| `(\w+)` \| (.+) \| (.*) \| (.+) \|$", part, re.MULTILINE)
+        rows = re.findall(r"^\|`(\w+)`\|(.+)\|(.*)\|(.+)\|$", part, re.MULTILINE)
         assert {name for name, *_ in rows} == known
         assert all(value.strip() and meaning.strip() for _, value, _, meaning in rows)
 
 
 def test_every_figure_of_the_table_is_explained() -> None:
     for name in experiments.FIGURES:
-        assert re.search(rf"^\| `{name}` \| \S.+ \|$", PAGE, re.MULTILINE), name
+        assert re.search(rf"^\|`{name}`\|\S.+\|$", PAGE, re.MULTILINE), name
 
 
 def test_every_event_that_the_code_can_tell_of_is_explained_and_no_other() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from docs import founding_text
 from docs.api_text import NAMES
 from docs.concept_drawings import PICTURES
 from docs.session import FILE, TITLE, picture, record
@@ -27,6 +28,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 DECISIONS = sorted((DOCS / "adr").glob("0*.md"))
 MAX_DECISIONS = 40
+STATES = ("Open: ", "Refused: ")
+MOST_UNPROVED = 5
 MAX_DECISION_WORDS = 500
 PAGES = [
     *sorted(ROOT.glob("*.md")),
@@ -92,6 +95,20 @@ def test_a_test_names_only_rules_that_exist() -> None:
     }
 
     assert sorted(named - ids) == []
+
+
+def test_each_row_of_the_founding_documents_is_proved_or_says_why_not() -> None:
+    rows = founding_text.rows()
+    places = [(row.where, row.row) for row in rows]
+
+    assert {row.document for row in rows} == set(founding_text.DOCUMENTS)
+    assert [place for place, count in Counter(places).items() if count > 1] == []
+    assert [row for row in rows if not (row.section and row.row)] == []
+    assert [row for row in rows if bool(row.test) == bool(row.why)] == []
+    assert [row.why for row in rows if not row.test and not row.why.startswith(STATES)] == []
+    assert [row for row in rows if row.test and not row.how] == []
+    assert [row for row in rows if "|" in row.row + row.how + row.why] == []
+    assert sum(1 for row in rows if row.why) <= MOST_UNPROVED
 
 
 # --- links and pictures --------------------------------------------------------------------------

@@ -84,6 +84,10 @@ def get(uri: str) -> tuple[int, bytes]:
         return answer.status, answer.read()
 
 
+@pytest.mark.founding(
+    "WWW §2.3", "Europeana: aggregators pass on to others what they collect", "`publish MIRROR`"
+)
+@pytest.mark.founding("0.9 §8.7", "An aggregator tells the whole provenance", "`publish MIRROR`")
 def test_the_third_source_of_a_chain_has_what_the_first_has_and_says_where_it_is_from(
     chain: Chain,
 ) -> None:

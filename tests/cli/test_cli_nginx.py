@@ -50,6 +50,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield Site(tree, server.url)
 
 
+@pytest.mark.founding("DSpace: Process", "Documents are static files of a web server", "`publish`")
 def test_a_publication_behind_nginx_is_valid_and_in_sync(site: Site, said: Said) -> None:
     copy = str(site.tree.parent / "copy")
     validated = run(["validate", site.url, "--fail-on", "warning"])

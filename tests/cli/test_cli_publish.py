@@ -174,6 +174,11 @@ def test_a_quiet_run_names_the_files_that_it_cannot_read(museum: Path, said: Sai
 NAME = "resourcesync-sitemap.xml"
 
 
+@pytest.mark.founding(
+    "D-Lib §4",
+    "Search engines get a sitemap of their own, without extensions",
+    "`publish --sitemap`",
+)
 def test_the_protocol_is_kept_at_the_top_and_not_in_a_folder(
     tree: Path, source: TinySource, said: Said
 ) -> None:
@@ -198,6 +203,9 @@ DOCUMENTS = PUBLIC / "resourcesync"
 # --- links by rule -------------------------------------------------------------------------------
 
 
+@pytest.mark.founding(
+    "0.9 §8.4", "A librarian's files lead to their metadata", "`--link describedby:{path}.xml`"
+)
 def test_links_by_rule_are_published_and_remembered(tree: Path, said: Said) -> None:
     (tree / "objects/0002.txt.xml").write_text("<about/>")
     rule = "describedby:{path}.xml only=*.txt type=application/xml"
@@ -387,6 +395,7 @@ def test_a_catalogue_notifies_as_a_folder_does(here: Path, hub: Listener) -> Non
     assert f"{BASE}b".encode() in hub.posts()[-2].body + hub.posts()[-1].body
 
 
+@pytest.mark.founding("DSpace: Version", "The Source is of version 0.6", "`-o dialect=0.6`")
 @pytest.mark.parametrize("version", ["1.0", "0.9", "0.6"])
 def test_a_source_of_an_older_version_is_as_that_version_says(version: str, tmp_path: Path) -> None:
     tree = tmp_path / "tree"

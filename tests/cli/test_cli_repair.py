@@ -118,6 +118,9 @@ def museum_options(source: TinySource, said: Said) -> str:
     return "museum"
 
 
+@pytest.mark.founding(
+    "WWW §2.1", "Periodic audits, in place of rsync", "`audit --sample P% --oldest-first`"
+)
 def test_a_rolling_audit_proves_every_file_in_turn(museum_options: str, said: Said) -> None:
     command = ["audit", museum_options, "--sample", "25%", "--oldest-first"]
     Path(museum_options, "objects/0005.txt").write_bytes(b"objecT 5\n")

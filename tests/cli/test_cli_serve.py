@@ -47,6 +47,7 @@ def test_serve_prints_the_address_to_pull_from_until_it_is_stopped(
     assert err == ""
 
 
+@pytest.mark.founding("0.9 §2-9", "A Source is written in this version", "`-o dialect=0.9`")
 @pytest.mark.parametrize("dialect", ["0.5", "0.9.1", "1.1"])
 def test_serve_serves_a_tree_in_each_version_that_publish_writes(
     dialect: str, tree: Path, here: Path

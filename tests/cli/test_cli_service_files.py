@@ -96,6 +96,7 @@ def test_cron_pulls_each_mirror_at_its_own_time(said: Said) -> None:
     ]
 
 
+@pytest.mark.founding("DSpace: Process", "A scheduled task keeps them up to date", "`config cron`")
 def test_cron_publishes_sources_beside_mirrors_and_alone(
     said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:

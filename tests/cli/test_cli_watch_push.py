@@ -126,6 +126,7 @@ def test_operators_see_how_the_subscription_of_a_mirror_stands(
     assert " s ago" in card
 
 
+@pytest.mark.founding("D-Lib §1", "A Destination subscribes", "`watch`, `push = true`")
 def test_a_mirror_that_exists_is_subscribed_when_the_service_starts(
     tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -167,6 +167,7 @@ def changes(name: str, version: str = "1.1") -> list[Change]:
     return [entry for entry in ours(version, name).entries if isinstance(entry, Change)]
 
 
+@pytest.mark.founding("0.9 §4.1", "A resource has several hashes", "`documents.read`")
 def test_two_hashes_may_have_a_line_break_between_them() -> None:
     resource = ours("1.1", "resource-list").entries[1]
     assert isinstance(resource, Resource)

@@ -99,6 +99,7 @@ ALIKE: Final = {
 FORGIVEN: Final = {"time-from", "relation-old", "capability-spelled", "hash-invalid"}
 
 
+@pytest.mark.founding("0.9 §2-9", "The examples are read, every entry", "`documents.read`")
 @pytest.mark.parametrize("example", examples("0.9"), ids=str)
 def test_an_example_of_0_9_is_known_as_one_and_every_entry_is_read(example: Example) -> None:
     told = example.tell()

@@ -79,6 +79,7 @@ def _copies(served: Served) -> dict[str, bytes]:
             for name, body in files_of(served.mirror).items()}  # fmt: skip
 
 
+@pytest.mark.founding("WWW §1", "The authors' own client mirrors what we publish", "`publish`")
 def test_resync_copies_what_we_publish_and_finds_it_in_sync(served: Served) -> None:
     synced = served.sync("--baseline")
     audited = served.sync("--audit")

@@ -115,6 +115,7 @@ def _change(built: Built) -> None:
     (built.tree / "shelf-2/new.txt").write_bytes(b"new\n")
 
 
+@pytest.mark.founding("WWW §1", "What the authors' own Source publishes is mirrored", "`pull`")
 def test_pull_mirrors_a_tree_that_resync_published(built: Built) -> None:
     ran = resourcesync("pull", built.url, built.mirror, cwd=built.home)
 

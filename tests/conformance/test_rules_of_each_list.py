@@ -27,6 +27,7 @@ def moment(text: str) -> datetime:
 # --- Source Description and Capability List (§8, §9) -------------------------------------------
 
 
+@pytest.mark.founding("0.9 §9.3.1", "A Description stands at the well-known address", "`publish`")
 @pytest.mark.conformance("SD01", "SD03", "SD08", "SD09")
 def test_every_source_has_one_description_at_the_well_known_address() -> None:
     for site in sites():
@@ -62,6 +63,7 @@ def test_a_capability_list_points_to_the_description_and_is_no_index() -> None:
     assert indexes == {"resourcelist", "changelist"}
 
 
+@pytest.mark.founding("0.9 §9.2", "A Capability List has one entry per capability", "`publish`")
 @pytest.mark.conformance("CA03", "CA04", "CA05", "CA06", "CA10")
 def test_a_capability_list_names_each_capability_once() -> None:
     for document in of("capabilitylist"):
@@ -85,6 +87,7 @@ def test_a_resource_list_tells_its_moment_and_points_up() -> None:
         assert capability_list(document)
 
 
+@pytest.mark.founding("0.9 §4.2", "Parts lead to their Resource List Index", "`publish`")
 @pytest.mark.conformance("RL03", "RI05")
 def test_parts_of_a_resource_list_point_back_to_their_index() -> None:
     (index,) = of("resourcelist", index=True)
@@ -114,6 +117,7 @@ def test_no_resource_is_listed_twice_not_even_in_two_parts() -> None:
         assert len(listed) == len(set(listed))
 
 
+@pytest.mark.founding("0.9 §4.1", "Each resource has time, hash and length", "`publish`")
 @pytest.mark.conformance("RL05", "RL06", "RL07")
 def test_a_listed_resource_says_enough_for_an_audit_and_nothing_of_a_change() -> None:
     for document, entry in entries_of("resourcelist"):
@@ -133,6 +137,7 @@ def test_an_index_tells_the_moment_of_each_part_as_the_part_does() -> None:
 # --- Change List and its index (§12) -----------------------------------------------------------
 
 
+@pytest.mark.founding("0.9 §6.1", "A Change List Index groups Change Lists", "`publish`")
 @pytest.mark.conformance("CH01", "CH02", "CI01")
 def test_a_change_list_tells_its_beginning_and_points_up() -> None:
     (index,) = of("changelist", index=True)
@@ -151,6 +156,9 @@ def test_a_change_says_what_and_when() -> None:
         assert moment(entry.md["datetime"]).tzinfo is not None
 
 
+@pytest.mark.founding(
+    "0.9 §6.1", "Changes are listed oldest first, within the interval", "`publish`"
+)
 @pytest.mark.conformance("CH05", "CH06", "CH08")
 def test_changes_come_in_order_of_time_and_lie_in_the_interval_of_their_list() -> None:
     for document in of("changelist"):
@@ -221,6 +229,7 @@ def test_a_deletion_says_nothing_of_bytes_that_are_gone() -> None:
     assert {frozenset(entry.md) for entry in deleted} == {frozenset({"change", "datetime"})}
 
 
+@pytest.mark.founding("D-Lib §2", "Change Lists follow each other without a hole", "`publish`")
 @pytest.mark.conformance("CI02", "CI03", "CI05", "CI06", "CI08", "CI09")
 def test_the_lists_of_an_index_follow_each_other_and_only_the_last_is_open() -> None:
     (index,) = of("changelist", index=True)

@@ -35,6 +35,7 @@ def _is_a_message(ran: Ran) -> bool:
 # 1 -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.founding("0.9 §2.2.2", "Baseline from a Resource List", "`pull`")
 def test_an_address_alone_is_enough_to_mirror_a_source(source: TinySource, tmp_path: Path) -> None:
     source.offer(TWELVE)
 
@@ -323,6 +324,7 @@ def test_state_lives_with_the_mirror_and_moves_with_it(source: TinySource, tmp_p
 # 12 ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.founding("0.9 §3", "A list has up to 50,000 entries", "`pull`")
 def test_a_list_of_50_000_entries_is_read_whole(source: TinySource, tmp_path: Path) -> None:
     entries = [source.entry(f"/objects/{n:05d}.txt", b"%d" % n) for n in range(50_000)]
     source.offer_entries(entries)

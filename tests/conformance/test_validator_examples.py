@@ -72,6 +72,9 @@ def examined(
     return examination, serious, advice
 
 
+@pytest.mark.founding(
+    "0.9 §2-9", "The examples are validated by their own text", "`validate --profile rs-0.9`"
+)
 @pytest.mark.parametrize("example", examples("0.9", "1.0", "1.1", "archives"), ids=str)
 def test_an_example_has_just_these_findings(example: Example) -> None:
     _, serious, advice = examined(example)

@@ -113,6 +113,9 @@ def test_the_lists_of_an_archive_are_read_in_turn(
     assert world.in_sync()
 
 
+@pytest.mark.founding(
+    "DSpace: Clients", "A Change List Archive is followed from list to list", "`pull`"
+)
 def test_an_archive_of_a_draft_is_followed_from_list_to_list(world: World[DumpSource]) -> None:
     world.source.offer(ARCHIVE, document(md=md(ARCHIVE)))
     begin(world, new("a", 1))

@@ -15,6 +15,7 @@ from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
 
+@pytest.mark.founding("D-Lib §1", "An audit checks copies for completeness and accuracy", "`audit`")
 def test_an_audit_names_what_is_missing_damaged_extra_and_newer_at_the_source(
     world: World[PublishedSource],
 ) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from resourcesync.destination.reports import MirrorState
 from resourcesync.source.links import LinkedOriginals, parse_rule
 from resourcesync.source.scan import scan
@@ -22,6 +24,11 @@ class Aggregator(PublishedSource):
         scan(linked, self.catalogue, self.clock.now())
 
 
+@pytest.mark.founding(
+    "0.9 §8.7",
+    "Copies of an aggregator are verified with the original Source",
+    "`audit --method origin`",
+)
 def test_a_copy_that_is_not_as_its_original_is_found_and_the_mirror_stays_as_listed(
     tmp_path: Path,
 ) -> None:

@@ -34,6 +34,7 @@ def test_a_damaged_copy_bounds_what_is_accurate(world: World[DatedServer]) -> No
     assert report.unproven == 2
 
 
+@pytest.mark.founding("0.9 §2.2.2", "Without hashes, an audit tells coverage only", "`audit`")
 def test_an_audit_of_a_plain_sitemap_says_that_its_accuracy_is_not_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
 ) -> None:

@@ -29,6 +29,11 @@ def world(tmp_path: Path) -> World[PublishedSource]:
     return world
 
 
+@pytest.mark.founding(
+    "D-Lib §3",
+    "DBpedia Live: changes without a Resource List",
+    "`-o resource_list=false`, `pull --changes-only`",
+)
 @pytest.mark.parametrize("policy", SHAPES)
 def test_what_changed_since_the_first_list_is_followed_and_the_rest_is_unknown(
     policy: Policy, tmp_path: Path
@@ -98,6 +103,7 @@ def test_a_resource_list_that_comes_later_tells_all(world: World[PublishedSource
     assert world.in_sync()
 
 
+@pytest.mark.founding("D-Lib §3", "DBpedia Live: Change Dumps alone", "`pull --changes-only`")
 def test_changes_in_dumps_alone_are_followed_too(world: World[PublishedSource]) -> None:
     world.source.put("changed.txt", "packed")
     world.source.publish()

@@ -40,6 +40,11 @@ def dump(world: World[DumpSource], told: Told) -> None:
     world.source.dump_changes(Packed(name="d.zip", body=zipped([told], from_=AT), from_=AT))
 
 
+@pytest.mark.founding(
+    "D-Lib §3",
+    "A diff as the bitstream of a change is known by its type, never stored as the resource",
+    "`pull`",
+)
 @pytest.mark.parametrize("media_type", TYPES)
 @pytest.mark.parametrize("listed", ["dump alone", "dump and list"])
 def test_a_diff_leads_to_a_request_for_the_resource(

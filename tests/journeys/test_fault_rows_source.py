@@ -272,6 +272,7 @@ def test_of_changes_at_one_moment_the_last_in_the_list_counts(
     assert ("a.txt" in world.home.files_on_disk()) is remains
 
 
+@pytest.mark.founding("WWW §2.1", "arXiv: mirrors recover from outages without a person", "`pull`")
 def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
     world: World[PublishedSource],
 ) -> None:

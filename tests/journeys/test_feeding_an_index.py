@@ -60,6 +60,7 @@ def search(tmp_path: Path) -> Search:
     return Search(tmp_path / "search.db")
 
 
+@pytest.mark.founding("WWW §2.2", "A service reuses the content in its own index", "`changes`")
 def test_a_search_index_leaves_out_a_damaged_file_until_it_is_repaired(
     mirror: Mirror, source: TinySource, search: Search
 ) -> None:

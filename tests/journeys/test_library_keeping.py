@@ -49,6 +49,7 @@ def mirror(source: TinySource, tmp_path: Path) -> Mirror:
 # --- audit, repair, changes ----------------------------------------------------------------------
 
 
+@pytest.mark.founding("0.9 §2.2.2", "What an audit finds is mended", "`repair`")
 def test_what_an_audit_finds_is_mended(mirror: Mirror) -> None:
     mirror.pull()
     (mirror.folder / "objects/02.txt").write_text("altered")

@@ -104,6 +104,7 @@ def test_publishing_tells_what_it_did(publisher: Publisher, tree: Path) -> None:
     assert publisher.publish().written == ()
 
 
+@pytest.mark.founding("WWW §1", "A Python library discovers and reads lists", "`discover`")
 def test_what_is_published_is_discovered_and_read(publisher: Publisher, tree: Path) -> None:
     url = publisher.publish().url
     (tree / "d.txt").write_text("d")

@@ -110,6 +110,7 @@ def test_a_hole_is_found_as_well_behind_a_list_that_does_not_say_when_it_begins(
         assert world.in_sync()
 
 
+@pytest.mark.founding("0.9 §2.2.2", "A Destination stays in sync by repeated baselines", "`pull`")
 def test_a_source_that_only_writes_its_resource_list_again_is_followed(tmp_path: Path) -> None:
     world = loose_world(tmp_path)
     world.source.put("3.html", "listed as usual")

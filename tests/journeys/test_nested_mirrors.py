@@ -113,6 +113,9 @@ def test_mirrors_beside_each_other_and_full_folders_are_no_matter(
     assert Mirror(source.url, tmp_path / "ab").pull().state is MirrorState.IN_SYNC
 
 
+@pytest.mark.founding(
+    "0.9 §9.1", "A Destination takes some or all of several sets", "`pull --set`, `--all-sets`"
+)
 def test_the_mirrors_of_sets_are_in_no_mirror_and_nothing_is_made_in_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

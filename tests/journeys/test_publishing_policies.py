@@ -47,6 +47,10 @@ def mirror_of(world: World[PublishedSource], folder: Path) -> World[PublishedSou
     return other
 
 
+@pytest.mark.founding("WWW §2.1", "Any service synchronizes as often as it needs", "`pull`")
+@pytest.mark.founding(
+    "DSpace: Clients", "Long-term, returning and new clients all end in sync", "`pull`"
+)
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_mirror_ends_equal_whatever_the_policy(name: str, tmp_path: Path) -> None:
     luck = random.Random(name)

@@ -71,6 +71,7 @@ def is_same() -> bool:
     return all((PUBLIC / name).read_bytes() == (Path("copy") / name).read_bytes() for name in names)
 
 
+@pytest.mark.founding("D-Lib §3", "JSON is updated by JSON Patch", "`-o patches=true`, `pull`")
 def test_what_changed_comes_as_patches_that_are_far_smaller(server: str, said: Said) -> None:
     first = end = pulled(said, server)
     for number in (2, 3):
@@ -88,6 +89,11 @@ def test_what_changed_comes_as_patches_that_are_far_smaller(server: str, said: S
     assert run(["audit", "copy"]) == 0
 
 
+@pytest.mark.founding(
+    "0.9 §8.5",
+    "A Source links each entry to the version of its moment",
+    "`publish --versions`, `serve`",
+)
 def test_a_version_that_is_no_longer_there_comes_from_its_memento(server: str, said: Said) -> None:
     listed = {name: (PUBLIC / name).read_bytes() for name in ("a.json", "b.xml", "c.txt")}
     write(2)
@@ -101,6 +107,10 @@ def test_a_version_that_is_no_longer_there_comes_from_its_memento(server: str, s
     assert is_same()
 
 
+@pytest.mark.founding(
+    "0.9 §5.1", "A Source packs its resources, and later the changes", "`publish --dumps all`"
+)
+@pytest.mark.founding("0.9 §8.3", "A Change Dump packs patches too", "`publish --dumps changes`")
 def test_every_version_is_packed_with_its_patch_and_the_judge_finds_nothing(
     server: str, said: Said
 ) -> None:

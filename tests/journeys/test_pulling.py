@@ -1,5 +1,7 @@
 """A mirror's life: our real publisher in memory, our real Destination on a disk."""
 
+import pytest
+
 from resourcesync.destination.reports import Mode
 from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
@@ -8,6 +10,7 @@ from tests.support.worlds.world import World
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
+@pytest.mark.founding("0.9 §6.1", "Only the last change of a resource is processed", "`pull`")
 def test_only_the_last_of_many_changes_is_acted_on(world: World[PublishedSource]) -> None:
     world.pull()
     for content in ("one", "two"):
@@ -27,6 +30,10 @@ def test_only_the_last_of_many_changes_is_acted_on(world: World[PublishedSource]
     assert world.in_sync()
 
 
+@pytest.mark.founding("0.9 §2.1", "Lists that were processed before are known", "`pull`")
+@pytest.mark.founding(
+    "0.9 §2.2.2", "A newcomer reads the Resource List and the changes since", "`pull`"
+)
 def test_a_late_mirror_takes_the_changes_since_the_resource_list_into_its_baseline(
     world: World[PublishedSource],
 ) -> None:

@@ -89,6 +89,7 @@ def assert_followed(world: World[PublishedSource], *, with_list: bool = False) -
     assert world.in_sync()
 
 
+@pytest.mark.founding("D-Lib §1", "Who was offline catches up by a Change List Archive", "`pull`")
 def test_an_archive_closes_a_gap(world: World[PublishedSource]) -> None:
     world.network.answers[ARCHIVE] = document(archive_header(), retire(world))
 
@@ -160,6 +161,7 @@ def test_an_archive_that_is_of_no_use_is_as_good_as_none(
     assert world.files().keys() == {BASE + "a.html", BASE + "first.html"}
 
 
+@pytest.mark.founding("D-Lib §1", "Who was offline catches up by a Change Dump Archive", "`pull`")
 def test_an_archive_of_dumps_closes_a_gap(tmp_path: Path) -> None:
     """The packages of the past report the changes that no list has any more."""
     source = DumpSource()
@@ -221,6 +223,9 @@ def archived(world: World[PublishedSource], kind: str) -> str:
     return min(name for name in world.source.documents.names() if f"/{kind}_" in name)
 
 
+@pytest.mark.founding(
+    "D-Lib §1", "A Resource Dump of the past gives the state of its moment", "`pull DUMP`"
+)
 def test_an_archived_dump_gives_its_own_moment_and_stays_there(
     past: World[PublishedSource],
 ) -> None:

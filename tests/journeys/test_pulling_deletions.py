@@ -23,6 +23,7 @@ from tests.support.worlds.world import World
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
+@pytest.mark.founding("0.9 §2.2.2", "Copies of deleted resources are removed", "`pull`")
 def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World[PublishedSource]) -> None:
     world.pull()
     world.source.remove("objects/0003.html")
@@ -39,6 +40,9 @@ def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World[Publish
     assert not list(trash.iterdir())
 
 
+@pytest.mark.founding(
+    "0.9 §2.2.2", "Copies of deleted resources stay, if needed", "`pull --delete never`"
+)
 def test_deletions_can_be_forbidden(world: World[PublishedSource]) -> None:
     world.pull()
     world.source.remove("objects/0003.html")

@@ -43,6 +43,9 @@ def singly(world: World[DumpSource]) -> int:
     return sum(name.startswith("r/") for name in world.asked())
 
 
+@pytest.mark.founding(
+    "D-Lib §1", "A Destination has all data with a few requests, from a Resource Dump", "`pull`"
+)
 def test_a_first_pull_of_2000_small_resources_takes_one_package(world: World[DumpSource]) -> None:
     told = many(2000)
     offer(world, told, zipped(told))

@@ -71,6 +71,7 @@ def test_entries_that_are_no_address_of_the_web_are_passed_over(world: World[Dum
 # --- a Source that has no lists ---
 
 
+@pytest.mark.founding("0.9 §5.1", "A Resource Dump Index is followed", "`pull`")
 def test_an_index_of_dumps_is_followed_to_each_of_them(world: World[DumpSource]) -> None:
     told = many(100)
     parts = []
@@ -140,6 +141,7 @@ def test_a_dump_that_stands_for_the_list_must_be_whole(world: World[DumpSource])
 # --- changes ---
 
 
+@pytest.mark.founding("D-Lib §1", "A Change Dump brings changed content by value", "`pull`")
 @pytest.mark.parametrize("says", [True, False], ids=["with times", "without times"])
 def test_without_change_lists_the_packages_are_a_chain_and_read_once(
     world: World[DumpSource], *, says: bool
@@ -193,6 +195,7 @@ def asked_packages(world: World[DumpSource]) -> list[str]:
     return [name for name in world.asked() if name.endswith(".zip")]
 
 
+@pytest.mark.founding("0.9 §7.1", "A Change Dump Index is followed", "`pull`")
 def test_packages_of_an_index_of_dumps_are_fetched_once(world: World[DumpSource]) -> None:
     _, packages = two_packages(world)
     for n, packed in enumerate(packages):

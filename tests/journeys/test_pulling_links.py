@@ -26,6 +26,9 @@ def world(tmp_path: Path) -> World[LooseSource]:
     return linked_world(tmp_path / "mirror")
 
 
+@pytest.mark.founding(
+    "0.9 §8", "A Destination fetches linked resources too", "`-o link=describedby`"
+)
 def test_what_is_linked_to_is_fetched_once_and_is_in_sync_with_the_rest(
     world: World[LooseSource],
 ) -> None:

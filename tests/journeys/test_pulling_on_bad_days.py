@@ -63,6 +63,7 @@ def test_a_resource_that_is_missing_stops_nothing_else_and_is_not_called_in_sync
     assert world.asked_resources() == ["objects/0003.html"]
 
 
+@pytest.mark.founding("0.9 §2.1", "A hash shows whether a resource was obtained rightly", "`pull`")
 def test_wrong_bytes_are_never_kept_and_the_good_copy_stays(world: World[PublishedSource]) -> None:
     world.pull()
     world.source.put("objects/0003.html", "the new content")

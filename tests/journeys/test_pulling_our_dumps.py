@@ -55,6 +55,7 @@ def test_a_dump_with_packages_of_different_ages_leads_to_the_present(
     assert world.in_sync()
 
 
+@pytest.mark.founding("0.9 §2.2.1", "Capabilities are modular: dumps alone are enough", "`pull`")
 def test_a_mirror_of_dumps_alone_ends_in_step(world: World[PublishedSource]) -> None:
     world.source.put("05.txt", "altered once")
     world.source.remove("06.txt")
@@ -73,6 +74,9 @@ def test_a_mirror_of_dumps_alone_ends_in_step(world: World[PublishedSource]) -> 
     assert world.in_sync()
 
 
+@pytest.mark.founding(
+    "0.9 §5-7", "Its dumps and manifests are written in this version", "`-o dialect=0.9`"
+)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_dumps_of_each_version_lead_to_the_present_and_are_written_as_it_says(
     dialect: Dialect, tmp_path: Path

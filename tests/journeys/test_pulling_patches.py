@@ -127,6 +127,7 @@ def test_a_patch_of_no_use_costs_a_request_and_the_resource_is_fetched_whole(
     assert why in str(told["reason"])
 
 
+@pytest.mark.founding("0.9 §8.3", "An unknown type of patch is ignored", "`pull`")
 @pytest.mark.parametrize(
     "media_type", ["application/x-unknown", "", "application/json-patch+jsonx"]
 )
@@ -248,6 +249,7 @@ def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(
     assert not list((world.folder / ".resourcesync/tmp").iterdir())
 
 
+@pytest.mark.founding("D-Lib §3", "XML is updated by XML Patch", "`pull`")
 def test_xml_is_patched_too(world: World[LooseSource]) -> None:
     chunk = b'<r><n a="1">one</n>' + b" " * 300 + b"</r>"
     world.source.put("b.xml", chunk)

@@ -63,6 +63,9 @@ def pages_of(asked: list[Asked], status: int) -> set[str]:
     }
 
 
+@pytest.mark.founding(
+    "D-Lib §4", "Thousands of sites with a sitemap are Sources at once", "`pull SITE`"
+)
 @pytest.mark.parametrize("lastmod", [True, False])
 def test_a_first_pull_of_a_site_fetches_each_page_once(museum: Museum, *, lastmod: bool) -> None:
     museum.site.write_sitemap(museum.server.url, lastmod=lastmod)
@@ -77,6 +80,9 @@ def test_a_first_pull_of_a_site_fetches_each_page_once(museum: Museum, *, lastmo
     assert ran.end["fetched"]["unverified"] == ran.end["created"] == len(museum.site.files())
 
 
+@pytest.mark.founding(
+    "WWW §1", "In the simplest case a sitemap with modification times is enough", "`pull SITE`"
+)
 def test_with_lastmod_a_second_pull_asks_for_the_sitemap_alone(museum: Museum) -> None:
     museum.site.write_sitemap(museum.server.url, lastmod=True)
     museum.pull(museum.server.url)

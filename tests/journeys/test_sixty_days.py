@@ -30,6 +30,9 @@ def lived(folder: Path, form: Form, missed: float) -> list[Days]:
 NIGHT = pytest.mark.night
 
 
+@pytest.mark.founding(
+    "D-Lib §3", "arXiv: daily Change Lists, a Resource List at intervals", "`pull` from cron"
+)
 @pytest.mark.parametrize(
     ("form", "missed"),
     [

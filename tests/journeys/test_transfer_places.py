@@ -40,6 +40,7 @@ def memento(href: str) -> str:
     return f'<rs:ln rel="memento" href="{escape(href)}"/>'
 
 
+@pytest.mark.founding("0.9 §8.1", "Prioritized mirror locations spare the Source", "`pull`")
 def test_the_preferred_mirror_is_asked_and_the_resource_itself_left_alone(
     source: ScriptedSource, far: HostileServer
 ) -> None:
@@ -95,10 +96,14 @@ def test_a_mirror_elsewhere_is_not_asked_without_a_digest(
     assert X in source.server.targets()
 
 
+@pytest.mark.founding(
+    "0.9 §8.1", "A mirror of another protocol, such as `gsiftp:`, is passed over", "`pull`"
+)
 @pytest.mark.parametrize(
     "href",
     [
         "ftp://127.0.0.2/x",
+        "gsiftp://gridftp.example.com/res1",
         "file:///etc/passwd",
         "http://user:secret@127.0.0.2/x",
         "javascript:1",
@@ -142,6 +147,7 @@ def test_secrets_never_go_to_a_mirror_nor_to_a_memento(
     assert "s3cret" not in "".join(asked.text for asked in far.asked)
 
 
+@pytest.mark.founding("0.9 §8.1", "Mirrors are used with an MD5 only, as weak evidence", "`pull`")
 @pytest.mark.parametrize("served", [BODY, OTHER])
 def test_a_weak_digest_is_weak_evidence_of_what_a_mirror_elsewhere_serves(
     source: ScriptedSource, far: HostileServer, served: bytes
@@ -157,6 +163,7 @@ def test_a_weak_digest_is_weak_evidence_of_what_a_mirror_elsewhere_serves(
     assert (report.state, report.fetched.weak, report.fetched.verified) == ("in sync", 1, 0)
 
 
+@pytest.mark.founding("0.9 §8.5", "A Destination asks a TimeGate for the listed moment", "`pull`")
 def test_a_resource_that_moved_on_is_had_from_its_timegate_of_the_listed_moment(
     source: ScriptedSource, far: HostileServer
 ) -> None:

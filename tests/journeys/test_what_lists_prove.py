@@ -86,6 +86,9 @@ def test_the_archive_supplies_a_missed_daily_list(tmp_path: Path) -> None:
     assert world.in_sync()
 
 
+@pytest.mark.founding(
+    "WWW §4", "Wikipedia: a list of the most recent changes is followed", "`pull`"
+)
 @pytest.mark.parametrize("own_times", [False, True])
 @pytest.mark.parametrize("form", ["window", "newest-first"])
 def test_a_window_of_the_last_changes_is_followed_in_either_order(

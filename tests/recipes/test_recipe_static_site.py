@@ -102,6 +102,7 @@ def listed(project: Project) -> str:
     return (project.folder / "lists/resourcesync/resourcelist.xml").read_text()
 
 
+@pytest.mark.founding("0.9 §1.1", "A small museum lists its static pages", "`publish DIR`")
 def test_the_recipe_does_what_it_says(project: Project) -> None:
     assert f"{len(PAGES) + 1} resources" in project.publish()
     assert "In sync" in project.pull()

@@ -38,6 +38,7 @@ def app(root: Path) -> ASGIApp:
     return application(root, settled())
 
 
+@pytest.mark.founding("0.9 §9.3.3", "Each served resource has a Link header", "`serve`")
 def test_a_resource_is_served_with_all_that_a_destination_needs(app: ASGIApp) -> None:
     answer = ask(app, "/a/one.txt")
 

@@ -155,6 +155,7 @@ def linked(answer: Answer, relation: str) -> tuple[str, ...]:
     return find_targets(answer.fields["link"], relation, BASE)
 
 
+@pytest.mark.founding("0.9 §3", "Other registered relations may be used", "`publish --link`")
 def test_the_links_of_an_entry_are_sent_with_its_resource(tree: Path) -> None:
     rules = ("describedby:{path}.xml always type=application/xml", "license:https://l.example/by")
     publish(tree, links=rules)

@@ -147,6 +147,7 @@ def test_a_memento_says_what_it_is_of_and_when_and_never_changes(app: ASGIApp) -
     assert (part.status, part.body) == (206, answer.body[:3])
 
 
+@pytest.mark.founding("0.9 §8.5", "A TimeGate leads to any version", "`serve`")
 @pytest.mark.parametrize(
     ("seconds", "version"), [(-HOUR, 0), (0, 0), (HOUR - 1, 0), (HOUR, 1), (99 * HOUR, 1)]
 )

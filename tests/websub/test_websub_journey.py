@@ -49,6 +49,11 @@ def test_topics_name_themselves_and_their_hub_in_both_ways(tmp_path: Path) -> No
             assert [hub.href for hub in header.hubs] == [f"{base}hub"]
 
 
+@pytest.mark.founding(
+    "D-Lib §1",
+    "Changes are pushed to subscribers in near real time",
+    "`publish --hub`, `serve --hub`",
+)
 def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
     tmp_path: Path,
 ) -> None:

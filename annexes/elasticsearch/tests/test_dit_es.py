@@ -144,6 +144,19 @@ def _md5(body: bytes) -> str:
     return hashlib.md5(body, usedforsecurity=False).hexdigest()
 
 
+@pytest.mark.founding(
+    "DIT-ES: General", "An index of Elasticsearch becomes a Source", "`publish elasticsearch:URL`"
+)
+@pytest.mark.founding(
+    "DIT-ES: General",
+    "Its log of changes becomes Change Lists",
+    "`publish elasticsearch:URL --update`",
+)
+@pytest.mark.founding(
+    "DIT-ES: General",
+    "A few changes write one document, whatever the size of the list",
+    "`publish elasticsearch:URL --update`",
+)
 def test_an_index_becomes_a_source_and_a_mirror_follows_it(
     server: tuple[str, str],
     harvester: Harvester,

@@ -40,6 +40,11 @@ def test_a_change_is_held_back_until_what_it_did_is_seen(world: PublishedIndex) 
         assert world.told(account, position) == ([], position)
 
 
+@pytest.mark.founding(
+    "DIT-ES: Mappings",
+    "An index made with the printed mappings is followed",
+    "`config elasticsearch`",
+)
 def test_the_mapping_that_config_prints_makes_an_index_that_is_followed(
     world: PublishedIndex, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +154,11 @@ def test_who_reads_the_log_in_another_way_reads_all(world: PublishedIndex) -> No
         assert world.told(account, position) == ([], position)
 
 
+@pytest.mark.founding(
+    "DIT-ES: change",
+    "`created`, `updated`, `deleted`, with their time",
+    "`publish elasticsearch:URL`",
+)
 def test_the_last_change_of_each_is_told_oldest_first(world: PublishedIndex) -> None:
     times = [f"2026-01-02T03:04:0{second}Z" for second in range(4)]
     with world.account() as account:

@@ -42,6 +42,11 @@ def read(**fields: object) -> Resource:
     )
 
 
+@pytest.mark.founding(
+    "DIT-ES: resource",
+    "A location is `url`, `abs_path` or `rel_path`",
+    "`publish elasticsearch:URL`",
+)
 @given(st.lists(PATHS, min_size=1, max_size=3))
 def test_a_location_is_found_by_the_uri_that_it_means(parts: list[str]) -> None:
     item, path = locations(), "/".join(parts)
@@ -79,6 +84,9 @@ def test_paths_that_nothing_is_known_about_are_refused() -> None:
         locations(prefix="").uri({"type": "rel_path", "value": "a"})
 
 
+@pytest.mark.founding(
+    "DIT-ES: resource", "`md5` is one hash or an array", "`publish elasticsearch:URL`"
+)
 @pytest.mark.parametrize(
     "value",
     [MD5, MD5.upper(), f"md5:{MD5}", f"MD5:{MD5.upper()}", [MD5], [f"md5:{MD5}", MD5], f" {MD5} "],
@@ -137,6 +145,11 @@ def _no_fetcher(address: str) -> contextlib.AbstractContextManager[Fetcher]:
     raise AssertionError(address)
 
 
+@pytest.mark.founding(
+    "DIT-ES: resource",
+    "`url_prefix` and `resource_root_dir` resolve locations",
+    "`--with url_prefix=URL`",
+)
 def test_the_seeds_parameters_are_known_by_their_names() -> None:
     found = parse_settings(
         options(

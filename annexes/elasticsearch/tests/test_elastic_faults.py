@@ -223,6 +223,9 @@ def test_without_a_log_all_is_read_and_without_an_index_it_is_said(world: Publis
     world.index.make_index(world.index.resources, RESOURCE_FIELDS)
 
 
+@pytest.mark.founding(
+    "DIT-ES: resource", "`resource_set` chooses the set", "`--with resource_set=pdf`"
+)
 def test_a_set_that_the_index_does_not_have_is_told_with_those_that_it_has(
     world: PublishedIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -107,6 +107,11 @@ def pull(folder: Path, url: str) -> None:
         destination.pull(PullOptions())
 
 
+@pytest.mark.founding(
+    "WWW §2.2",
+    "Wikipedia: its stream of changes becomes a Source that is followed",
+    "`publish eventstreams:URL --watch`",
+)
 def test_a_wiki_is_mirrored_though_its_feed_is_cut_and_its_publisher_ends_again_and_again(
     tmp_path: Path,
 ) -> None:

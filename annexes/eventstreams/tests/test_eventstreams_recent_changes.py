@@ -73,6 +73,9 @@ def _hear(data: bytes, kind: str = "message", **values: str) -> Any:
     return decode_recent_change(event, None, chosen=RecentChangeFilter.parse(values))
 
 
+@pytest.mark.founding(
+    "WWW §2.2", "Edits, moves, uploads and deletions of a wiki", "`publish eventstreams:URL`"
+)
 @pytest.mark.parametrize(
     ("event", "kind"),
     [

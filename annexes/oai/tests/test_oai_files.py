@@ -31,6 +31,9 @@ def item(local: str, *bitstreams: Bitstream, rights: str = "") -> Item:
     return Item(local=local, bitstreams=bitstreams, rights=rights, mentions=False)
 
 
+@pytest.mark.founding(
+    "0.9 §8.4", "Files and records of a repository lead to each other", "`publish oai:URL`"
+)
 @pytest.mark.parametrize("listing", ["xoai", "mets", "ore"])
 def test_files_and_metadata_are_linked_both_ways(tmp_path: Path, listing: str) -> None:
     made = world(
@@ -106,6 +109,9 @@ def test_a_file_of_two_items_is_told_once_with_all_its_metadata(tmp_path: Path) 
     assert made.told == {}
 
 
+@pytest.mark.founding(
+    "DSpace: Process", "What the public may not see is left out", "`publish oai:URL`"
+)
 @pytest.mark.parametrize("rights", ["restricted", "embargo", "metadata.only"])
 def test_files_of_restricted_items_are_left_out(tmp_path: Path, rights: str) -> None:
     made = world(tmp_path, item("1", THESIS, rights=rights), item("2", DATA))

@@ -60,6 +60,9 @@ def test_a_repository_is_harvested_and_followed(tmp_path: Path, quirks: Quirks) 
     assert made.metadata() == set(expected)
 
 
+@pytest.mark.founding(
+    "DSpace: Harvesting", "Metadata is harvested incrementally", "`publish oai:URL`"
+)
 def test_only_what_changed_is_asked_for_again_and_told(tmp_path: Path) -> None:
     made = titled(tmp_path, overlap="1h")
     made.provider.tick(86_400)
@@ -227,6 +230,12 @@ def test_what_cannot_be_told_from_what_is_gone_is_kept(tmp_path: Path) -> None:
     assert len(made.metadata()) == 2
 
 
+@pytest.mark.founding(
+    "0.9 §8.6", "An OAI-PMH set is the collection of its records", "`publish oai:URL`"
+)
+@pytest.mark.founding(
+    "DSpace: Next", "Metadata comes in several formats", "`--with prefixes=oai_dc,mods`"
+)
 def test_formats_are_told_with_links_to_each_other(tmp_path: Path) -> None:
     made = titled(tmp_path, count=1, prefixes="oai_dc,mods", changefreq="never")
     made.fill()

@@ -4,6 +4,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.support.accounts.oai_metadata import Bitstream, Item
 from tests.support.accounts.oai_provider import Provider, Quirks, changed, providing
 from tests.support.commands.run import files_of, free_port, resourcesync, running, script
@@ -64,6 +66,9 @@ def is_mirrored(provider: Provider, mirror: Path) -> bool:
     )
 
 
+@pytest.mark.founding(
+    "WWW §2.3", "Europeana: a provider with OAI-PMH becomes a Source", "`publish oai:URL`"
+)
 def test_a_repository_becomes_a_source_that_a_mirror_follows(tmp_path: Path) -> None:
     luck, provider, port = random.Random(7), Provider(Quirks(page=10)), free_port()
     for number in range(ITEMS):
@@ -99,6 +104,11 @@ def test_a_repository_becomes_a_source_that_a_mirror_follows(tmp_path: Path) -> 
                 follow()
 
 
+@pytest.mark.founding(
+    "DSpace: Process",
+    "Initialise, Update and Rebase write what DSpace wrote, an empty list too",
+    "`publish --initialise`, `--update`, `--rebase`",
+)
 def test_a_repository_is_published_as_dspace_did(tmp_path: Path) -> None:
     provider, out = Provider(), tmp_path / "out"
     thesis = Bitstream(name="thesis.pdf", body=b"a thesis")

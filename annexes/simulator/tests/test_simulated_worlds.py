@@ -60,6 +60,7 @@ def lived(scenario: Scenario) -> list[Event]:
     return events
 
 
+@pytest.mark.founding("WWW §1", "A simulator, for tests", "`simulate`")
 def test_the_same_seed_is_the_same_life_and_another_seed_another_one() -> None:
     scenario = replace(SMALL, duration=DAY / 8, faults=replace(ALL_FAULTS, crash=0.02))
 
@@ -103,6 +104,9 @@ def test_a_change_without_a_time_behind_the_clock_of_its_source_is_not_lost() ->
     assert (measured.lies, measured.outcome) == (0, "converged")
 
 
+@pytest.mark.founding(
+    "D-Lib §3", "DBpedia Live: push lowers latency; by how much is measured", "`simulate`"
+)
 def test_notifications_bring_changes_at_once() -> None:
     publish = replace(SMALL.publish, every=60.0, push=True)
     scenario = replace(SMALL, duration=DAY / 6, publish=publish)
@@ -116,6 +120,9 @@ def test_notifications_bring_changes_at_once() -> None:
     assert known(pushed.consistency) > known(polled.consistency)
 
 
+@pytest.mark.founding(
+    "WWW §2.1", "arXiv: changes appear at 8 pm Eastern, Sunday to Thursday", "`simulate arxiv`"
+)
 def test_daily_lists_are_read_whole_and_bursts_come_at_their_hour() -> None:
     burst = Burst(at=20 * HOUR, zone="America/New_York", days=frozenset({6, 0, 1}), changes=7)
     scenario = replace(

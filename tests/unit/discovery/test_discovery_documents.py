@@ -30,6 +30,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.founding("0.9 §9.2", "Every document leads to its Capability List", "`pull DOCUMENT`")
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_document_leads_to_the_lists_of_its_set(kind: str) -> None:
     host = Host({"/any.xml": listing(kind, links=UP), "/caps.xml": CAPS})

@@ -25,6 +25,9 @@ HOSTILE = (
 )
 
 
+@pytest.mark.founding(
+    "0.9 §9.3.2", "A link in the head of a page leads to a Capability List", "`pull PAGE`"
+)
 @pytest.mark.parametrize(
     "page",
     [

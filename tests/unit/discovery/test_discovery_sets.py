@@ -73,6 +73,7 @@ def test_a_thousand_sets_are_not_all_told() -> None:
 # --- from documents ---
 
 
+@pytest.mark.founding("0.9 §9.1", "A Description Index is followed", "`pull`")
 def test_the_sets_of_several_descriptions_are_told_together() -> None:
     said: Said = {
         WELL_KNOWN: listing("description", ("/1.xml", ""), ("/2.xml", ""), index=True),
@@ -87,6 +88,9 @@ def test_the_sets_of_several_descriptions_are_told_together() -> None:
     ]
 
 
+@pytest.mark.founding(
+    "D-Lib §5", "A Capability List Index groups collections", "`pull SITE --set NAME`"
+)
 @pytest.mark.parametrize("beside", [(), (("/films/c.xml", ""),)])
 def test_each_set_of_a_capability_list_index_can_be_chosen_as_it_is_proposed(
     beside: tuple[tuple[str, str], ...],

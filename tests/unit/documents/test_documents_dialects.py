@@ -81,6 +81,11 @@ def test_1_0_and_1_1_are_told_apart_by_the_times_of_changes_alone(
 # --- P2, the paper in D-Lib --------------------------------------------------------------------
 
 
+@pytest.mark.founding(
+    "D-Lib §5",
+    "The Change List of this draft, newest first, is read; `top` leads up",
+    "`documents.read`",
+)
 def test_the_newest_change_of_p2_comes_last_after_reading() -> None:
     children = [change(f"http://a/{day}", day) for day in (4, 3, 3, 1)]
     md = f'{TOP}{INDEX}<rs:md capability="changelist" modified="2013-01-05"/>'
@@ -97,6 +102,9 @@ def test_the_newest_change_of_p2_comes_last_after_reading() -> None:
     assert [row.uri for row in rows(data)][-1] == "http://a/4"
 
 
+@pytest.mark.founding(
+    "D-Lib §5", "The Resource List of this draft, with ETags, is read", "`documents.read`"
+)
 def test_a_resource_list_of_p2_keeps_its_order_and_its_etags() -> None:
     told = old(
         '<rs:md capability="resourcelist" modified="2013-01-05"/>',

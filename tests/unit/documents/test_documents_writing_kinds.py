@@ -111,6 +111,11 @@ def test_what_stands_in_the_wrong_place_is_a_fault_of_the_program(
         list(write(header, [entry]))
 
 
+@pytest.mark.founding(
+    "0.9 §3",
+    "Communities add elements of their own namespaces",
+    "`documents.read`, `documents.write`",
+)
 def test_elements_of_other_communities_come_back_where_the_schema_wants_them() -> None:
     image = '<i:image xmlns:i="urn:i"><i:loc>x</i:loc></i:image>'
     priority = '<priority xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">0.5</priority>'

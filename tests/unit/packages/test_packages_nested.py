@@ -34,6 +34,7 @@ def updated(name: str, minute: int) -> str:
     return entry.replace("<rs:md", f"<lastmod>{time}</lastmod><rs:md")
 
 
+@pytest.mark.founding("D-Lib §5", "A package may have nested manifests", "`pull`")
 def test_a_part_may_be_in_parts_itself() -> None:
     inner = {"/inner.xml": index_of(["/manifests/part2.xml"])}
     first = index_of(["/manifests/part1.xml", "/inner.xml"])

@@ -26,6 +26,9 @@ def test_members_in_the_opposite_order_are_given_as_far_as_the_limit_allows() ->
     assert len(found.given) + len(found.faults) == 10
 
 
+@pytest.mark.founding(
+    "0.9 §5.1", "Communities use another packing: tar, plain or compressed", "`pull`"
+)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_tar_cut_at_any_byte_of_its_content_is_no_package(mode: str) -> None:
     data = tarball(("manifest.xml", TEXT), ("a", ONE), ("d/b", TWO), mode=mode)

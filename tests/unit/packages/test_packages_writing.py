@@ -39,6 +39,7 @@ def packed(entries: list[ManifestEntry], content: object = BOTH) -> bytes:
     return b"".join(write_package(RESOURCES, entries, content))  # type: ignore[arg-type]
 
 
+@pytest.mark.founding("0.9 §5.1.1", "A package has its manifest at the top", "`publish --dumps`")
 @pytest.mark.conformance("RM01", "RM02", "RM05", "RM06", "RM07")
 def test_what_is_written_is_read() -> None:
     found = unpack(packed([*PAIR]))
@@ -153,6 +154,9 @@ def test_a_package_has_a_manifest_and_nothing_else_for_a_root() -> None:
 # --- Change Dumps ------------------------------------------------------------------------------
 
 
+@pytest.mark.founding(
+    "0.9 §7.1.1", "A package has a bitstream for each change, in order", "`publish --dumps changes`"
+)
 @pytest.mark.conformance("CM01", "CM02", "CM03", "CM04")
 def test_each_version_of_a_resource_has_its_own_member() -> None:
     changes = [

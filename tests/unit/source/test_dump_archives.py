@@ -39,6 +39,9 @@ def offered(source: DumpedSource) -> set[Capability | None]:
     return {entry.capability for entry in entries if isinstance(entry, CapabilityEntry)}
 
 
+@pytest.mark.founding(
+    "D-Lib §2", "A Source keeps its former Change Dumps in an archive", "`-o archive=30d`"
+)
 def test_changes_that_are_listed_no_more_are_in_a_closed_dump_of_the_archive(
     source: DumpedSource,
 ) -> None:

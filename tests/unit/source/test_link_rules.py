@@ -20,6 +20,9 @@ def links(rule: str, path: str, *there: str) -> list[Link]:
     return list(links_by_rule(resource, [parse_rule(rule)], BASE, found.__contains__))
 
 
+@pytest.mark.founding(
+    "0.9 §8.2", "A Source tells alternate representations", "`--link alternate:…`"
+)
 @pytest.mark.parametrize(
     ("template", "href"),
     [
@@ -54,6 +57,8 @@ def test_a_link_to_what_is_not_there_is_not_told_unless_it_is_wanted() -> None:
     assert len(links("describedby:https://elsewhere.example/{path}.xml", "a.pdf")) == 1
 
 
+@pytest.mark.founding("0.9 §8.2", "A specific URI leads to its generic one", "`--link canonical:…`")
+@pytest.mark.founding("0.9 §8.6", "A resource tells its collection", "`--link collection:…`")
 @pytest.mark.parametrize("relation", ["canonical", "collection"])
 def test_links_to_addresses_that_are_never_files_are_kept(relation: str) -> None:
     assert links(f"{relation}:{{stem}}", "a.html") == [Link(rel=relation, href=BASE + "a")]

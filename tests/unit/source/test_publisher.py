@@ -133,6 +133,7 @@ def test_changes_carry_everything_and_deletions_only_their_uri() -> None:
     assert created.resource == source.originals.measure(original)[0]
 
 
+@pytest.mark.founding("0.9 §6.1", "URI and time identify each change", "`publish`")
 def test_changes_are_dated_to_the_microsecond_and_rise_when_the_clock_steps_back() -> None:
     source = Source()
     source.put("a")
@@ -167,6 +168,7 @@ def test_the_same_catalogue_gives_the_same_bytes() -> None:
 # --- more than one document ---------------------------------------------------------------------
 
 
+@pytest.mark.founding("D-Lib §2", "A Source that grows has several Resource Lists", "`publish`")
 @pytest.mark.parametrize(("count", "parts"), [(4, 2), (6, 2), (7, 3)])
 def test_one_entry_more_makes_an_index_over_parts(count: int, parts: int) -> None:
     source = Source(limits=SMALL)
@@ -222,6 +224,9 @@ def test_the_index_begins_exactly_at_fifty_thousand_and_one() -> None:
     assert sorted(pages) == [1, 50_000]
 
 
+@pytest.mark.founding(
+    "D-Lib §5", "A Source holds more changes than one list has room for", "`publish`"
+)
 def test_the_first_split_keeps_the_head_and_makes_it_an_index() -> None:
     source = Source(limits=SMALL)
     source.put("a")

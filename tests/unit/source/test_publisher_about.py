@@ -14,6 +14,7 @@ from resourcesync.source.plan import PublicationStep
 from tests.support.sources.publishing import ABOUT_URI, BASE, Source, content_of, header_of
 
 
+@pytest.mark.founding("0.9 §9.1", "A document describes the set", "`-o described_by=URL`")
 @pytest.mark.conformance("SD02", "CA02")
 def test_the_description_and_the_capability_list_lead_to_a_document_about_the_set() -> None:
     source = Source()

@@ -22,6 +22,7 @@ HOUR = 3_600_000_000
 DAY = 24 * HOUR
 
 
+@pytest.mark.founding("D-Lib §2", "A Source keeps its former lists in archives", "`-o archive=30d`")
 @pytest.mark.parametrize("count", [2, 9])
 def test_what_is_superseded_goes_into_archives_for_its_time(count: int) -> None:
     source = Source(

@@ -37,6 +37,7 @@ def test_a_run_that_was_killed_in_the_first_publication_begins_no_list() -> None
 # --- rotation -----------------------------------------------------------------------------------
 
 
+@pytest.mark.founding("WWW §4", "arXiv: one Change List a day", "`-o rotate=1d`")
 def test_an_open_list_is_closed_at_its_age_and_an_empty_one_never() -> None:
     source = Source(policy=Policy(rotate=6 * 3_600))
     source.put("a")
