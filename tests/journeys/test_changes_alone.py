@@ -1,11 +1,13 @@
 """A Source that lists changes and no resources is followed from a moment on, and says so."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import SourceUnavailableError
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
@@ -13,6 +15,7 @@ from resourcesync.source.naming import SourceNaming
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.rewriting import killed
 from tests.support.worlds.world import World
 
 SHAPES = [Policy(resource_list=False, change_lists=shape) for shape in ChangeLists]
@@ -195,3 +198,29 @@ def test_a_list_without_interval_that_does_not_go_on_is_a_later_beginning(
     assert missed.state is MirrorState.BEHIND
     assert world.pull().state is MirrorState.BEHIND
     assert world.pull(changes_only=True).state is MirrorState.IN_SYNC
+
+
+@pytest.mark.parametrize("is_stale", [True, False])
+@pytest.mark.parametrize("writes", range(7))
+def test_a_deletion_that_a_killed_pull_wrote_down_and_the_source_withdrew_is_not_done(
+    world: World[PublishedSource], writes: int, *, is_stale: bool
+) -> None:
+    world.source.policy = Policy(resource_list=False, rotate=3_600, keep=7_200)
+    for number in range(4):
+        world.clock.advance(hours=1)
+        world.source.put(f"{number}.txt", "new")
+        world.source.publish()
+        world.pull(changes_only=True)
+    before = world.source.saved()
+    world.source.remove("0.txt")
+    world.source.publish()
+    assert killed(world, writes)
+    world.source = before
+    for name in () if is_stale else ("y.txt", "z.txt"):
+        world.source.put(name, "after the restoration")
+        world.source.publish()
+
+    with suppress(SourceUnavailableError):  # a stale copy, as far as can be known
+        world.pull()
+
+    assert world.texts()["0.txt"] == "new"

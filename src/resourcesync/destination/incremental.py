@@ -65,6 +65,7 @@ class Incremental:
         self._has_gap = pull.cursor.has_gap
         self._is_unproven = False
         self._begins_at: int | None = None
+        self._is_void: Callable[[Pending], bool] = lambda _: False
         self._orphans: Callable[[], Iterator[str]] = lambda: iter(())
         self._policy = pull.decision_policy(planner.Absence.UNCHANGED)
         self._retained_count = 0
@@ -100,8 +101,11 @@ class Incremental:
         processed may be rewritten, or other filters apply.
         """
         pull = self._pull
-        if self._lacks_processed(uri) and not pull.options.dry_run:
+        is_lacking = self._lacks_processed(uri)
+        if is_lacking and not pull.options.dry_run:
             pull.sync_state.write(changes_accepted=0)
+        completed = pull.cursor.completed_generation
+        self._is_void = partial(_is_void, completed, pull.generation, is_lacking=is_lacking)
         pull.cursor = structs.replace(
             pull.cursor,
             phase=Phase.GAP,
@@ -311,6 +315,8 @@ class Incremental:
 
     def _decide_task(self, task: Pending) -> planner.Decision | None:
         """Return the decision for a task of which nothing new was read."""
+        if self._is_void(task):
+            return None
         row = planner.listed_from_task(task) if task.task == PendingTask.FETCH else None
         return planner.decide(self._pull.state.copy(task.uri), row, task, self._policy)
 
@@ -453,3 +459,14 @@ def _with_doubt(row: planner.ListedEntry) -> planner.ListedEntry:
     """Return a row of lists that may be an old copy: a deletion without a time is unsure."""
     is_unsure = row.change == ChangeKind.DELETED and row.lastmod is None
     return row._replace(undated=True) if is_unsure else row
+
+
+def _is_void(completed: int, generation: int, task: Pending, *, is_lacking: bool) -> bool:
+    """True if lists that were read anew do not confirm a task that they do not name.
+
+    Its reading was killed before it was complete; or it is a deletion, and the lists lack changes,
+    so that it may have been withdrawn.
+    """
+    if task.generation == generation:
+        return False
+    return task.generation > completed or (is_lacking and task.task != PendingTask.FETCH)
