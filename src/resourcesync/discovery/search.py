@@ -121,7 +121,8 @@ class Search:
         if fetched is None:
             return None
         with fetched:
-            is_page = uri == errand.address and not _is_document(uri)
+            leads_on = Relation.RESOURCESYNC in fetched.links  # as a resource of any type may
+            is_page = uri == errand.address and (leads_on or not _is_document(uri))
             try:
                 document = _open(fetched, is_page=is_page)
             except errors.NotAListError as error:

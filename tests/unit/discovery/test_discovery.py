@@ -32,7 +32,6 @@ def test_only_addresses_of_the_web_are_followed(address: str) -> None:
         find(address)
 
 
-@pytest.mark.founding("0.9 §9.3.3", "A Link header leads to a Capability List", "`pull RESOURCE`")
 @pytest.mark.parametrize(
     ("field", "expected"),
     [

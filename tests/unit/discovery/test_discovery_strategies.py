@@ -30,6 +30,18 @@ def test_pages_that_lead_to_pages_end() -> None:
     assert len(host.asked) < 12
 
 
+@pytest.mark.founding(
+    "0.9 §9.3.3", "A Link header of any resource leads to a Capability List", "`pull RESOURCE`"
+)
+@pytest.mark.parametrize("name", ["a", "a.txt", "a.xml", "a.pdf"])
+@pytest.mark.parametrize("body", [b"notes", b"%PDF-1.4", b"\x89PNG\r\n", b"{}", PAGE, b"<x/>"])
+def test_a_resource_of_any_type_leads_to_its_set(name: str, body: bytes) -> None:
+    answer = Answer(body=body, headers={"link": '</caps.xml>; rel="resourcesync"'})
+    host = Host({f"/{name}": answer, "/caps.xml": CAPABILITIES})
+
+    assert host.find(f"/{name}").capability_list == f"{HOST}/caps.xml"
+
+
 # --- robots.txt ---
 
 
