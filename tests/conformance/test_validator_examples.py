@@ -1,5 +1,6 @@
 """Examples of every version under the validator: what it finds in each, and nothing else."""
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Final
@@ -86,6 +87,27 @@ def test_an_example_has_just_these_findings(example: Example) -> None:
         Counter(advice) - Counter({"LK10": 1})
         == Counter({"CH09": undated, "RL07": bare}) + Counter()
     )
+
+
+@pytest.mark.founding(
+    "0.9 §3", "Attributes have the prefix of the namespace, or none", "`validate --profile rs-0.9`"
+)
+def test_attributes_of_0_9_may_have_the_prefix_of_their_namespace() -> None:
+    names = b"capability|from|hash|length|rel|href"
+    example = next(example for example in examples("0.9") if example.name == "resource-list")
+    text = re.sub(rb"\s(" + names + rb")=", rb" rs:\1=", example.path.read_bytes())
+
+    found = {
+        profile: Counter(
+            finding.rule.id
+            for finding in validate_document([text], uri="http://a/l.xml", profile=profile)
+        )
+        for profile in (RuleProfile.RS_0_9, RuleProfile.RS_0_6)
+    }
+
+    assert text.count(b"rs:from=") == 1
+    assert found[RuleProfile.RS_0_9] == {}
+    assert found[RuleProfile.RS_0_6]["G09"] > 4
 
 
 @pytest.mark.parametrize("example", examples("0.9"), ids=str)

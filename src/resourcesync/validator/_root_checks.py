@@ -10,6 +10,7 @@ from resourcesync.validator import _attribute_checks
 from resourcesync.validator._elements import ElementNode
 from resourcesync.validator._examined_document import (
     OLD_NAMESPACES,
+    RS_NAMESPACES,
     SNAPSHOTS,
     DocumentKind,
     ExaminedDocument,
@@ -64,9 +65,14 @@ def modernise(node: ElementNode, profile: RuleProfile) -> None:
     """Rename in an ``rs:md`` or ``rs:ln`` of the root what a draft called otherwise than 1.0.
 
     So one set of rules judges both. The link up was ``resourcesync`` and that to the index ``up``,
-    the time of a snapshot was ``from`` (0.9) or ``modified`` (0.6). What a draft did not have is in
+    the time of a snapshot was ``from`` (0.9) or ``modified`` (0.6); in 0.9 attributes may have the
+    prefix. What a draft did not have is in
     the rules that do not apply to it; a list of changes of 0.6 has no interval.
     """
+    if profile is RuleProfile.RS_0_9:
+        own = {name: value for space, name, value in node.qualified if space in RS_NAMESPACES}
+        node.attributes = own | node.attributes
+        node.qualified = tuple(item for item in node.qualified if item[0] not in RS_NAMESPACES)
     if node.name == "ln":
         words = node.attributes.get("rel", "").split()
         node.attributes["rel"] = " ".join(_RELATIONS.get(word.lower(), word) for word in words)

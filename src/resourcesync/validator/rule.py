@@ -185,7 +185,7 @@ def _with_drafts(rule: Rule) -> Rule:
 
 _NEWER_THAN_0_9: Final = frozenset({"AR02", "CA07", "CD04", "G44", "LK08", "CI03", "CI04"})
 _NEWER_THAN: Final = {
-    RuleProfile.RS_0_9: _NEWER_THAN_0_9,
+    RuleProfile.RS_0_9: _NEWER_THAN_0_9 | {"G09"},  # its attributes are in the namespace (3)
     RuleProfile.RS_0_6: _NEWER_THAN_0_9 | {"G43", "SD09"},  # it has no Source Description
 }
 """Rules of 1.0 about what a draft does not have."""
