@@ -51,6 +51,9 @@ def test_a_copy_that_is_not_as_its_original_is_found_and_the_mirror_stays_as_lis
     }
     assert not report.in_sync
     assert report.accurate == 2
+    assert world.status().state is MirrorState.IN_SYNC
+    (warning,) = world.told("warning")
+    assert (warning["code"], str(warning["message"])[:6]) == ("no-original", "1 of 4")
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.asked_resources() == []
     assert world.audit().in_sync

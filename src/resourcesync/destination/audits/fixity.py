@@ -245,6 +245,7 @@ class FixityChecker:
         self._run = run
         self._suspects = doubts
         self._result = FixityResult()
+        self._without_original = 0
 
     def check(self, rolling: AuditRolling) -> FixityResult:
         """Verify the selected copies."""
@@ -261,6 +262,9 @@ class FixityChecker:
         if self._method == "remote" and not proven.stopped:
             self._check_absent()
         self._suspects.flush()
+        if self._without_original:
+            said = f"{self._without_original} of {proven.count} copies name no original (via)"
+            self._pull.warn("no-original", f"{said}: their files were checked, and nothing else")
         first = next(self._pull.state.oldest_proofs(), None)
         proven.oldest = None if first is None else first[1]
         return proven
@@ -362,7 +366,9 @@ class FixityChecker:
         if self._method != "origin":
             return self._pull.selection.source_uri(copy.uri)
         links = decode_entry_links(self._pull.state.entry_links(copy.uri))
-        return next((link.href for link in links if link.rel == Relation.VIA), "")
+        original = next((link.href for link in links if link.rel == Relation.VIA), "")
+        self._without_original += not original
+        return original
 
 
 def _of_origin(bad: FailedCheck, uri: str) -> FailedCheck:

@@ -138,10 +138,14 @@ def recorded_audits(state: SqliteMirrorState) -> tuple[AuditRecord, ...]:
 
 
 def notes_with_audit(state: SqliteMirrorState, audit: AuditRecord) -> dict[str, str]:
-    """Return the notes of a mirror with one more audit; unreadable records are replaced."""
+    """Return the notes of a mirror with one more audit; unreadable records are replaced.
+
+    What originals of an aggregator are like says nothing of the mirror; of damage there are tasks.
+    """
     try:
         known = recorded_audits(state)
     except StateError:
         known = ()
     kept = (*known, audit)[-_MAX_AUDITS:]
-    return encode_notes(audited=audit.ended, audits=kept, refuted=not audit.report.in_sync)
+    refuted = None if audit.method == "origin" else not audit.report.in_sync
+    return encode_notes(audited=audit.ended, audits=kept, refuted=refuted)
