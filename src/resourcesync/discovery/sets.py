@@ -5,7 +5,7 @@ chosen by guessing.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -136,12 +136,16 @@ def names_of(offered: Sequence[OfferedSet]) -> tuple[str, ...]:
 
 
 def _place(uri: str) -> tuple[str, str]:
-    """Return the last folder of a URI's path, and its file's name without its ending."""
+    """Return the last folder of a URI's path, and its file's name without its ending.
+
+    The usual folder of the documents tells nothing: the one above it does.
+    """
     try:
         path = unquote(urlsplit(uri).path)
     except ValueError:
         return "", ""
     folders, _, file = path.rpartition("/")
+    folders = folders.removesuffix("/resourcesync") or folders
     return folders.rpartition("/")[2], _ENDING.sub("", file, count=1)
 
 
@@ -151,7 +155,7 @@ def _safe_name(text: str) -> str:
 
 
 def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> OfferedSet:
-    """Return the set that is meant."""
+    """Return the set that is meant: of several, the only one below a path that was given."""
     if choice.requested and not (choice.is_bound and choice.requested == choice.pinned):
         return _matching(offered, choice, address)
     for offered_set in offered:
@@ -164,8 +168,9 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
             hint="pull another set into another folder",
             code="set-gone",
         )
-    if len(offered) == 1:
-        return offered[0]
+    below = () if choice.pinned else tuple(_below(offered, address))
+    if len(offered) == 1 or len(below) == 1:
+        return (below or offered)[0]
     raise ConfigurationError(
         f"this Source offers {len(offered)} sets of resources",
         evidence=(*_shown(offered), *_commands(offered, choice, address)),
@@ -176,6 +181,13 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
         ),
         code="several-sets",
     )
+
+
+def _below(offered: Sequence[OfferedSet], address: str) -> Iterator[OfferedSet]:
+    """Yield the sets below the path of an address; none if it is that of a site."""
+    folder = f"{address.rstrip('/')}/"
+    if urlsplit(folder).path != "/":
+        yield from (each for each in offered if each.uri.startswith(folder))
 
 
 def _matching(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> OfferedSet:

@@ -41,6 +41,18 @@ def test_every_set_can_be_chosen_in_every_way(index: int, way: str) -> None:
     assert chosen == sets[index]
 
 
+def test_the_only_set_below_the_path_that_was_given_is_meant() -> None:
+    sets = offered(f"{HOST}/a/resourcesync/c.xml", f"{HOST}/b/resourcesync/c.xml")
+
+    assert names_of(sets) == ("a", "b")
+    assert choose(sets, SetChoice(), f"{HOST}/b") == sets[1]
+    for address in (HOST, f"{HOST}/", f"{HOST}/a/resourcesync/c", f"{HOST}/c/"):
+        with pytest.raises(ConfigurationError):
+            choose(sets, SetChoice(), address)
+    with pytest.raises(ConfigurationError):
+        choose(sets, SetChoice(pinned=f"{HOST}/gone.xml"), f"{HOST}/b")
+
+
 def test_the_set_followed_so_far_stays_as_long_as_it_is_offered() -> None:
     sets = offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")
 
