@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from resourcesync.app.mirrors import mirror_state, sets, stores, trash, workers
     from resourcesync.app.publishing import accounts, catalogues, inputs, trees
-    from resourcesync.app.serving import applications, hubs
+    from resourcesync.app.serving import applications, hubs, site
 
 __all__ = [
     "accounts",
@@ -41,6 +41,7 @@ __all__ = [
     "publisher",
     "requests",
     "sets",
+    "site",
     "stored_names",
     "stores",
     "trash",
@@ -51,7 +52,7 @@ __all__ = [
 _HOMES = {
     **dict.fromkeys(("mirror_state", "sets", "stores", "trash", "workers"), "mirrors."),
     **dict.fromkeys(("accounts", "catalogues", "inputs", "trees"), "publishing."),
-    **dict.fromkeys(("applications", "hubs"), "serving."),
+    **dict.fromkeys(("applications", "hubs", "site"), "serving."),
 }
 
 __getattr__, __dir__ = export_lazily(

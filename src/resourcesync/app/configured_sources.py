@@ -50,9 +50,9 @@ class ConfiguredSources:
         path = _path_of(file, table, settings["path"])
         if "url" in settings:
             _check_url(file, table, str(settings["url"].value))
-        for key in {"out", "state", "versions_in"} & settings.keys():
+        for key in {"out", "site", "state", "versions_in"} & settings.keys():
             setting = settings[key]
-            if key == "out" and "://" in str(setting.value):
+            if (key == "out" and "://" in str(setting.value)) or setting.value == "":
                 continue
             folder = configured_mirrors.configured_folder(file, table, str(setting.value), key)
             settings[key] = setting._replace(value=folder)

@@ -50,6 +50,7 @@ class PublisherOptions(TypedDict, total=False):
     hubs: Sequence[str]
     url: str
     out: str
+    site: str
     include: Sequence[str]
     exclude: Sequence[str]
     hashes: Sequence[Literal["sha-256", "sha-512", "sha-384", "sha-224", "sha-1", "md5"]]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from resourcesync.model.entries import CapabilityEntry, Header, Link
@@ -57,13 +58,18 @@ def publish(
     *,
     monitored_since: int | None = None,
 ) -> None:
-    """Write the Capability List and the Source Description, in this order, where they differ."""
+    """Write the Capability List and the Source Description, in this order, where they differ.
+
+    A Source Description that several sets share is written after each of them: ``publish_site``.
+    """
     if not described_by:
         described_by = writer.naming.uri(naming.ABOUT)
         writer.put_text(naming.ABOUT, render_about(writer.naming))
     description = Link(rel=Relation.DESCRIBED_BY.value, href=described_by)
     offers = [(kind, offered[kind]) for kind in LISTED_CAPABILITIES if kind in offered]
-    key = repr((described_by, offers, *filter(None, (hubs, monitored_since))))
+    key = repr(
+        (described_by, offers, *filter(None, (hubs, monitored_since, writer.naming.site_uri)))
+    )
     if not writer.has(naming.CAPABILITY_LIST, key):
         header = Header(
             capability=Capability.CAPABILITY_LIST,
@@ -78,7 +84,13 @@ def publish(
                 *_channel(writer.naming, Capability.CHANGE_NOTIFICATION, hubs),
             ),
         )
-    key = repr((described_by, hubs)) if hubs else described_by
+    if not writer.naming.site_uri:
+        _publish_own(writer, description, hubs)
+
+
+def _publish_own(writer: DocumentWriter, description: Link, hubs: tuple[str, ...]) -> None:
+    """Write the Source Description of one set."""
+    key = repr((description.href, hubs)) if hubs else description.href
     if not writer.has(naming.DESCRIPTION, key):
         sets = _entry(writer.naming, naming.CAPABILITY_LIST, Capability.CAPABILITY_LIST)
         writer.put_entries(
@@ -90,6 +102,30 @@ def publish(
                 *_channel(writer.naming, Capability.FRAMEWORK_NOTIFICATION, hubs),
             ),
         )
+
+
+class DescribedSet(msgspec.Struct, frozen=True, kw_only=True):
+    """What a shared Source Description says of a set."""
+
+    names: SourceNaming
+    described_by: str
+    hubs: tuple[str, ...]
+
+
+def publish_site(writer: DocumentWriter, sets: Sequence[DescribedSet]) -> None:
+    """Write the Source Description of several sets (§8), where it differs."""
+    writer.put_text(naming.SITE_ABOUT, render_about(writer.naming))
+    about = Link(rel=Relation.DESCRIBED_BY.value, href=writer.naming.uri(naming.SITE_ABOUT))
+    entries: list[CapabilityEntry] = []
+    for each in sets:
+        entry = _entry(each.names, naming.CAPABILITY_LIST, Capability.CAPABILITY_LIST)
+        link = Link(rel=Relation.DESCRIBED_BY.value, href=each.described_by)
+        entries.append(replace(entry, links=(link,)))
+    for each in sets:
+        entries += _channel(each.names, Capability.FRAMEWORK_NOTIFICATION, each.hubs)
+    if not writer.has(naming.DESCRIPTION, key := repr((about.href, entries))):
+        header = Header(capability=Capability.DESCRIPTION, links=(about,))
+        writer.put_entries(naming.DESCRIPTION, key, header, entries)
 
 
 def _lists(

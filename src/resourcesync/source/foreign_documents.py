@@ -42,6 +42,8 @@ def refuse_foreign(
     """
     own = DocumentWriter(documents, names, written)
     for name in (*_ABOVE, naming.ABOUT):
+        if name == naming.DESCRIPTION and names.site_uri:
+            continue  # other sets share it
         if own.confirm_unharmed(name):
             continue
         leads_to = _read_ours(documents, name)

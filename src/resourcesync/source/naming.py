@@ -22,6 +22,8 @@ CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
 RESOURCE_DUMP: Final = "resourcesync/resourcedump.xml"
 CHANGE_DUMP: Final = "resourcesync/changedump.xml"
 ABOUT: Final = "resourcesync/about.xml"
+SITE_ABOUT: Final = "resourcesync/site.xml"
+"""What describes all sets of a site that share a Source Description."""
 DESCRIPTION: Final = ".well-known/resourcesync"
 CHANGE_NOTIFICATION: Final = "resourcesync/changenotification.xml"
 FRAMEWORK_NOTIFICATION: Final = "resourcesync/frameworknotification.xml"
@@ -43,7 +45,7 @@ CHANNELS: Final = {
 _HEADS: Final = frozenset(
     {
         *(RESOURCE_LIST, CHANGE_LIST, CAPABILITY_LIST, RESOURCE_DUMP, CHANGE_DUMP),
-        *(ABOUT, DESCRIPTION, *ARCHIVES.values(), *CHANNELS.values()),
+        *(ABOUT, SITE_ABOUT, DESCRIPTION, *ARCHIVES.values(), *CHANNELS.values()),
     }
 )
 
@@ -69,11 +71,13 @@ class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
     """Public addresses of what is published.
 
     Below ``base_uri`` are the resources, the Source Description (§6.3.2) and the plain sitemap;
-    below ``documents_uri`` all other documents, by default in ``resourcesync/``.
+    below ``documents_uri`` all other documents, by default in ``resourcesync/``. With a
+    ``site_uri`` the Source Description is below that, and other sets share it.
     """
 
     base_uri: str
     documents_uri: str = ""
+    site_uri: str = ""
 
     def __post_init__(self) -> None:
         """Complete the URIs; refuse those that cannot be a base."""
@@ -92,7 +96,9 @@ class SourceNaming(msgspec.Struct, frozen=True, kw_only=True):
 
     def uri(self, name: str) -> str:
         """Return the URI of a document."""
-        if name == DESCRIPTION or is_sitemap(name):
+        if name == DESCRIPTION:
+            return (self.site_uri or self.base_uri) + name
+        if is_sitemap(name):
             return self.base_uri + name
         return self.documents_uri + name.removeprefix(FOLDER)
 

@@ -19,7 +19,6 @@ from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationRecord, encode, read_note, read_record
 from resourcesync.websub import messages, payloads
 from resourcesync.websub.publisher import Notice, NoticeOutcome
@@ -127,7 +126,7 @@ class _Outbox:
     ) -> None:
         self._catalogue = catalogue
         self._store = documents
-        self._names = SourceNaming(base_uri=settings.url)
+        self._names = settings.names
         self._hubs = settings.hubs
         self._dialect = Dialect(settings.dialect)
         self._now = now

@@ -51,7 +51,7 @@ DIALECTS: Final = (
     Dialect.V0_5,
 )
 """The versions that can be published; the first three know open Change Lists."""
-_NOTIFYING: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
+NOTIFYING: Final = frozenset({Dialect.V1_1, Dialect.V1_0})
 _HUB_ADDRESS: Final = re.compile(r"https?://[!$-;=?-\[\]_a-z~]+", re.IGNORECASE)
 
 
@@ -154,7 +154,7 @@ class Policy(PageLimits, frozen=True, kw_only=True):
             )
         if self.archive and self.dialect is Dialect.V0_5:
             raise ConfigurationError("version 0.5 has no archives of Resource Lists")
-        if self.hubs and self.dialect not in _NOTIFYING:
+        if self.hubs and self.dialect not in NOTIFYING:
             raise ConfigurationError(f"version {self.dialect} has no notifications")
         _check_hubs(self.hubs)
         if self.rebase_every and not self.resource_list:
@@ -173,7 +173,7 @@ class Policy(PageLimits, frozen=True, kw_only=True):
     @property
     def has_monitor(self) -> bool:
         """True if the format knows entries of a Capability List that have links."""
-        return self.dialect in _NOTIFYING
+        return self.dialect in NOTIFYING
 
     @property
     def is_per_run(self) -> bool:
@@ -193,6 +193,8 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
     """The settings of a publication. Those that are not given are as the last time.
 
     Attributes:
+        site_uri, documents_uri: The addresses that follow from ``site``; empty without it.
+        former_sites: Folders of sites whose Source Description named this set before.
         originals: The address of the originals; empty for the files of the tree.
         originals_with: Values for their plug-in, by names.
         earlier: Former places of the documents: files left there are not resources.
@@ -211,6 +213,19 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
             is_option=True,
         ),
     ] = "."
+    site: Annotated[
+        str,
+        Setting(
+            "The folder at the root of the host: all sets with the same one share its Source"
+            " Description. An empty value ('') removes this set.",
+            _STO,
+            FOLDER,
+            is_clearable=True,
+        ),
+    ] = ""
+    site_uri: str = ""
+    documents_uri: str = ""
+    former_sites: tuple[str, ...] = ()
     originals: str = ""
     originals_with: tuple[tuple[str, str], ...] = ()
     earlier: tuple[str, ...] = ()
@@ -329,6 +344,13 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
             is_stored=True,
         ),
     ] = False
+
+    @property
+    def names(self) -> naming.SourceNaming:
+        """The addresses of what is published."""
+        return naming.SourceNaming(
+            base_uri=self.url, documents_uri=self.documents_uri, site_uri=self.site_uri
+        )
 
     @property
     def entries(self) -> tuple[object, ...]:

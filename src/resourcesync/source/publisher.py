@@ -104,6 +104,7 @@ class ListPublisher:
         *,
         base_uri: str,
         documents_uri: str = "",
+        site_uri: str = "",
         clock: Clock,
         limits: PageLimits | None = None,
         policy: Policy | None = None,
@@ -113,7 +114,7 @@ class ListPublisher:
         self._clock = clock
         self._target = _Target(
             documents=documents,
-            naming=SourceNaming(base_uri=base_uri, documents_uri=documents_uri),
+            naming=SourceNaming(base_uri=base_uri, documents_uri=documents_uri, site_uri=site_uri),
             limits=limits or PageLimits(),
             policy=policy or Policy(),
             described_by=described_by,
@@ -438,6 +439,8 @@ class OpenSource(msgspec.Struct, frozen=True, kw_only=True):
             self.catalogue,
             self.documents,
             base_uri=self.settings.url,
+            documents_uri=self.settings.documents_uri,
+            site_uri=self.settings.site_uri,
             clock=self.clock,
             limits=self.settings,
             policy=self.settings,

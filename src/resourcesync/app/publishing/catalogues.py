@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from resourcesync.app import document_stores
+from resourcesync.app import document_stores, sites
 from resourcesync.app.publishing import trees
 from resourcesync.app.publishing.mending import mending, publish_mended, report_bad_rows
 from resourcesync.catalogue import bad_rows
@@ -22,6 +22,7 @@ from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.entries import Change, Resource
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import Posted
+from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import (
@@ -29,6 +30,7 @@ from resourcesync.source.publication_settings import (
     CATALOGUE_SCHEME,
     INPUT_NOTE,
     LINES_SCHEME,
+    MIRROR_SCHEME,
     NOTE,
     PublicationSettings,
     decode_settings,
@@ -149,26 +151,24 @@ def _publish(
 ) -> PublicationResult:
     with ExitStack() as stack:
         catalogue = stack.enter_context(SourceCatalogue(path, clock, dry_run=asked.dry_run))
-        if catalogue.note(NOTE) is not None:
-            raise ConfigurationError(
-                f"{path} is the catalogue of a folder",
-                hint="publish that folder: resourcesync publish DIR",
-            )
-        known = decode_settings(catalogue.note(INPUT_NOTE))
+        known, tree = _known_settings(path, catalogue), _mirror_of(catalogue)
         settings = _merge_settings(path, out, known, chosen)
+        settings = sites.place(path.parent, tree, known, settings)
         root, out = path.parent, settings.out
         store = stack.enter_context(
             document_stores.locked_documents(root, out, root, dry_run=asked.dry_run)
         )
         source = OpenSource(catalogue=catalogue, documents=store, settings=settings, clock=clock)
         trees.refuse_foreign(source, known, asked.step)
+        shared = sites.SharedDescription(source, root, path, tree)
+        shared.claim(dry_run=asked.dry_run)
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:
             found = ScanReport(files=snapshot.count())
         done, notified = Publication(), None
         if not asked.dry_run:
             catalogue.write_notes({INPUT_NOTE: msgspec.json.encode(settings).decode()})
-            done = source.publisher().publish(step)
+            done = shared.update(source.publisher().publish(step))
             notified = trees.notify_hubs(source, root)
         return PublicationResult(
             settings=settings,
@@ -180,6 +180,21 @@ def _publish(
             dry_run=asked.dry_run,
             notified=notified,
         )
+
+
+def _known_settings(path: Path, catalogue: SourceCatalogue) -> PublicationSettings:
+    if catalogue.note(NOTE) is not None:
+        raise ConfigurationError(
+            f"{path} is the catalogue of a folder",
+            hint="publish that folder: resourcesync publish DIR",
+        )
+    return decode_settings(catalogue.note(INPUT_NOTE))
+
+
+def _mirror_of(catalogue: SourceCatalogue) -> Path | None:
+    """Return the folder of the mirror that a catalogue is of, if it is of one."""
+    folder = (catalogue.note(SYSTEM_NOTE) or "").removeprefix(MIRROR_SCHEME)
+    return Path(folder) if folder.startswith("/") else None
 
 
 def _foreign_origins(catalogue: SourceCatalogue, url: str) -> tuple[str, ...]:

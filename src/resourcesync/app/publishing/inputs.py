@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from resourcesync.app import document_stores, plugins
 from resourcesync.app.publishing import originals, trees
@@ -97,6 +97,11 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
     read_again: float | None = None
     """Seconds between two full readings of all resources."""
     network: Callable[[], Network] = Network
+
+    def __post_init__(self) -> None:
+        """Note where the folder of the site is now: the settings have it from their catalogue."""
+        if site := self.chosen.get("site"):
+            force_setattr(self, "chosen", {**self.chosen, "site": os.path.abspath(str(site))})  # noqa: PTH100 - a Path keeps what is left of ".."
 
     def publish(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
         """Publish, or update what was published."""

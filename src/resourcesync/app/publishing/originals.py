@@ -91,6 +91,8 @@ def selection_of(settings: PublicationSettings) -> FileSelection:
             skip |= {naming.FOLDER, naming.DESCRIPTION.partition("/")[0]}
         elif not out.startswith(".."):
             skip.add(out)
+    if settings.site:
+        skip.add(os.path.normpath(os.path.join(settings.site, naming.FOLDER)))  # noqa: PTH118 - a Path keeps ".."
     if settings.robots and settings.out == ".":
         skip |= {document_stores.ROBOTS_FILE}
     return FileSelection(

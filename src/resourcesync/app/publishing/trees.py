@@ -12,9 +12,10 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.app import document_stores
+from resourcesync.app import document_stores, sites
 from resourcesync.app.publishing import originals
 from resourcesync.app.publishing.mending import publish_mended
+from resourcesync.app.sites import SharedDescription
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.ports import Clock
@@ -90,6 +91,7 @@ def _publish(
         known = decode_settings(catalogue.note(NOTE))
         _refuse_other_input(root, catalogue)
         settings = merge_settings(root, known, chosen)
+        settings = sites.place(root, root, known, settings)
         originals.check_originals(settings, known)
         if settings.robots:
             document_stores.check_robots(root, settings.out, settings.url)
@@ -98,10 +100,12 @@ def _publish(
         )
         source = OpenSource(catalogue=catalogue, documents=store, settings=settings, clock=clock)
         refuse_foreign(source, known, asked.step)
+        shared = SharedDescription(source, root, folders.home / CATALOGUE, root)
+        shared.claim(dry_run=asked.dry_run)
         reread = catalogue.note(_REREAD_NOTE)
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         left = _left_address(known.url, settings.url, store)
-        tree = _Tree(folders, source, found, _open_versions(folders, source))
+        tree = _Tree(folders, source, found, _open_versions(folders, source), shared)
         done = tree.publish(asked, anew=settings.entries != known.entries)
         done = structs.replace(done, root=root, left=left, unmatched=found.unmatched())
         return _with_changes(done, settings, known)
@@ -116,9 +120,11 @@ class _Tree:
         source: OpenSource,
         found: originals.OpenedOriginals,
         versions: TreeVersions,
+        shared: SharedDescription,
     ) -> None:
         self._folders, self._source, self._found = folders, source, found
         self._versions, self._publisher = versions, source.publisher()
+        self._shared = shared
         self._originals = versions.originals(found.originals)
 
     def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
@@ -142,6 +148,7 @@ class _Tree:
                 dumped = self._dump(asked.dumps)
             finally:  # the lists are published even if something could not be packed
                 done = self._publisher.publish(step, anew=anew, now=now)
+                done = self._shared.update(done)
             versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
             if settings.robots and self._publisher.sitemap_uri:
                 folder = self._folders.root / settings.out
@@ -337,8 +344,7 @@ def refuse_foreign(source: OpenSource, known: PublicationSettings, step: Publica
     record = read_record(source.catalogue)
     if not has_begun:
         written = {} if record is None else record.documents
-        names = SourceNaming(base_uri=settings.url)
-        foreign_documents.refuse_foreign(source.documents, names, written, step)
+        foreign_documents.refuse_foreign(source.documents, settings.names, written, step)
     here = record if settings.out == known.out else None
     if settings.sitemap:
         foreign_documents.refuse_foreign_sitemap(source.documents, here)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final, final
 
 import msgspec
+from msgspec.structs import replace
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -35,7 +36,13 @@ from resourcesync.server.uvicorn_server import (
     ServerThread,
     serve_forever,
 )
-from resourcesync.source.naming import FOLDER, SourceNaming, is_sitemap
+from resourcesync.source.naming import (
+    CAPABILITY_LIST,
+    DESCRIPTION,
+    FOLDER,
+    SourceNaming,
+    is_sitemap,
+)
 from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
 from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
 
@@ -45,13 +52,17 @@ _NON_RESOURCES: Final = (FOLDER, ".well-known/")
 
 
 def memento_application(
-    root: Path, asked: PublicationSettings, url: str, is_published: Callable[[str], bool]
+    root: Path,
+    asked: PublicationSettings,
+    url: str,
+    is_published: Callable[[str], bool],
+    catalogue: Path | None = None,
 ) -> MementoApplication:
     """Return the application that answers at the addresses of versions."""
     names = SourceNaming(base_uri=url)
     return MementoApplication(
         ServedVersions(
-            index=CatalogueReader(root / CATALOGUE),
+            index=CatalogueReader(catalogue or root / CATALOGUE),
             contents=ServedFolder(asked.versions_folder(root)),
             names=VersionNames(naming=names),
             uri_of=lambda path: _uri_of(names, path),
@@ -182,20 +193,32 @@ __all__ = [
     "serve_forever",
 ]
 
-_CAPABILITY_LIST: Final = "resourcesync/capabilitylist.xml"
-
 
 class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
-    """A published tree, the folder of its documents, and the address of its Capability List."""
+    """A published tree, the folder of its documents, and the address of its Capability List.
+
+    ``address`` is that of the tree, if its documents need not be below it: in a set of a site.
+    """
 
     root: Path
     out: Path
     capability_list: str
+    address: str = ""
+    catalogue: Path | None = None
 
     @property
     def base(self) -> str:
         """The address that the tree was published for."""
-        return self.capability_list.removesuffix(_CAPABILITY_LIST)
+        return self.address or self.capability_list.removesuffix(CAPABILITY_LIST)
+
+    @property
+    def head(self) -> Path:
+        """The document that is written again if the address of the tree changes."""
+        return self.out / (CAPABILITY_LIST if self.address else DESCRIPTION)
+
+    @property
+    def _own_catalogue(self) -> Path:
+        return self.catalogue or self.root / CATALOGUE
 
     def application(
         self, clock: Clock, *, hub: OpenHub | None = None, links: LinksOf = no_links
@@ -203,7 +226,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         """Return the application that serves it."""
         current = CurrentTree(self)
         mounts: dict[str, ASGIApp] = {} if hub is None else {hub.path: hub.application}
-        if published_tree.published_settings(self.root).versions:
+        if published_tree.published_settings(self._own_catalogue).versions:
             mounts[MOUNT] = _CurrentApplication(current, PublishedTree._mementos)
         served = self
 
@@ -223,16 +246,19 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _mementos(self) -> ASGIApp:
-        settings = published_tree.published_settings(self.root)
-        is_published = published_tree.published_files(self.root)
-        return memento_application(self.root, settings, self.base, is_published)
+        catalogue = self._own_catalogue
+        settings = published_tree.published_settings(catalogue)
+        is_published = published_tree.published_files(self.root, catalogue)
+        root = self.root if settings.versions_in else catalogue.parent.parent
+        return memento_application(root, settings, self.base, is_published, catalogue)
 
     def links(self, links: LinksOf) -> LinksOf:
         """Return the function for ``Link`` fields: of hubs and TimeGates, and these."""
-        channels = hubs.channel_links(self.root, self.base)
+        known = published_tree.any_settings(self._catalogue() or self._own_catalogue)
+        channels = hubs.channel_links(known.hubs, hubs.names_at(known, self.base))
         naming, is_published = SourceNaming(base_uri=self.base), None
-        if published_tree.published_settings(self.root).versions:
-            is_published = published_tree.published_files(self.root)
+        if published_tree.published_settings(self._own_catalogue).versions:
+            is_published = published_tree.published_files(self.root, self._own_catalogue)
 
         def every(path: str) -> Sequence[str]:
             fields = (*channels(path), *links(path))
@@ -254,8 +280,10 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
             capability_list_uri=self.capability_list,
             media_type=media_type,
             documents=self.out / "resourcesync",
-            well_known=self.out / ".well-known" / "resourcesync",
-            is_published=_follows_no_link if file_at else published_tree.published_files(root),
+            well_known=self.out / DESCRIPTION,
+            is_published=_follows_no_link
+            if file_at
+            else published_tree.published_files(root, self._own_catalogue),
             file_at=file_at,
             find_entry=None
             if catalogue is None
@@ -291,7 +319,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         return SourceStatus(self.base, documents, log, self.root.absolute().name)
 
     def _catalogue(self) -> Path | None:
-        paths = (self.root / CATALOGUE, self.out / CATALOGUE)
+        paths = (self._own_catalogue, self.out / CATALOGUE)
         return next((path for path in paths if path.exists()), None)
 
 
@@ -301,7 +329,7 @@ class CurrentTree:
 
     def __init__(self, tree: PublishedTree) -> None:
         self._tree = tree
-        self._description = str(tree.out / ".well-known" / "resourcesync")  # each request asks it
+        self._head = str(tree.head)  # each request asks it
         self._seen = self._stamp()
 
     def find(self) -> PublishedTree:
@@ -313,12 +341,15 @@ class CurrentTree:
         if seen != self._seen:
             self._seen = seen
             with contextlib.suppress(ResourceSyncError):
-                self._tree = find_tree(self._tree.root, self._tree.out)
+                if self._tree.catalogue is None:
+                    self._tree = find_tree(self._tree.root, self._tree.out)
+                else:
+                    self._tree = replace(self._tree)  # its site has the same address
         return self._tree
 
     def _stamp(self) -> FileState | None:
         try:
-            return FileState.from_stat(os.stat(self._description))  # noqa: PTH116 - half as long
+            return FileState.from_stat(os.stat(self._head))  # noqa: PTH116 - half as long
         except OSError:
             return None
 
@@ -367,7 +398,16 @@ def _not_published_error(root: Path, description: Path) -> ConfigurationError:
 def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     """Return the tree in a folder, with the data of its documents."""
     out = out or published_tree.documents_of(root)
-    description = out / ".well-known" / "resourcesync"
+    for catalogue in (root / CATALOGUE, out / CATALOGUE):
+        if (known := published_tree.any_settings(catalogue)).site:
+            names = known.names
+            return PublishedTree(
+                root=root,
+                out=out,
+                capability_list=names.uri(CAPABILITY_LIST),
+                address=names.base_uri,
+            )
+    description = out / DESCRIPTION
     try:
         with description.open("rb") as stream:
             found = list(_capability_lists(reader.read_stream(stream, uri=str(description))))

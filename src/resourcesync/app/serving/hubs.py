@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.app import document_stores
+from resourcesync.app.serving.published_tree import any_settings
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.catalogue.reader import read_note
 from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.own_files import NEW, open_path, read_file
 from resourcesync.ports import Clock
@@ -24,7 +24,13 @@ from resourcesync.server.metrics import Metric
 from resourcesync.server.websub import HubApplication, HubWorker
 from resourcesync.source import naming, notifications
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.publication_settings import CATALOGUE, INPUT_NOTE, NOTE, decode_settings
+from resourcesync.source.publication_settings import (
+    CATALOGUE,
+    INPUT_NOTE,
+    NOTE,
+    PublicationSettings,
+    decode_settings,
+)
 from resourcesync.websub import publisher
 from resourcesync.websub.delivery import OUTCOMES, Deliveries
 from resourcesync.websub.hub import Hub, HubRules
@@ -198,11 +204,9 @@ HUB_STORE: Final = "hub.db"
 """Database beside the catalogue: subscriptions and pending deliveries."""
 
 
-def hubs_of(root: Path) -> tuple[str, ...]:
-    """Return the hubs in the documents of a tree, or in those of another system's entries."""
-    path = root / CATALOGUE
-    text = read_note(path, NOTE)
-    return decode_settings(read_note(path, INPUT_NOTE) if text is None else text).hubs
+def names_at(settings: PublicationSettings, base: str) -> SourceNaming:
+    """Return the addresses of a tree that is served at this one."""
+    return settings.names if settings.site else SourceNaming(base_uri=base)
 
 
 def open_own_hub(
@@ -225,7 +229,7 @@ def open_own_hub(
 
     @lru_cache(maxsize=1)
     def rules_at(present: str) -> HubRules:
-        names = SourceNaming(base_uri=present)
+        names = names_at(any_settings(root / CATALOGUE), present)
         return HubRules(
             address=_own_address(root, present) or address,
             topics=frozenset(map(names.uri, naming.CHANNELS.values())),
@@ -239,13 +243,16 @@ def open_own_hub(
 
 def _own_address(root: Path, base: str) -> str:
     """Return the hub of a tree below its address; empty for none."""
-    below = (name for name in hubs_of(root) if name.startswith(base) and "?" not in name)
+    below = (
+        name
+        for name in any_settings(root / CATALOGUE).hubs
+        if name.startswith(base) and "?" not in name
+    )
     return next((name for name in below if len(name) > len(base)), "")
 
 
-def channel_links(root: Path, base: str) -> Callable[[str], Sequence[str]]:
+def channel_links(served: Sequence[str], names: SourceNaming) -> Callable[[str], Sequence[str]]:
     """Return the function for the ``Link`` fields of topics: ``self`` and ``hub`` (WebSub §4)."""
-    served, names = hubs_of(root), SourceNaming(base_uri=base)
     fields = {
         os.path.basename(name): (link_field(names.uri(name), served),)  # noqa: PTH119 - of a URI
         for name in naming.CHANNELS.values()

@@ -27,7 +27,12 @@ from resourcesync.model.vocabulary import Relation
 from resourcesync.server.entry_fields import FindEntry, ServedEntry
 from resourcesync.source import publication_settings
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.publication_settings import CATALOGUE, NOTE, PublicationSettings
+from resourcesync.source.publication_settings import (
+    CATALOGUE,
+    INPUT_NOTE,
+    NOTE,
+    PublicationSettings,
+)
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
 """Default place of the documents of a published mirror: never among its copies."""
@@ -44,9 +49,15 @@ def is_aggregated(folder: Path) -> bool:
     return not catalogue.is_file() or read_note(catalogue, NOTE) is None
 
 
-def published_settings(root: Path) -> PublicationSettings:
+def published_settings(catalogue: Path) -> PublicationSettings:
     """Return the settings of a tree's last publication."""
-    return publication_settings.decode_settings(read_note(root / CATALOGUE, NOTE))
+    return publication_settings.decode_settings(read_note(catalogue, NOTE))
+
+
+def any_settings(catalogue: Path) -> PublicationSettings:
+    """Return the settings of the last publication of a tree, or of another input."""
+    text = read_note(catalogue, NOTE)
+    return publication_settings.decode_settings(text or read_note(catalogue, INPUT_NOTE))
 
 
 def documents_of(root: Path) -> Path:
@@ -54,11 +65,11 @@ def documents_of(root: Path) -> Path:
     if is_aggregated(root):
         below = root / PUBLICATION
         return below if below.is_dir() else root
-    out = published_settings(root).out
+    out = published_settings(root / CATALOGUE).out
     return root if document_stores.is_store(out) else root / out
 
 
-def published_files(root: Path) -> Callable[[str], bool]:
+def published_files(root: Path, catalogue: Path) -> Callable[[str], bool]:
     """Return the test for published files of a tree, by their paths in it.
 
     Files that the last publication left out are not. ``robots.txt`` is always public. Of a mirror,
@@ -67,7 +78,7 @@ def published_files(root: Path) -> Callable[[str], bool]:
     if is_aggregated(root):
         copies = PublishedCopies(root)
         return lambda path: copies.at(path) is not None
-    settings = published_settings(root)
+    settings = published_settings(catalogue)
     judge = PathFilter(
         FileSelection(include=settings.include, exclude=settings.exclude, hidden=True)
     )

@@ -19,6 +19,8 @@ from resourcesync.ports import Clock
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from resourcesync.app.serving.applications import ConnectionLimits
+
 
 _STDOUT = Path("-")
 _LEAST_SHARE = 8
@@ -86,7 +88,8 @@ _LEAST_SHARE = 8
 def command(output: OutputOptions, **values: Any) -> Job:
     """Serve a tree and its lists over HTTP, and print the address to pull from.
 
-    DIR is a published tree; by default the current folder. Stop with Ctrl-C (exit 0).
+    DIR is a published tree; by default the current folder. Stop with Ctrl-C (exit 0). Of the folder
+    of a site (-o site of publish) all sets are served, unless --hub, --admin or --out is given.
 
     Only published files and robots.txt are served: no hidden files, and no files that --include
     and --exclude of publish left out when serve started.
@@ -110,20 +113,18 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
-    host, port = values["bind"]
-    clock = screen.clock
-    found = app.applications.find_tree(tree, values["out"])
-    hub = found.own_hub(clock, private=values["private_callbacks"]) if values["hub"] else None
-    counts = [] if hub is None else [hub.figures]
-    most: int = values["connections"]
-    limits = app.applications.ConnectionLimits(
-        connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
-    )
-    application = found.application(clock, hub=hub)
-    second = None
-    if values["admin"] is not None:
-        operations = found.board(clock, hub, application.metrics, *counts)
-        second = app.applications.SecondApplication(operations, *values["admin"])
+    clock, hub, second = screen.clock, None, None
+    is_alone = values["hub"] or values["admin"] is not None
+    found = app.site.find(tree, values["out"], alone=is_alone)
+    if isinstance(found, app.site.PublishedSite):
+        application: ASGIApp = found.application(clock)
+    else:
+        hub = found.own_hub(clock, private=values["private_callbacks"]) if values["hub"] else None
+        counts = [] if hub is None else [hub.figures]
+        application = served = found.application(clock, hub=hub)
+        if values["admin"] is not None:
+            operations = found.board(clock, hub, served.metrics, *counts)
+            second = app.applications.SecondApplication(operations, *values["admin"])
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
@@ -137,9 +138,16 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
     running = nullcontext() if hub is None else hub.application.running()
     with running, _access_log(application, clock, values, screen) as logged:
         app.applications.serve_forever(
-            logged, host, port, on_ready=ready, limits=limits, aside=second
+            logged, *values["bind"], on_ready=ready, limits=_limits(values), aside=second
         )
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
+
+
+def _limits(values: Mapping[str, Any]) -> "ConnectionLimits":
+    most: int = values["connections"]
+    return app.applications.ConnectionLimits(
+        connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
+    )
 
 
 @contextmanager

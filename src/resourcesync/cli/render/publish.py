@@ -153,10 +153,17 @@ def _would_line(done: "PublicationResult") -> TextLine:
     return TextLine(f"would {text}; nothing was written", "Dry run", QUIET)
 
 
+def _place(out: str, name: str) -> str:
+    """Return where a document is; that of a site is beside the others, or above."""
+    if name.startswith("/"):
+        return name
+    return os.path.normpath(f"{out}/{name}") if name.startswith("../") else f"{out}/{name}"
+
+
 def _written(done: "PublicationResult") -> Iterator[TextLine]:
     """Yield the lines of the written documents, with counts after the lists."""
     out, publication = _document_folder(done), done.publication
-    names = [f"{out}/{written.name}" for written in done.documents_written]
+    names = [_place(out, written.name) for written in done.documents_written]
     width = max(map(len, names)) + 6
     lists = [written for written in publication.written if written.capability == "changelist"]
     several = [written for written in lists if "/changelist." not in written.name]  # not the index

@@ -384,7 +384,7 @@ def dump(
         source.catalogue,
         source.documents,
         contents,
-        names=SourceNaming(base_uri=settings.url),
+        names=settings.names,
         clock=clock,
         size=PackageSize(
             max_bytes=settings.max_package or PackageSize().max_bytes,

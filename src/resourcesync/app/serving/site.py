@@ -1,0 +1,175 @@
+"""Serving of a site: the Source Description that its sets share, and each set below its address."""
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, final
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from resourcesync.adapters.files.names import media_type
+from resourcesync.app import sites
+from resourcesync.app.serving import applications
+from resourcesync.app.serving.applications import PublishedTree
+from resourcesync.app.sites import SETS, SiteSet, SiteState
+from resourcesync.errors import ResourceSyncError
+from resourcesync.ports import Clock
+from resourcesync.server import asgi
+from resourcesync.server.app import ServedSource, create_app, no_links
+from resourcesync.server.files import FileState
+from resourcesync.source.naming import CAPABILITY_LIST, DESCRIPTION, FOLDER, SITE_ABOUT
+
+_OWN: Final = frozenset(f"/{name}".encode() for name in (DESCRIPTION, SITE_ABOUT))
+_ABSENT: Final = 404
+
+
+def _is_nothing(path: str) -> bool:
+    del path
+    return False
+
+
+class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
+    """A site: its folder, and the sets in it."""
+
+    folder: Path
+    state: SiteState
+
+    @property
+    def base(self) -> str:
+        """The address of the site."""
+        return self.state.address
+
+    def application(self, clock: Clock) -> "SiteApplication":
+        """Return the application that serves it."""
+        return SiteApplication(self, clock)
+
+    def mounts(self, clock: Clock) -> dict[str, ASGIApp]:
+        """Return what answers below each path of the site, the longest path first.
+
+        Several sets may be of one folder; the first that publishes a path answers.
+        """
+        found: defaultdict[str, list[ASGIApp]] = defaultdict(list)
+        for path, application in self._applications(clock):
+            found[path].append(application)
+        found[""].append(self.own(clock))
+        return {path: _FirstOf(found[path]) for path in sorted(found, key=len, reverse=True)}
+
+    def own(self, clock: Clock) -> ASGIApp:
+        """Return what serves the documents of the site itself."""
+        first = next(iter(self.state.sets.values()))
+        return create_app(_documents(self.folder, first.names.uri(CAPABILITY_LIST)), clock=clock)
+
+    def _applications(self, clock: Clock) -> Iterator[tuple[str, ASGIApp]]:
+        for place, each in self.state.sets.items():
+            if not each.out:
+                continue  # a store serves it
+            tree = self._tree(place, each)
+            base = self._path(each.base_uri)
+            documents = self._path(each.documents_uri.removesuffix(FOLDER))
+            if base is not None:
+                yield base, tree.application(clock)
+            if documents is not None and documents != base:
+                source = _documents(tree.out, tree.capability_list)
+                yield documents, create_app(source, clock=clock, links=tree.links(no_links))
+
+    def _tree(self, place: str, each: SiteSet) -> PublishedTree:
+        out = Path(os.path.normpath(self.folder / each.out))
+        return PublishedTree(
+            root=Path(os.path.normpath(self.folder / each.root)) if each.root else out,
+            out=out,
+            capability_list=each.names.uri(CAPABILITY_LIST),
+            address=each.base_uri,
+            catalogue=Path(os.path.normpath(self.folder / place)),
+        )
+
+    def _path(self, uri: str) -> str | None:
+        """Return the path of an address in the site; ``None`` if it is elsewhere."""
+        path, above = (urlsplit(address).path for address in (uri, self.state.address))
+        return unquote(path[len(above) - 1 :]).rstrip("/") if path.startswith(above) else None
+
+
+def _documents(folder: Path, capability_list: str) -> ServedSource:
+    """Return what serves the documents in a folder, and nothing else of it."""
+    return ServedSource(
+        root=folder,
+        capability_list_uri=capability_list,
+        media_type=media_type,
+        documents=folder / FOLDER,
+        well_known=folder / DESCRIPTION,
+        is_published=_is_nothing,
+    )
+
+
+def find(
+    root: Path, out: Path | None = None, *, alone: bool = False
+) -> PublishedTree | PublishedSite:
+    """Return the site in a folder, or the tree: also if it is to be served ``alone``."""
+    state = None if alone or out is not None else sites.read_state(root)
+    if state is not None and state.sets:
+        return PublishedSite(folder=root.absolute(), state=state)
+    return applications.find_tree(root, out)
+
+
+@final
+class SiteApplication:
+    """ASGI application that serves a site; what its sets are is read again when it changes."""
+
+    def __init__(self, site: PublishedSite, clock: Clock) -> None:
+        self._clock = clock
+        self._sets = str(site.folder / SETS)
+        self._folder = site.folder
+        self._seen = self._stamp()
+        self._serve(site)
+
+    def _serve(self, site: PublishedSite) -> None:
+        mounts = site.mounts(self._clock)
+        self._rest = mounts.pop("")
+        self._mounts = asgi.MountedApplications(mounts)
+        self._own = site.own(self._clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if (seen := self._stamp()) != self._seen:
+            self._seen = seen
+            with contextlib.suppress(ResourceSyncError):
+                state = sites.read_state(self._folder)
+                if state is not None and state.sets:
+                    self._serve(PublishedSite(folder=self._folder, state=state))
+        if scope["type"] == "http" and asgi.path_within(scope) not in _OWN:
+            application, scope = self._mounts.find(scope) or (self._rest, scope)
+            await application(scope, receive, send)
+        else:
+            await self._own(scope, receive, send)
+
+    def _stamp(self) -> FileState | None:
+        try:
+            return FileState.from_stat(os.stat(self._sets))  # noqa: PTH116 - half as long
+        except OSError:
+            return None
+
+
+@final
+class _FirstOf:
+    """Applications at one path: the first answers for which there is something there."""
+
+    def __init__(self, applications: Sequence[ASGIApp]) -> None:
+        *self._first, self._last = applications
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        for application in self._first:
+            is_absent = False
+
+            async def pass_on(message: Message) -> None:
+                nonlocal is_absent
+                is_absent = is_absent or message.get("status") == _ABSENT
+                if not is_absent:
+                    await send(message)
+
+            await application(scope, receive, pass_on)
+            if not is_absent:
+                return
+        await self._last(scope, receive, send)

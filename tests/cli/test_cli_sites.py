@@ -1,0 +1,286 @@
+"""Sets of one host under one Source Description: published, served, validated and pulled."""
+
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from resourcesync.cli.main import run
+from resourcesync.documents import reader
+from resourcesync.model.entries import CapabilityEntry
+from tests.support.commands.command_line import Said
+from tests.support.commands.run import files_of, free_port, resourcesync
+from tests.support.commands.started import Started
+
+SETS = ("files", "metadata")
+OLD = 1_700_000_000
+
+
+class Static(SimpleHTTPRequestHandler):
+    """A plain web server that knows the media type of the Source Description."""
+
+    def guess_type(self, path: object) -> str:
+        return super().guess_type(str(path)).replace("application/octet-stream", "application/xml")
+
+    def log_message(self, *said: object) -> None:
+        pass
+
+
+@contextmanager
+def static(folder: Path, port: int) -> Iterator[None]:
+    handler = partial(Static, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@contextmanager
+def served(folder: Path, port: int) -> Iterator[None]:
+    with Started("serve", str(folder), "--bind", f"127.0.0.1:{port}", cwd=folder.parent) as process:
+        said = [process.stdout.readline() for _ in range(2)]
+        assert said[1] == f"Pull      resourcesync pull http://127.0.0.1:{port}/\n"
+        yield
+
+
+def put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    os.utime(path, (OLD, OLD))
+
+
+@pytest.fixture
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def site(here: Path, port: int) -> Path:
+    """Two folders of a host, and the tables of both."""
+    tables = ""
+    for name in SETS:
+        put(here / f"www/{name}/1.txt", f"one of {name}")
+        put(here / f"www/{name}/2.txt", f"two of {name}")
+        url = f"http://127.0.0.1:{port}/{name}/"
+        tables += f'[source.{name}]\npath = "www/{name}"\nurl = "{url}"\nsite = "www"\n'
+    (here / "resourcesync.toml").write_text(tables)
+    return here / "www"
+
+
+def described(site: Path) -> list[str]:
+    """Return the Capability Lists that the description of a site names."""
+    path = site / ".well-known/resourcesync"
+    with path.open("rb") as stream:
+        entries = list(reader.read_stream(stream, uri=str(path)).entries())
+    assert all(isinstance(entry, CapabilityEntry) and len(entry.links) == 1 for entry in entries)
+    return [entry.uri.removesuffix("/resourcesync/capabilitylist.xml") for entry in entries]
+
+
+def below(address: str) -> list[str]:
+    return [f"{address}/{name}" for name in SETS]
+
+
+@pytest.mark.parametrize("server", [static, served])
+def test_two_folders_are_published_by_one_command_and_pulled_by_every_road(
+    server: type[object], site: Path, port: int
+) -> None:
+    address = f"http://127.0.0.1:{port}"
+    assert run(["publish", "--all"]) == 0
+    assert described(site) == below(address)
+
+    with server(site, port):  # type: ignore[call-arg, attr-defined]
+        assert run(["validate", "--live", address, "--fail-on", "warning"]) == 0
+        assert run(["pull", address, "none", "-q"]) == 2  # which of them?
+        assert run(["pull", address, "all", "--all-sets", "-q"]) == 0
+        assert run(["pull", address, "named", "--set", "metadata", "-q"]) == 0
+        assert run(["pull", f"{address}/files/", "below", "-q"]) == 0
+        top = f"{address}/metadata/resourcesync/capabilitylist.xml"
+        assert run(["pull", top, "listed", "-q"]) == 0
+
+    files, metadata = (
+        {
+            f"{name}/{at}.txt": f"{number} of {name}".encode()
+            for at, number in ((1, "one"), (2, "two"))
+        }
+        for name in SETS
+    )
+    assert files_of(Path("all/files")) == files_of(Path("below")) == files
+    assert files_of(Path("all/metadata")) == files_of(Path("named")) == metadata
+    assert files_of(Path("listed")) == metadata
+
+
+def test_one_folder_has_two_sets_and_neither_lists_what_is_of_the_other(
+    here: Path, port: int
+) -> None:
+    site, address = here / "www", f"http://127.0.0.1:{port}"
+    put(site / "a.pdf", "file")
+    put(site / "a.xml", "metadata")
+    shared = ["publish", "www", "--url", f"{address}/", "-o", "site=www"]
+    files = [*shared, "--exclude", "*.xml", "--out", "www/files", "--state", "state/files"]
+    records = [*shared, "--include", "*.xml", "--out", "www/records", "--state", "state/records"]
+    assert run(files) == run(records) == run([*files, "--rebase"]) == run(records) == 0
+    assert described(site) == [f"{address}/files", f"{address}/records"]
+
+    with served(site, port):
+        assert run(["validate", "--live", address, "--fail-on", "warning"]) == 0
+        assert run(["pull", address, "all", "--all-sets", "-q"]) == 0
+    with static(site, port):
+        assert run(["pull", address, "all", "-q"]) in {0, 2}
+
+    assert files_of(Path("all/files")) == {"a.pdf": b"file"}
+    assert files_of(Path("all/records")) == {"a.xml": b"metadata"}
+
+
+def test_mirrors_are_sets_of_the_site_that_aggregates_them(
+    site: Path, here: Path, port: int
+) -> None:
+    assert run(["publish", "--all"]) == 0
+    with static(site, port):
+        address = f"http://127.0.0.1:{port}"
+        assert run(["pull", address, "portal", "--all-sets", "-q"]) == 0
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    for name in SETS:
+        url = f"{address}/{name}/"
+        assert run(["publish", f"portal/{name}", "--url", url, "-o", "site=portal"]) == 0
+    assert described(here / "portal") == below(address)
+
+    with served(here / "portal", port):
+        assert run(["validate", "--live", address, "--fail-on", "warning"]) == 0
+        assert run(["pull", address, "copy", "--all-sets", "-q"]) == 0
+
+    for name in SETS:
+        found = files_of(Path("copy", name))
+        assert sorted(found.values()) == [f"{n} of {name}".encode() for n in ("one", "two")]
+
+
+def test_a_run_that_ended_before_the_description_is_healed_by_the_next(
+    site: Path, port: int
+) -> None:
+    site.joinpath("resourcesync").write_text("in the way")
+    assert run(["publish", "files"]) != 0
+    assert (site / "files/resourcesync/capabilitylist.xml").exists()
+
+    site.joinpath("resourcesync").unlink()
+    assert run(["publish", "files"]) == 0
+
+    assert described(site) == [f"http://127.0.0.1:{port}/files"]
+
+
+def test_nothing_is_written_when_nothing_changed_and_what_is_lost_is_written_again(
+    site: Path,
+) -> None:
+    run(["publish", "--all"])
+    description = site / ".well-known/resourcesync"
+    before = (description.stat().st_mtime_ns, (site / ".resourcesync/site.json").read_bytes())
+    assert run(["publish", "--all"]) == 0
+    after = (description.stat().st_mtime_ns, (site / ".resourcesync/site.json").read_bytes())
+    assert before == after
+
+    text = description.read_bytes()
+    description.unlink()
+    assert run(["publish", "metadata", "-n"]) == 0
+    assert not description.exists()
+    assert run(["publish", "metadata"]) == 0
+    assert description.read_bytes() == text
+
+
+def test_the_description_of_somebody_else_is_refused_and_not_touched(
+    site: Path, said: Said
+) -> None:
+    put(site / ".well-known/resourcesync", "<urlset/>")
+
+    assert run(["publish", "files"]) == 2
+
+    assert ".well-known/resourcesync already exists" in said.readouterr().err
+    assert (site / ".well-known/resourcesync").read_text() == "<urlset/>"
+    assert not (site / "files/resourcesync").exists()
+
+
+def test_a_folder_that_had_its_own_description_shares_it_and_may_leave_again(
+    site: Path, port: int
+) -> None:
+    url = f"http://127.0.0.1:{port}/files/"
+    assert run(["publish", "www/files", "--url", url]) == 0
+    own = site / "files/.well-known/resourcesync"
+    assert own.exists()
+
+    assert run(["publish", "--all"]) == 0
+    assert not own.exists()
+
+    assert run(["publish", "www/files", "-o", "site="]) == 0
+    assert own.exists()
+    assert described(site) == [f"http://127.0.0.1:{port}/metadata"]
+    assert run(["publish", "www/metadata", "-o", "site="]) == 0
+    assert not (site / ".well-known/resourcesync").exists()
+
+
+def test_the_set_at_the_root_keeps_the_description_that_others_share(
+    here: Path, port: int, said: Said
+) -> None:
+    site, address = here / "www", f"http://127.0.0.1:{port}"
+    put(site / "a.txt", "root")
+    put(here / "elsewhere/b.txt", "elsewhere")
+    assert run(["publish", "www", "--url", address]) == 0
+    other = ["publish", "elsewhere", "--url", f"{address}/b/", "-o", "site=www"]
+    assert run(other) == 2
+    assert run(["publish", "www", "-o", "site=www"]) == run(other) == 0
+    assert described(site) == [address, f"{address}/b"]
+
+    assert run(["publish", "www", "-o", "site="]) == 2
+
+    assert "is shared by several sets" in said.readouterr().err
+    assert run(["publish", "www"]) == 0
+    with served(site, port):
+        assert run(["pull", address, "all", "--all-sets", "-q"]) == 0
+    assert files_of(Path("all/resourcesync")) == {"a.txt": b"root"}
+    assert files_of(Path("all/b")) == {"b/b.txt": b"elsewhere"}
+
+
+def test_another_address_replaces_the_former_entry(site: Path, port: int, said: Said) -> None:
+    run(["publish", "--all"])
+
+    assert run(["publish", "www/files", "--url", f"http://127.0.0.1:{port}/x/files/"]) == 2
+    assert "is not an address in the site" in said.readouterr().err
+    for name in SETS:
+        assert run(["publish", f"www/{name}", "--url", f"https://new.example/{name}/"]) == 0
+
+    assert described(site) == below("https://new.example")
+
+
+def test_publishers_at_the_same_time_lose_no_set(here: Path) -> None:
+    names = [f"set{number}" for number in range(6)]
+    for name in names:
+        put(here / f"www/{name}/a.txt", name)
+
+    def publish(name: str) -> int:
+        url = f"https://museum.example/{name}/"
+        done = resourcesync("publish", f"www/{name}", "--url", url, "-o", "site=www", cwd=here)
+        return done.code
+
+    with ThreadPoolExecutor(6) as pool:
+        assert set(pool.map(publish, names)) == {0}
+
+    assert sorted(described(here / "www")) == [f"https://museum.example/{name}" for name in names]
+    assert len(json.loads((here / "www/.resourcesync/site.json").read_text())["sets"]) == 6
+
+
+def test_two_sets_with_the_same_documents_are_refused(here: Path, said: Said) -> None:
+    put(here / "www/a.txt", "a")
+    shared = ["publish", "www", "--url", "https://museum.example/", "-o", "site=www"]
+    assert run([*shared, "--out", "www/lists", "--state", "one"]) == 0
+
+    assert run([*shared, "--out", "www/lists", "--state", "two", "--initialise"]) == 2
+
+    assert "another set of" in said.readouterr().err
