@@ -91,6 +91,9 @@ def below(address: str) -> list[str]:
     return [f"{address}/{name}" for name in SETS]
 
 
+@pytest.mark.founding(
+    "0.9 §9.1", "A Description leads to the Capability Lists of several sets", "`-o site=FOLDER`"
+)
 @pytest.mark.parametrize("server", [static, served])
 def test_two_folders_are_published_by_one_command_and_pulled_by_every_road(
     server: type[object], site: Path, port: int
@@ -120,6 +123,7 @@ def test_two_folders_are_published_by_one_command_and_pulled_by_every_road(
     assert files_of(Path("listed")) == metadata
 
 
+@pytest.mark.founding("0.9 §9.2", "A Source divides its resources into sets", "`-o site=FOLDER`")
 def test_one_folder_has_two_sets_and_neither_lists_what_is_of_the_other(
     here: Path, port: int
 ) -> None:
@@ -142,6 +146,11 @@ def test_one_folder_has_two_sets_and_neither_lists_what_is_of_the_other(
     assert files_of(Path("all/records")) == {"a.xml": b"metadata"}
 
 
+@pytest.mark.founding(
+    "WWW §2.3",
+    "Europeana: the mirrors of many providers are sets of one Source",
+    "`publish MIRROR`",
+)
 def test_mirrors_are_sets_of_the_site_that_aggregates_them(
     site: Path, here: Path, port: int
 ) -> None:
