@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.documents.reader import read_stream
 from resourcesync.documents.writer import write
-from resourcesync.errors import DiscontinuityError, NotAListError
+from resourcesync.errors import DiscontinuityError, NotAListError, SourceUnavailableError
 from resourcesync.model.entries import CapabilityEntry, Header, Link, Part
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
@@ -250,6 +250,29 @@ def test_an_archived_list_is_compared_with_and_not_with_the_list_of_today(
     assert report.state is MirrorState.BEHIND
     assert report.failures[0].uri == BASE + "a.html"
     assert set(past.texts()) == {"first.html"}
+
+
+def test_which_of_two_dumps_is_of_the_past_is_not_guessed(past: World[PublishedSource]) -> None:
+    address = BASE + archived(past, "resourcedump")
+    past.network.answers[BASE + "resourcesync/resourcedump.xml"] = Answer(status=503)
+
+    with pytest.raises(SourceUnavailableError):
+        past.pull(address)
+
+    past.network.answers.clear()
+    assert past.pull(address).state is MirrorState.IN_SYNC
+    assert past.texts()["a.html"] == "first"
+
+
+def test_a_mirror_does_not_move_into_the_past(past: World[PublishedSource]) -> None:
+    past.pull()
+
+    with pytest.raises(NotAListError) as caught:
+        past.pull(None, moved=BASE + archived(past, "resourcedump"))
+
+    assert caught.value.code == "archived-list"
+    assert past.pull(None).state is MirrorState.IN_SYNC
+    assert past.in_sync()
 
 
 @pytest.mark.parametrize("kind", ["changedump", "changelist"])

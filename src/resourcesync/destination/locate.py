@@ -116,6 +116,14 @@ class ListLocator:
             )
         choice = SetChoice(requested=set_name, folder=equipment.folder)
         found = self._discover(address, choice, filters)
+        if found.superseded_by:
+            raise errors.NotAListError(
+                "this list is of the past: a mirror that followed it would go back to its moment",
+                uri=address,
+                hint="give the address that the Source has now: "
+                f"resourcesync pull MIRROR --moved {errors.quoted(found.superseded_by, 'URL')}",
+                code="archived-list",
+            )
         return found, identity.after_move(address, found.entry, found.set_uri)
 
     def previous_address(self, address: str) -> str:

@@ -15,6 +15,7 @@ from resourcesync.errors import (
     DocumentError,
     NotAListError,
     SourceError,
+    SourceUnavailableError,
     UnexpectedDocumentError,
     quoted,
 )
@@ -145,6 +146,8 @@ class _SourceResolver:
             with fetch(self._documents, offered) as fetched:
                 now = fetched.open()
                 is_past = fetched.final_uri != document.uri and _is_superseded(document, now)
+        except SourceUnavailableError:  # which of them is of the past cannot be told now
+            raise
         except (SourceError, DocumentError) as error:
             self._search.note(offered, error)
             return climbed
