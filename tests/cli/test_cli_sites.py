@@ -9,9 +9,12 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
+from resourcesync import Catalogue, Publisher, Resource
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.model.entries import CapabilityEntry
@@ -266,6 +269,53 @@ def test_another_address_replaces_the_former_entry(site: Path, port: int, said: 
         assert run(["publish", f"www/{name}", "--url", f"https://new.example/{name}/"]) == 0
 
     assert described(site) == below("https://new.example")
+
+
+def test_a_set_that_cannot_be_served_takes_no_other_with_it(site: Path, port: int) -> None:
+    run(["publish", "--all"])
+    (site / "metadata/.resourcesync/catalogue.db").write_bytes(b"damaged" * 1_000)
+
+    with served(site, port):
+        for _ in range(2):
+            with pytest.raises(HTTPError, match="503"):
+                urlopen(f"http://127.0.0.1:{port}/metadata/1.txt")
+        assert run(["pull", f"http://127.0.0.1:{port}/files", "files", "-q"]) == 0
+        tables = (site.parent / "resourcesync.toml").read_text()
+        (site.parent / "more/new").mkdir(parents=True)
+        new = tables.replace("metadata", "more").replace("www/more", "more")
+        (site.parent / "resourcesync.toml").write_text(new)
+        assert run(["publish", "more"]) == 2  # it is empty
+        put(site.parent / "more/3.txt", "three")
+        assert run(["publish", "more"]) == 0
+        assert urlopen(f"http://127.0.0.1:{port}/more/3.txt").read() == b"three"
+
+
+def test_a_library_and_a_catalogue_share_the_description_too(here: Path) -> None:
+    put(here / "tree/a.txt", "a")
+    (here / "www").mkdir()
+    host = "https://museum.example"
+    assert Publisher("tree", url=f"{host}/tree/", site="www").publish().resources == 1
+    catalogue = Catalogue("catalogue.db")
+    catalogue.fill([Resource(f"{host}/objects/1")])
+
+    written = catalogue.publish(url=host, out="www/objects", site="www").written
+
+    assert written[-1].name == "../.well-known/resourcesync"
+    assert described(here / "www") == [f"{host}/tree", f"{host}/objects"]
+    assert Publisher("tree").application() is not None
+
+
+def test_sets_in_several_versions_have_the_description_of_the_newest(site: Path) -> None:
+    old = ["-o", "dialect=0.9", "--change-lists", "per-run"]
+    for version in (old, ["-o", "dialect=0.5", "--change-lists", "per-run"]):
+        assert run(["publish", "files", *version]) in {0, 2}
+    path = site / ".well-known/resourcesync"
+    assert 'capability="resourcesync"' in path.read_text()
+
+    assert run(["publish", "metadata"]) == 0
+
+    assert 'capability="description"' in path.read_text()
+    assert len(described(site)) == 2
 
 
 def test_publishers_at_the_same_time_lose_no_set(here: Path) -> None:

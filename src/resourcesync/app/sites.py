@@ -321,7 +321,7 @@ def _write(site: Path, before: SiteState, state: SiteState) -> list[WrittenDocum
         _write_state(site, state)
     address = SourceNaming(base_uri=state.address)
     same = before.address == state.address
-    dialect = min((each.dialect for each in state.sets.values()), key=_AGES.index)
+    dialect = max((each.dialect for each in state.sets.values()), key=_AGES.index)
     writer = DocumentWriter(
         FolderDocuments(site), address, state.documents if same else {}, dialect=dialect
     )

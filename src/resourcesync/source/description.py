@@ -5,6 +5,7 @@ The specification asks for a description as the target of ``describedby`` and le
 does.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Final
@@ -123,7 +124,8 @@ def publish_site(writer: DocumentWriter, sets: Sequence[DescribedSet]) -> None:
         entries.append(replace(entry, links=(link,)))
     for each in sets:
         entries += _channel(each.names, Capability.FRAMEWORK_NOTIFICATION, each.hubs)
-    if not writer.has(naming.DESCRIPTION, key := repr((about.href, entries))):
+    key = hashlib.sha256(repr((about.href, entries)).encode()).hexdigest()
+    if not writer.has(naming.DESCRIPTION, key):
         header = Header(capability=Capability.DESCRIPTION, links=(about,))
         writer.put_entries(naming.DESCRIPTION, key, header, entries)
 

@@ -3,7 +3,8 @@
 import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, final
 from urllib.parse import unquote, urlsplit
@@ -71,10 +72,9 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
             base = self._path(each.base_uri)
             documents = self._path(each.documents_uri.removesuffix(FOLDER))
             if base is not None:
-                yield base, tree.application(clock)
+                yield base, _AtFirstUse(partial(tree.application, clock))
             if documents is not None and documents != base:
-                source = _documents(tree.out, tree.capability_list)
-                yield documents, create_app(source, clock=clock, links=tree.links(no_links))
+                yield documents, _AtFirstUse(partial(_documents_application, tree, clock))
 
     def _tree(self, place: str, each: SiteSet) -> PublishedTree:
         out = Path(os.path.normpath(self.folder / each.out))
@@ -90,6 +90,11 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
         """Return the path of an address in the site; ``None`` if it is elsewhere."""
         path, above = (urlsplit(address).path for address in (uri, self.state.address))
         return unquote(path[len(above) - 1 :]).rstrip("/") if path.startswith(above) else None
+
+
+def _documents_application(tree: PublishedTree, clock: Clock) -> ASGIApp:
+    source = _documents(tree.out, tree.capability_list)
+    return create_app(source, clock=clock, links=tree.links(no_links))
 
 
 def _documents(folder: Path, capability_list: str) -> ServedSource:
@@ -150,6 +155,28 @@ class SiteApplication:
             return FileState.from_stat(os.stat(self._sets))  # noqa: PTH116 - half as long
         except OSError:
             return None
+
+
+@final
+class _AtFirstUse:
+    """An application that is built for its first request: a site may have thousands of sets.
+
+    One that cannot be served now is unavailable; the others are not.
+    """
+
+    def __init__(self, build: Callable[[], ASGIApp]) -> None:
+        self._opening = build
+        self._application: ASGIApp | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._application is None:
+            try:
+                self._application = self._opening()
+            except ResourceSyncError:
+                refused = asgi.refuse(503, "It cannot be served now.", {"retry-after": "60"})
+                await refused(scope, receive, send)
+                return
+        await self._application(scope, receive, send)
 
 
 @final
