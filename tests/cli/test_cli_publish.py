@@ -229,6 +229,22 @@ def test_links_by_rule_are_published_and_remembered(tree: Path, said: Said) -> N
     said.readouterr()
 
 
+def test_a_rule_that_gives_no_link_is_reported_when_it_is_new_and_is_not_blamed_later(
+    tree: Path, said: Said
+) -> None:
+    (tree / "objects/0002.txt.xml").write_text("<about/>")
+    rules = ["--link", "describedby:{path}.xml only=*.txt", "--link", "alternate:{path}.none"]
+
+    assert run(["publish", "public", "--url", "https://museum.example", *rules]) == 0
+    new = said.readouterr().err
+    (tree / "objects/0001.html").write_text("altered")
+    assert run(["publish", "public", "--dry-run"]) == 0  # measures this one only
+
+    assert new.count("gives no link") == 1
+    assert "alternate:{path}.none" in new
+    assert "gives no link" not in said.readouterr().err
+
+
 # --- publish --watch: from a change to its place in the list, and a clean end ---------------------
 
 

@@ -230,9 +230,11 @@ def _with_changes(
     former, globs = (_globs_of(of) for of in (known, settings))
     new = {glob for _, glob in globs} - {glob for _, glob in former}
     new |= set(settings.links) - set(known.links)
+    if done.dry_run:  # it compares all files, and measures those that changed
+        new |= {glob for _, glob in globs}
     return structs.replace(
         done,
-        unmatched=tuple(glob for glob in done.unmatched if done.dry_run or glob in new),
+        unmatched=tuple(text for text in done.unmatched if text in new),
         dropped=tuple(glob for glob in former if glob not in globs),
         former_out=known.out if known.url and known.out != settings.out else "",
     )
