@@ -194,7 +194,7 @@ class _SourceResolver:
         """Follow the set that is meant. One of several may be an index, which offers others."""
         meant = {self._choice.requested, self._choice.pinned}
         if len(offered) > 1 and not any(offered_set.uri in meant for offered_set in offered):
-            offered = tuple(self._without_indexes(offered, hops))
+            offered = self._without_indexes(offered, hops)
         if len(offered) > 1:
             return self._follow_named(self._choose(offered).uri, description, hops + 1)
         found = self._follow_named(offered[0].uri, description, hops + 1)
@@ -234,24 +234,28 @@ class _SourceResolver:
             else:
                 yield OfferedSet(uri=target, described_by=described_by)
 
-    def _without_indexes(self, offered: tuple[OfferedSet, ...], hops: int) -> Iterator[OfferedSet]:
-        """Yield the sets, and in place of a Capability List Index those that it lists (0.9 §9.2).
+    def _without_indexes(
+        self, offered: tuple[OfferedSet, ...], hops: int
+    ) -> tuple[OfferedSet, ...]:
+        """Return the sets, and in place of a Capability List Index those that it lists (0.9 §9.2).
 
         Only its root element says what it is. What cannot be read stays the set that it was
-        offered as: it fails when it is followed, and the others do not.
+        offered as: it fails when it is followed, and the others do not. A set is one, whoever
+        offers it.
         """
-        for offered_set in offered[:_MAX_DESCRIPTIONS]:
+        sets, indexes = {each.uri: each for each in offered}, set[str]()
+        for uri in list(sets)[:_MAX_DESCRIPTIONS]:
             try:
-                with fetch(self._documents, offered_set.uri) as fetched:
+                with fetch(self._documents, uri) as fetched:
                     document = fetched.open()
                     header = document.header
                     if header.capability is Capability.CAPABILITY_LIST and header.is_index:
-                        yield from self._gather(document, hops + 1)
-                        continue
+                        indexes.add(uri)
+                        for each in self._gather(document, hops + 1):
+                            sets.setdefault(each.uri, each)
             except (SourceError, DocumentError) as error:
-                self._search.note(offered_set.uri, error)
-            yield offered_set
-        yield from offered[_MAX_DESCRIPTIONS:]
+                self._search.note(uri, error)
+        return tuple(sets[uri] for uri in sets if uri not in indexes) or offered
 
     def _sets_of_part(self, uri: str, hops: int) -> Iterator[OfferedSet]:
         """Yield the sets of one part of an index of Source Descriptions."""
@@ -281,7 +285,7 @@ class _SourceResolver:
             is_one = header.capability is Capability.CAPABILITY_LIST and not header.is_index
             offered = () if is_one else tuple(self._gather(document, 0))
             if header.capability is Capability.DESCRIPTION and not header.is_index:
-                offered = tuple(self._without_indexes(offered, 0))
+                offered = self._without_indexes(offered, 0)
             if offered:
                 return offered
         found = self.begin(fetched.open(), fetched)

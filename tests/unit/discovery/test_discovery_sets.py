@@ -130,6 +130,15 @@ def test_each_set_of_a_capability_list_index_can_be_chosen_as_it_is_proposed(
             assert found.set_uri == offered_set.uri
 
 
+def test_a_set_that_an_index_beside_it_lists_too_is_one_set() -> None:
+    index = listing("capabilitylist", ("/sets.xml", ""), ("/maps/c.xml", ""), index=True)
+    both = listing("description", ("/maps/c.xml", ""), ("/sets.xml", ""))
+    host = Host({**TWO, WELL_KNOWN: both, "/sets.xml": index})
+
+    assert [at.uri for at in host.sets()] == [f"{HOST}/maps/c.xml"]
+    assert host.find("").set_uri == f"{HOST}/maps/c.xml"
+
+
 def test_a_set_that_cannot_be_read_leaves_the_others_on_offer() -> None:
     host = Host({**TWO, WELL_KNOWN: listing("description", ("/maps/c.xml", ""), ("/no.xml", ""))})
 
