@@ -115,26 +115,31 @@ def decode_entry_links(text: str) -> list[EntryLink]:
 
 
 class PatchLink(NamedTuple):
-    """Patch that leads to a listed version; ``length`` is an upper limit unless ``is_exact``."""
+    """Patch that leads to a listed version; ``length`` is an upper limit unless ``is_exact``.
+
+    One with a ``path`` is in a package of a Change Dump, and nowhere else.
+    """
 
     media_type: str
     uri: str
     hash: str
     length: int
     is_exact: bool
+    path: str = ""
 
 
 def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") -> PatchLink | None:
     """Return the first usable patch of an entry; ``None`` if there is none.
 
-    The result must be provable by a strong digest, and the patch smaller than the resource.
+    One in a package counts only where the package has no more of the resource. The result must be
+    provable by a strong digest, and the patch smaller than the resource.
     """
     length = resource.length
     if length is None or not has_strong(resource.digests) or resource.encoding:
         return None
     for link in resource.patches:
         name = link.media_type.partition(";")[0].strip().lower()
-        if name not in formats or link.path or link.encoding:
+        if name not in formats or link.encoding or (link.path and resource.path):
             continue
         most = formats[name].largest
         if (most is not None and length > most) or (link.length or 0) >= length:
@@ -145,7 +150,8 @@ def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") ->
             continue  # not a web address: ignored
         is_exact = link.length is not None
         bound = length - 1 if link.length is None else link.length
-        return PatchLink(name, link.href, format_digests(link.digests), bound, is_exact)
+        digests = format_digests(link.digests)
+        return PatchLink(name, link.href, digests, bound, is_exact, link.path)
     return None
 
 

@@ -29,11 +29,13 @@ from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
 from resourcesync.destination.transfers.verification import check_installed, verify_staged
 from resourcesync.discovery.document_fetcher import FetchedDocument
+from resourcesync.documents.packages.planning import content_of
 from resourcesync.errors import (
     BudgetError,
     DocumentError,
     PackageError,
     PackedMemberError,
+    PatchError,
     SourceError,
     VerificationError,
 )
@@ -368,10 +370,38 @@ class DumpTransfer:
             self._pull.budget.raise_if_cancelled()
             if member.index == order[0]:
                 if not member.is_deletion:
-                    faults += not self._install(order[1], member, terms)
+                    is_done = self._patch(order[1], member, reader)
+                    faults += not (is_done or self._install(order[1], member, terms))
                     self._commit_batch.flush_when_due()
                 order = next(orders, None)
         return faults
+
+    def _patch(self, fetch: Fetch, member: "ManifestMember", reader: "PackageReader") -> bool:
+        """Make the version from the copy and the patch that a package has of it (§14.4)."""
+        resource, patch = content_of(member.entry), fetch.listed.patch
+        if resource is None or resource.path or patch is None or not patch.path:
+            return False
+        link = next((link for link in resource.patches if link.path == patch.path), None)
+        if link is None:
+            return False
+        from resourcesync.destination.transfers.derived_bytes import PatchApplication  # noqa: PLC0415 - rarely
+
+        own, formats = self._pull.options.own_algorithm, self._pull.dependencies.patches()
+        patching, staged = PatchApplication(self._copies, formats, own), None
+        try:
+            staged = patching.stage(fetch)
+            for chunk in reader.linked(link):
+                staged.write(chunk)
+            made, size = patching.apply(fetch, staged), staged.seal()[0]
+        except (PatchError, PackedMemberError, VerificationError) as error:
+            self._commit_batch.add_failed_patch(fetch, error.message)
+            return False
+        finally:
+            if staged is not None:
+                staged.discard()
+        copy = self._commit_batch.new_copy(fetch.listed, made.length, made.found, made.fixity)
+        self._commit_batch.add(StagedResource(fetch, copy, made.staged, patched=size))
+        return True
 
     def _install(
         self, fetch: Fetch, member: "ManifestMember", terms: manifests.PackageTrust

@@ -95,7 +95,7 @@ def first_attempt(fetch: Fetch) -> FetchAttempt:
 def _around(fetch: Fetch, own: tuple[FetchLocation, ...]) -> Iterator[FetchLocation]:
     """Yield the locations of a fetch, those at the resource's own URI among others."""
     listed = fetch.listed
-    if listed.patch is not None and fetch.before is not None:
+    if listed.patch is not None and not listed.patch.path and fetch.before is not None:
         yield FetchLocation(listed.patch.uri, is_own=False, is_patch=True)
     yield from (FetchLocation(uri, is_own=False) for uri in listed.mirrors)
     yield from own

@@ -80,13 +80,17 @@ class PatchApplication:
 
     def request(self, fetch: Fetch) -> FetchRequest:
         """Return the request for the patch."""
+        patch, sink = _patch_link(fetch.listed), self.stage(fetch)
+        # The version that it makes is proven by a strong digest: a condition of patches.
+        return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length, proof=Proof.BYTES)
+
+    def stage(self, fetch: Fetch) -> StagedCopy:
+        """Return the place for the bytes of the patch, if the copy is as it was fetched."""
         patch, before = _patch_link(fetch.listed), fetch.before
         if before is None or verification.check_installed(before, self._copies) is None:
             raise PatchError("the copy was changed locally since it was fetched")
         claims = usable(parse_digests(patch.hash))
-        sink = self._copies.stage(tuple(dict.fromkeys(claim.algorithm for claim in claims)))
-        # The version that it makes is proven by a strong digest: a condition of patches.
-        return FetchRequest(uri=patch.uri, sink=sink, limit=patch.length, proof=Proof.BYTES)
+        return self._copies.stage(tuple(dict.fromkeys(claim.algorithm for claim in claims)))
 
     def apply(self, fetch: Fetch, patch: StagedCopy) -> verification.ReceivedBytes:
         """Return the patched and verified version."""
