@@ -37,6 +37,12 @@ def test_the_first_patch_that_can_be_used_is_taken() -> None:
     assert found[1] == "http://h/p"
 
 
+def test_a_packed_patch_is_taken_where_the_package_has_nothing_else_of_the_resource() -> None:
+    found = usable_patch_of(entry(link(path="/p")), TYPES)
+    assert found is not None
+    assert found.path == "/p"
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -47,7 +53,7 @@ def test_the_first_patch_that_can_be_used_is_taken() -> None:
         entry(link(), digests=(Digest("md5", "a" * 32),)),
         entry(link(), encoding="gzip"),
         entry(link(encoding="gzip")),
-        entry(link(path="/p")),
+        entry(link(path="/p"), path="/r"),
         entry(link(href="ftp://h/p")),
         entry(link(href="p")),
         entry(link(media_type="application/small")),
