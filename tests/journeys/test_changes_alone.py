@@ -94,6 +94,24 @@ def test_who_was_away_longer_than_the_lists_reach_back_begins_anew_and_accepts_a
     assert world.pull(changes_only=True).state is MirrorState.IN_SYNC
 
 
+def test_an_audit_offline_is_in_sync_once_the_beginning_is_accepted(
+    world: World[PublishedSource],
+) -> None:
+    world.source.put("new.txt", "new")
+    world.source.publish()
+    world.pull()
+    assert not world.audit(offline=True).in_sync
+
+    world.pull(changes_only=True)
+
+    assert world.audit(offline=True).in_sync
+    assert world.status().state is MirrorState.IN_SYNC
+    (world.folder / "new.txt").write_text("bad")
+    assert not world.audit(offline=True).in_sync
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.texts()["new.txt"] == "new"
+
+
 def test_a_resource_list_that_comes_later_tells_all(world: World[PublishedSource]) -> None:
     world.pull(changes_only=True)
     world.source.policy = Policy()

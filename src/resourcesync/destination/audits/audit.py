@@ -18,7 +18,7 @@ from resourcesync.destination import planner, tasks
 from resourcesync.destination.audits import fixity
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.baseline import Baseline
-from resourcesync.destination.cursor import Cursor, Phase
+from resourcesync.destination.cursor import Phase
 from resourcesync.destination.dependencies import FindingWriter
 from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
@@ -27,6 +27,7 @@ from resourcesync.destination.options import AuditMethod
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable, serves_too_little
+from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import (
@@ -133,7 +134,7 @@ class Audit:
             is_begun=offline and cursor.checkpoint is None,
             is_looking=self._finds_foreign or proven is not None,
             lacks_pages=self._lacks_pages(),
-            has_gap=self._has_gap or _lacks_changes(cursor, offline=offline),
+            has_gap=self._has_gap or _lacks_changes(sync_state, offline=offline),
         )
 
     def _check_fixity(
@@ -416,9 +417,9 @@ class Audit:
         self._pull.dependencies.report("finding", fields)
 
 
-def _lacks_changes(cursor: Cursor, *, offline: bool) -> bool:
-    is_cut = cursor.phase is Phase.CUT_LIST
-    return is_cut or (offline and (cursor.has_gap or cursor.is_incomplete))
+def _lacks_changes(memory: SyncState, *, offline: bool) -> bool:
+    is_cut = memory.cursor.phase is Phase.CUT_LIST
+    return is_cut or (offline and (memory.has_gap or memory.cursor.is_incomplete))
 
 
 def _request(copy: Copy, row: planner.ListedEntry) -> tuple[str, Sequence[str]]:
