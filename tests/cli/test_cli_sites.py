@@ -154,8 +154,9 @@ def test_one_folder_has_two_sets_and_neither_lists_what_is_of_the_other(
     "Europeana: the mirrors of many providers are sets of one Source",
     "`publish MIRROR`",
 )
+@pytest.mark.parametrize(("server", "outs"), [(served, ""), (served, "lists"), (static, "lists")])
 def test_mirrors_are_sets_of_the_site_that_aggregates_them(
-    site: Path, here: Path, port: int
+    server: type[object], outs: str, site: Path, here: Path, port: int
 ) -> None:
     assert run(["publish", "--all"]) == 0
     with static(site, port):
@@ -165,10 +166,11 @@ def test_mirrors_are_sets_of_the_site_that_aggregates_them(
     address = f"http://127.0.0.1:{port}"
     for name in SETS:
         url = f"{address}/{name}/"
-        assert run(["publish", f"portal/{name}", "--url", url, "-o", "site=portal"]) == 0
-    assert described(here / "portal") == below(address)
+        out = ["--out", f"portal/{outs}/{name}"] if outs else []
+        assert run(["publish", f"portal/{name}", "--url", url, "-o", "site=portal", *out]) == 0
+    assert described(here / "portal") == below(f"{address}/{outs}".rstrip("/"))
 
-    with served(here / "portal", port):
+    with server(here / "portal", port):  # type: ignore[call-arg, attr-defined]
         assert run(["validate", "--live", address, "--fail-on", "warning"]) == 0
         assert run(["pull", address, "copy", "--all-sets", "-q"]) == 0
 
@@ -185,6 +187,7 @@ def test_a_run_that_ended_before_the_description_is_healed_by_the_next(
     assert (site / "files/resourcesync/capabilitylist.xml").exists()
 
     site.joinpath("resourcesync").unlink()
+    assert run(["publish", "www", "--url", f"http://127.0.0.1:{port}/"]) == 2  # the place is taken
     assert run(["publish", "files"]) == 0
 
     assert described(site) == [f"http://127.0.0.1:{port}/files"]
@@ -252,7 +255,7 @@ def test_the_set_at_the_root_keeps_the_description_that_others_share(
 
     assert run(["publish", "www", "-o", "site="]) == 2
 
-    assert "is shared by several sets" in said.readouterr().err
+    assert "is shared by the sets of a site" in said.readouterr().err
     assert run(["publish", "www"]) == 0
     with served(site, port):
         assert run(["pull", address, "all", "--all-sets", "-q"]) == 0

@@ -285,9 +285,9 @@ class SharedDescription:
     def _check_place_is_free(self) -> None:
         if self._out is None or (state := read_state(self._out)) is None:
             return
-        if state.sets.keys() - {self._key(self._out)}:
+        if state.sets.keys() != {self._key(self._out)}:
             raise ConfigurationError(
-                f"the Source Description in {self._out} is shared by several sets",
+                f"the Source Description in {self._out} is shared by the sets of a site",
                 evidence=(("kept", "nothing was changed"),),
                 hint=f"publish this as one of them: -o site={self._out}",
             )
