@@ -276,12 +276,18 @@ def test_another_address_replaces_the_former_entry(site: Path, port: int, said: 
 
 def test_a_set_that_cannot_be_served_takes_no_other_with_it(site: Path, port: int) -> None:
     run(["publish", "--all"])
+    put(site / "robots.txt", "User-agent: *")
+    put(site / "secret.txt", "of no set")
     (site / "metadata/.resourcesync/catalogue.db").write_bytes(b"damaged" * 1_000)
 
     with served(site, port):
         for _ in range(2):
             with pytest.raises(HTTPError, match="503"):
                 urlopen(f"http://127.0.0.1:{port}/metadata/1.txt")
+        assert urlopen(f"http://127.0.0.1:{port}/robots.txt").read() == b"User-agent: *"
+        for absent in ("secret.txt", ".resourcesync/site.json", "files/.resourcesync/catalogue.db"):
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"http://127.0.0.1:{port}/{absent}")
         assert run(["pull", f"http://127.0.0.1:{port}/files", "files", "-q"]) == 0
         tables = (site.parent / "resourcesync.toml").read_text()
         (site.parent / "more/new").mkdir(parents=True)

@@ -163,7 +163,7 @@ class SharedDescription:
         self._site = _absolute(home / settings.site) if settings.site else None
         is_store = document_stores.is_store(settings.out)
         self._out = None if is_store else _absolute(home / settings.out)
-        record = read_record(source.catalogue)
+        record = read_record(source.catalogue) if self._site else None
         self._known = {} if record is None else record.documents
 
     def claim(self, *, dry_run: bool = False) -> None:

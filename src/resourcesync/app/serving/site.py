@@ -13,7 +13,7 @@ import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resourcesync.adapters.files.names import media_type
-from resourcesync.app import sites
+from resourcesync.app import document_stores, sites
 from resourcesync.app.serving import applications
 from resourcesync.app.serving.applications import PublishedTree
 from resourcesync.app.sites import SETS, SiteSet, SiteState
@@ -28,9 +28,8 @@ _OWN: Final = frozenset(f"/{name}".encode() for name in (DESCRIPTION, SITE_ABOUT
 _ABSENT: Final = 404
 
 
-def _is_nothing(path: str) -> bool:
-    del path
-    return False
+def _is_robots(path: str) -> bool:
+    return path == document_stores.ROBOTS_FILE
 
 
 class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +104,7 @@ def _documents(folder: Path, capability_list: str) -> ServedSource:
         media_type=media_type,
         documents=folder / FOLDER,
         well_known=folder / DESCRIPTION,
-        is_published=_is_nothing,
+        is_published=_is_robots,
     )
 
 
