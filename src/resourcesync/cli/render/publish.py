@@ -219,7 +219,7 @@ def _next_steps(done: "PublicationResult", *, has_files: bool, mirror: str) -> I
         serving = f"serve its copies and documents:  resourcesync serve {shlex.quote(mirror)}"
         yield TextLine(serving, "Next")
     yield TextLine(f"{first}check:  resourcesync pull {url} ./copy{allowed} --dry-run", "Next")
-    if settings.sitemap_name:
+    if settings.sitemap_name and not settings.robots:
         yield TextLine(f"{_INDENT}for search engines, add to robots.txt:")
         yield TextLine(f"{_INDENT}Sitemap: {base}{settings.sitemap_name}")
 
