@@ -25,18 +25,9 @@ class Operations:
     def __init__(self) -> None:
         self.done: list[str] = []
 
-    def pull_now(self, name: str) -> bool:
-        return self._do("pull", name)
-
-    def pause(self, name: str) -> bool:
-        return self._do("pause", name)
-
-    def resume(self, name: str) -> bool:
+    def operate(self, action: str, name: str) -> bool:
         if name == "full":
             raise StorageError("the disk is full")
-        return self._do("resume", name)
-
-    def _do(self, action: str, name: str) -> bool:
         if name == "museum":
             self.done.append(action)
         return name == "museum"
@@ -50,7 +41,7 @@ def operations() -> Operations:
 @pytest.fixture
 def host(operations: Operations) -> Iterator[str]:
     health = OperationsApplication(look=lambda: None)
-    operator = OperatorApplication(TOKEN, operations)
+    operator = OperatorApplication(TOKEN, operations.operate)
     with ServerThread(Pages({}, lambda: NOW, health, operator)) as server:
         yield urlsplit(server.uri).netloc
 

@@ -16,6 +16,7 @@ from resourcesync.destination.reports import (
     Mode,
     RunReport,
 )
+from resourcesync.mirror_state.rows import PendingCause
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.push_state.rows import TopicSubscriber
 from resourcesync.server.dashboard.mirror_selection import MirrorQuery, select_mirrors
@@ -25,7 +26,6 @@ from resourcesync.server.dashboard.views import (
     EndedPull,
     MirrorDetail,
     MirrorSummary,
-    PendingCause,
     PushStatus,
     SourceView,
 )

@@ -23,6 +23,7 @@ from resourcesync.mirror_state.rows import (
     LoggedChange,
     MirrorChangeKind,
     PatchRow,
+    PendingCause,
     ProcessedDocument,
     RunRow,
     StateTransaction,
@@ -314,14 +315,10 @@ class MirrorLogs(SqliteFile):
         row = self.row(tuple[Microseconds | None], query)
         return None if row is None else row[0]
 
-    def causes(self) -> list[tuple[str, int, str, str, int]]:
-        """Return the causes of missing copies: code, number, and a URI and a reason of them.
-
-        The last field is the time when the first is due. The code is empty if they were not tried
-        yet. The most frequent come first, at most 100.
-        """
+    def causes(self) -> list[PendingCause]:
+        """Return the causes of missing copies; the most frequent come first, at most 100."""
         return self.rows(
-            tuple[str, int, str, str, Microseconds],
+            PendingCause,
             "SELECT code, count(*), min(loc), reason, min(due) FROM pending"
             " WHERE task = 'fetch' GROUP BY code ORDER BY count(*) DESC, code LIMIT 100",
         )

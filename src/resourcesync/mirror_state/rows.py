@@ -247,6 +247,16 @@ class Pending(NamedTuple):
     elsewhere: str = ""  # its memento (or nothing) and its mirrors, one on each line
 
 
+class PendingCause(NamedTuple):
+    """Listed resources that are pending for one cause: their number, and one of them."""
+
+    code: str  # empty: not tried yet
+    number: int
+    uri: str
+    reason: str
+    due: Microseconds  # the earliest next try
+
+
 class PendingCounts(msgspec.Struct, frozen=True):
     """Numbers of pending rows, by task and code."""
 

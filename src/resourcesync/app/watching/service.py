@@ -16,7 +16,7 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import StorageError
 from resourcesync.server.admin import AdminApplication, MetricsSource, OperationsApplication
-from resourcesync.server.dashboard.views import MirrorOperations, Views
+from resourcesync.server.dashboard.views import Operate, Views
 from resourcesync.server.uvicorn_server import ServerThread
 
 _PATIENCE: Final = 3.0
@@ -127,7 +127,7 @@ def serve_operators(
     status: Callable[[], bytes],
     figures: MetricsSource,
     check_health: Callable[[], None],
-    operator: tuple[str, MirrorOperations] | None = None,
+    operator: tuple[str, Operate] | None = None,
 ) -> Iterator[str]:
     """Serve the operators' pages, their status as JSON and the metrics, while the block runs."""
     from resourcesync.server.dashboard.app import mirror_pages  # noqa: PLC0415 - only with --admin

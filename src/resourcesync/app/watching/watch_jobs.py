@@ -103,7 +103,7 @@ def read_detail(folder: Path, summary: views.MirrorSummary, now: datetime) -> vi
             summary=summary,
             now=now,
             runs=tuple(map(_ended_pull, state.runs(to_microseconds(now - _SPAN), _MOST_RUNS))),
-            causes=tuple(views.PendingCause(*cause) for cause in state.causes()),
+            causes=tuple(state.causes()),
             audits=recorded_audits(state)[::-1],
         )
 

@@ -67,35 +67,6 @@ def _handling_signals(signals: _SignalFlags) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class _OperatorRequests:
-    """What operators may do on the pages (``MirrorOperations``)."""
-
-    def __init__(self, watch: WatchLoop, pages: WatchView, paused: StoredNames) -> None:
-        self._watch, self._pages, self._paused = watch, pages, paused
-        watch.pause(paused.names)
-
-    def pull_now(self, name: str) -> bool:
-        """Pull a mirror of the pages soon."""
-        watched = self._pages.watched_name(name)
-        if watched:
-            self._watch.pull_now(watched)
-        return bool(watched)
-
-    def pause(self, name: str) -> bool:
-        """Pause a mirror of the pages."""
-        return self._set_paused(name, is_paused=True)
-
-    def resume(self, name: str) -> bool:
-        """Resume a mirror of the pages."""
-        return self._set_paused(name, is_paused=False)
-
-    def _set_paused(self, name: str, *, is_paused: bool) -> bool:
-        watched = self._pages.watched_name(name)
-        if watched:
-            self._paused.set(watched, is_in=is_paused)
-        return bool(watched)
-
-
 class _WatchService:
     """The loop of ``watch``, with its reports, pages and metrics."""
 
@@ -105,27 +76,27 @@ class _WatchService:
         self._supervisor, self._watchdog = machine.supervisor()
         pulled = StoredNames(settings.configuration.state_file("pulled"))
         cache = self._cache = StateCache()
-        self._work = WatchJobRunner(
-            self._clock,
-            self._subscribe,
-            self._show_progress,
-            pulled,
-            cache,
-        )
         self._reported: dict[tuple[str, str], SubscriptionReport] = {}
         self._version = -1
         self._folders: dict[str, Path] = {}
         self._looked = self._clock.monotonic()
-        self._runs = 0
+        self.runs = 0  # finished pulls
         scheduler, most = Scheduler(Random()), settings.service.parallel  # noqa: S311 - jitter
+        self._work = WatchJobRunner(
+            self._clock,
+            self._subscribe,
+            lambda mirror, fields: self._view.show_progress(mirror, fields),  # noqa: PLW0108 - it is made later
+            pulled,
+            cache,
+        )
         self.watch = WatchLoop(scheduler, self._work, self._report_done, self._clock, most)
         self._view = WatchView(
             self._watched, self._clock, cache, self.watch.next_pull, self.watch.running
         )
-        paused = StoredNames(
+        self._paused = StoredNames(
             settings.configuration.state_file("paused", settings.state_folder()), self.watch.pause
         )
-        self._requests = _OperatorRequests(self.watch, self._view, paused)
+        self.watch.pause(self._paused.names)
         self._warned: dict[str, frozenset[str]] = {}
 
     def _watched(self) -> tuple[tuple[str, ...], MirrorConfiguration]:
@@ -156,14 +127,20 @@ class _WatchService:
                         self._view.status,
                         self._view.figures,
                         self._check_health,
-                        (token, self._requests) if token else None,
+                        (token, self._operate) if token else None,
                     )
                 )
                 self._screen.report("admin", {"uri": uri})
             yield
 
-    def _show_progress(self, mirror: str, fields: Mapping[str, object]) -> None:
-        self._view.show_progress(mirror, fields)
+    def _operate(self, action: str, name: str) -> bool:
+        """Pull, pause or resume a mirror of the pages; return False if there is none."""
+        watched = self._view.watched_name(name)
+        if watched and action == "pull":
+            self.watch.pull_now(watched)
+        elif watched:
+            self._paused.set(watched, is_in=action == "pause")
+        return bool(watched)
 
     def _check_health(self) -> None:
         """Raise if the loop is stuck."""
@@ -277,14 +254,14 @@ class _WatchService:
     def _status(self) -> str:
         names = len(self._settings.names)
         busy = ", ".join(f"{job.kind.value} {job.mirror}" for job in list(self.watch.running())[:3])
-        return f"{names} mirrors, {self._runs} runs; now: {busy or 'waiting'}"
+        return f"{names} mirrors, {self.runs} runs; now: {busy or 'waiting'}"
 
     def _report_done(self, done: FinishedJob) -> None:
         report = done.report
         self._view.end_progress(done.job.mirror)
         if not isinstance(report, JobReport) or report.stopped:
             return
-        self._runs += done.job.kind is JobKind.PULL
+        self.runs += done.job.kind is JobKind.PULL
         now = self._clock.now()
         mirror = done.job.mirror
         for problem in report.problems:
@@ -311,11 +288,6 @@ class _WatchService:
         for warning in warnings:
             if warning.get("message") not in before:
                 self._screen.report("warning", {"mirror": mirror, **warning})
-
-    @property
-    def runs(self) -> int:
-        """Number of finished pulls."""
-        return self._runs
 
 
 def _no_callback_warning(mirror: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import MirrorState
+from resourcesync.mirror_state.rows import PendingCause
 from resourcesync.model import formatting
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.server.dashboard import layout, views
@@ -88,7 +89,7 @@ def _causes(detail: views.MirrorDetail) -> Markup | None:
     return layout.card(layout.table(_CAUSE_HEADS, rows), title="Pending resources, by cause")
 
 
-def _cause(cause: views.PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
+def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
     yield tag("strong", cause.code or "not tried yet")
     yield formatting.count(cause.number)
     yield cause.reason

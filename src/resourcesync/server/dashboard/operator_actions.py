@@ -6,7 +6,7 @@ and a request of another page is refused before the token is compared.
 
 import hmac
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, final
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,7 +20,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.server.asgi import NO_STORE, NOSNIFF, read_body, refuse
 from resourcesync.server.dashboard.layout import card
 from resourcesync.server.dashboard.markup import Markup, address, tag
-from resourcesync.server.dashboard.views import MirrorOperations
+from resourcesync.server.dashboard.views import Operate
 
 ACT_PATH: Final = b"/act"
 _LOG: Final = logging.getLogger(__name__)
@@ -34,13 +34,8 @@ _ACTIONS: Final = {"pull": "Pull now", "pause": "Pause", "resume": "Resume"}
 class OperatorApplication:
     """The ASGI application of the forms with which operators act."""
 
-    def __init__(self, token: str, operations: MirrorOperations) -> None:
-        self._token = token.encode()
-        self._actions: Mapping[str, Callable[[str], bool]] = {
-            "pull": operations.pull_now,
-            "pause": operations.pause,
-            "resume": operations.resume,
-        }
+    def __init__(self, token: str, operate: Operate) -> None:
+        self._token, self._operate = token.encode(), operate
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
@@ -64,13 +59,13 @@ class OperatorApplication:
         if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token):
             _LOG.warning("an operator's request has a wrong token")
             return refuse(403, "The operator's token is wrong.")
-        if action not in self._actions:
+        if action not in _ACTIONS:
             return refuse(400, "There is no such action.")
         return await to_thread.run_sync(self._act, action, name)
 
     def _act(self, action: str, name: str) -> Response:
         try:
-            is_known = self._actions[action](name)
+            is_known = self._operate(action, name)
         except ResourceSyncError as error:
             _LOG.warning("%s of %s: %s", action, name, error)
             return refuse(503, f"Not done: {error.message}.")

@@ -1,13 +1,14 @@
 """Values of the pages: statuses and reports as they are, with the service's knowledge of them."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
 from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import CheckedMirror, FailedRun, MirrorStatus, RunReport
+from resourcesync.mirror_state.rows import PendingCause
 from resourcesync.push_state.rows import TopicSubscriber
 from resourcesync.watch.scheduler import NextPull
 from resourcesync.websub.subscription_status import SubscriptionReport
@@ -68,19 +69,6 @@ class EndedPull(msgspec.Struct, frozen=True, kw_only=True):
     failed: FailedRun | None = None
 
 
-class PendingCause(NamedTuple):
-    """Listed resources that are pending for one cause: their number, and one of them.
-
-    Without a code they were not tried yet; ``due`` is the earliest next try, in microseconds.
-    """
-
-    code: str
-    number: int
-    uri: str
-    reason: str
-    due: int
-
-
 class MirrorDetail(msgspec.Struct, frozen=True, kw_only=True):
     """One mirror with its last pulls and audits, the newest first, and what keeps it behind."""
 
@@ -131,21 +119,12 @@ class Views(Protocol):
         """Return one mirror and its recent past; ``None`` for one that is not watched."""
 
 
-class MirrorOperations(Protocol):
-    """What operators may do with a mirror; each method may be called on any thread.
+Operate = Callable[[str, str], bool]
+"""Does an action of operators (``pull``, ``pause`` or ``resume``) with a mirror, on any thread.
 
-    They return False for a mirror that does not exist, and raise a ``ResourceSyncError`` if it
-    cannot be done.
-    """
-
-    def pull_now(self, name: str) -> bool:
-        """Pull a mirror soon, also if it waits after a failure or is paused."""
-
-    def pause(self, name: str) -> bool:
-        """Start no pulls and audits of a mirror any more, also after a restart."""
-
-    def resume(self, name: str) -> bool:
-        """Start the pulls and audits of a paused mirror again."""
+It returns False for a mirror that does not exist, and raises a ``ResourceSyncError`` if it cannot
+be done. A paused mirror stays so after a restart; a pull is done soon in any case.
+"""
 
 
 def next_pull_text(planned: NextPull, now: datetime) -> str:
