@@ -133,7 +133,7 @@ class Baseline:
                 "the Source has no Resource List to start from",
                 uri=self._pull.found.entry,
                 evidence=(("found", self._pull.found.change_list or self._pull.found.entry),),
-                hint="ask the Source for a Resource List",
+                hint="what an audit found, the next pull fetches again: resourcesync pull MIRROR",
             )
         return uri
 
