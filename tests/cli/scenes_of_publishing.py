@@ -142,6 +142,10 @@ def publish_globs(at: Scene) -> None:
         at.silently(f"resourcesync publish public {URL} {globs}")
         at.note(locations(LISTS / "resourcelist.xml"))
     at.run("resourcesync publish public --include *.pdf")
+    rules = "--link canonical:{stem} --link describedby:{path}.xml"
+    at.run(f"resourcesync publish public --include '' --exclude *.pdf {rules}")
+    at.note(f"{(LISTS / 'resourcelist.xml').read_text().count('canonical')} canonical links")
+    at.run(f"resourcesync publish public {rules}")
 
 
 @scene
