@@ -15,9 +15,9 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, SourceRefusedError
 from tests.support.commands.command_line import Said
-from tests.support.commands.run import files_of
+from tests.support.commands.run import files_of, free_port
 from tests.support.commands.settings_file import museum, put
-from tests.support.servers.hostile_server import HostileServer, answer, unused_port
+from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.servers.proxying import Proxy
 from tests.support.servers.tiny_source import TinySource
 
@@ -69,13 +69,13 @@ def test_every_command_that_asks_asks_by_the_proxy_of_an_option_or_of_the_enviro
 ) -> None:
     words = [word.format(url=source.url) for word in command]
 
-    assert run([*words, "-o", f"proxy={proxy.url}"]) in {0, 1}
+    assert run([*words, "-o", f"proxy={proxy.origin}"]) in {0, 1}
     assert source.asked
     assert len(proxy.asked) == len(source.asked)
     source.asked.clear()
     proxy.asked.clear()
     shutil.rmtree("here", ignore_errors=True)
-    monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//me:s3cret@"))
+    monkeypatch.setenv("HTTP_PROXY", proxy.origin.replace("//", "//me:s3cret@"))
     assert run(words) in {0, 1}
     assert mirror == "museum"
     assert len(proxy.asked) == len(source.asked) > 0
@@ -109,15 +109,15 @@ def test_a_table_or_the_defaults_name_the_proxy(
     command: str, source: TinySource, proxy: Proxy, said: Said
 ) -> None:
     for text in (
-        museum(source, f'proxy = "{proxy.url}"'),
-        f'[defaults]\nproxy = "{proxy.url}"\n{museum(source)}',
+        museum(source, f'proxy = "{proxy.origin}"'),
+        f'[defaults]\nproxy = "{proxy.origin}"\n{museum(source)}',
     ):
         put(text)
         proxy.asked.clear()
         run([command, "museum"])
 
         if command == "doctor":
-            assert proxy.url in said.readouterr().out
+            assert proxy.origin in said.readouterr().out
         else:
             assert proxy.asked
 
@@ -125,10 +125,10 @@ def test_a_table_or_the_defaults_name_the_proxy(
 def test_the_command_line_leads_past_the_proxy_of_the_file(
     source: TinySource, proxy: Proxy
 ) -> None:
-    put(museum(source, f'proxy = "http://127.0.0.1:{unused_port()}"'))
+    put(museum(source, f'proxy = "http://127.0.0.1:{free_port()}"'))
 
     assert run(["pull", "museum", "-o", "proxy=direct"]) == 0
-    assert run(["repair", "museum", "-o", f"proxy={proxy.url}"]) == 0
+    assert run(["repair", "museum", "-o", f"proxy={proxy.origin}"]) == 0
 
     assert proxy.asked
 
@@ -143,7 +143,7 @@ def test_the_secret_of_the_proxy_is_sent_to_it_and_never_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("DOOR", "s3cret")
-    put(AUTH + museum(source, f'proxy = "{proxy.url}"\nproxy_auth = "door"'))
+    put(AUTH + museum(source, f'proxy = "{proxy.origin}"\nproxy_auth = "door"'))
     assert run(["pull", "museum"]) == 0
     proxy.asked.clear()
 
@@ -166,19 +166,19 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
 ) -> None:
     monkeypatch.setenv("DOOR", "s3cret")
     first = 'proxy = "http://127.0.0.1:9"\nproxy_auth = "door"'
-    own = museum(source, f'proxy = "{proxy.url}"')
+    own = museum(source, f'proxy = "{proxy.origin}"')
 
     put(f"{AUTH}[defaults]\n{first}\n{own}")
     for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
         run([command[0], "museum", *command[1:]])
     put(AUTH + museum(source, first))
     for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
-        run([command[0], "museum", *command[1:], "-o", f"proxy={proxy.url}"])
-    monkeypatch.setenv("RESOURCESYNC_MIRROR__MUSEUM__PROXY", proxy.url)
+        run([command[0], "museum", *command[1:], "-o", f"proxy={proxy.origin}"])
+    monkeypatch.setenv("RESOURCESYNC_MIRROR__MUSEUM__PROXY", proxy.origin)
     run(["pull", "museum"])
     monkeypatch.delenv("RESOURCESYNC_MIRROR__MUSEUM__PROXY")
     put(f"{AUTH}[defaults]\n{first}\n")
-    run(["pull", source.url, "other", "-o", f"proxy={proxy.url}"])
+    run(["pull", source.url, "other", "-o", f"proxy={proxy.origin}"])
 
     assert len(proxy.asked) > 8
     assert by(proxy) == {""}
@@ -226,7 +226,7 @@ def test_a_user_that_no_proxy_can_be_told_is_refused(
     monkeypatch.setenv("DOOR", "s3cret")
     put(AUTH.replace('"me"', f'"{user}"'))
 
-    words = ["pull", source.url, "here", "-o", f"proxy={proxy.url}", "-o", "proxy_auth=door"]
+    words = ["pull", source.url, "here", "-o", f"proxy={proxy.origin}", "-o", "proxy_auth=door"]
     assert run(words) == 2
 
     captured = said.readouterr()
@@ -255,20 +255,20 @@ def test_a_proxy_that_refuses_a_tunnel_ends_a_pull_with_its_name(
             "https://museum.example/",
             "here",
             "-o",
-            f"proxy={proxy.url}",
+            f"proxy={proxy.origin}",
             "-o",
             "retries=0",
         ]
         assert run(words) == code
 
     captured = said.readouterr().err
-    assert f"proxy {proxy.url}" in captured
+    assert f"proxy {proxy.origin}" in captured
     assert told in captured
     assert not Path("here").exists()
 
 
 def test_a_dead_proxy_ends_a_pull_with_its_name(source: TinySource, said: Said) -> None:
-    dead = f"http://127.0.0.1:{unused_port()}"
+    dead = f"http://127.0.0.1:{free_port()}"
 
     assert run(["pull", source.url, "here", "-o", f"proxy={dead}", "-o", "retries=0"]) == 4
 
@@ -284,7 +284,7 @@ def test_a_dead_proxy_ends_a_pull_with_its_name(source: TinySource, said: Said) 
 def test_a_host_in_no_proxy_is_asked_directly(
     source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("http_proxy", proxy.url)
+    monkeypatch.setenv("http_proxy", proxy.origin)
     monkeypatch.setenv("NO_PROXY", "example.org,127.0.0.0/8")
 
     assert run(["pull", source.url, "here"]) == 0
@@ -295,7 +295,7 @@ def test_a_host_in_no_proxy_is_asked_directly(
 def test_doctor_names_the_proxy_that_counts_without_its_secret(
     source: TinySource, proxy: Proxy, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", proxy.url.replace("//", "//me:s3cret@"))
+    monkeypatch.setenv("HTTP_PROXY", proxy.origin.replace("//", "//me:s3cret@"))
 
     run(["doctor", source.url])
     named = said.readouterr().out
@@ -303,7 +303,7 @@ def test_doctor_names_the_proxy_that_counts_without_its_secret(
     run(["doctor", source.url, "-o", "proxy=direct"])
     direct = said.readouterr().out
 
-    assert f"reached through the proxy {proxy.url}" in named
+    assert f"reached through the proxy {proxy.origin}" in named
     assert "proxy" not in direct
     assert "s3cret" not in named
     assert source.asked
@@ -348,9 +348,13 @@ def test_the_library_asks_by_a_proxy_and_trusts_a_file(secure: HostileServer, he
     with Proxy() as proxy:
         uri = f"{secure.origin}/list.xml"
         mirror = resourcesync.Mirror(
-            uri, here / "lib", proxy=proxy.url, proxy_auth=("me", "s3cret"), ca_file=here / "ca.pem"
+            uri,
+            here / "lib",
+            proxy=proxy.origin,
+            proxy_auth=("me", "s3cret"),
+            ca_file=here / "ca.pem",
         )
-        network = resourcesync.Network(proxy=proxy.url, ca_file=str(here / "ca.pem"))
+        network = resourcesync.Network(proxy=proxy.origin, ca_file=str(here / "ca.pem"))
 
         assert mirror.pull().created == 1
         assert {asked.fields.get("proxy-authorization") for asked in proxy.asked} == {SENT}

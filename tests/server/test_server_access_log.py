@@ -13,11 +13,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import StorageError
 from resourcesync.server.access_log import AccessLog
+from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import ask
-from tests.support.servers.served_tree import StoppedClock, application, plant, settled
+from tests.support.servers.served_tree import application, plant, settled
 from tests.support.waiting import wait_until
 
-CLOCK = StoppedClock(datetime(2026, 1, 31, 23, 59, 58, 7_000, UTC))
+CLOCK = ManualClock(datetime(2026, 1, 31, 23, 59, 58, 7_000, UTC))
 STAMP = "[31/Jan/2026:23:59:58 +0000]"
 FIELDS = {"referer": "https://one.example/", "user-agent": "curl/8"}
 

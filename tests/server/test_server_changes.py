@@ -8,11 +8,11 @@ import pytest
 
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.server.files import FileState, OpenFile
+from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import ask
 from tests.support.servers.served_tree import (
     BIG,
     YEAR_AGO,
-    StoppedClock,
     application,
     plant,
     settled,
@@ -39,7 +39,7 @@ def test_equal_sizes_and_dates_do_not_make_equal_states(root: Path) -> None:
 
 def test_a_state_that_has_not_settled_promises_nothing(root: Path) -> None:
     path = root / "a" / "one.txt"
-    app = application(root, StoppedClock(datetime.fromtimestamp(path.stat().st_ctime, UTC)))
+    app = application(root, ManualClock(datetime.fromtimestamp(path.stat().st_ctime, UTC)))
 
     answer = ask(app, "/a/one.txt", fields={"if-none-match": '""', "range": "bytes=0-1"})
 
@@ -49,7 +49,7 @@ def test_a_state_that_has_not_settled_promises_nothing(root: Path) -> None:
 
 
 def test_a_clock_set_back_promises_nothing(root: Path) -> None:
-    app = application(root, StoppedClock(datetime(2001, 1, 1, tzinfo=UTC)))
+    app = application(root, ManualClock(datetime(2001, 1, 1, tzinfo=UTC)))
 
     answer = ask(app, "/a/one.txt")
 

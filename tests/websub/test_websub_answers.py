@@ -11,8 +11,8 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.push_state.stores import FileHub
 from resourcesync.websub.hub import Hub, HubRules
 from resourcesync.websub.messages import TextResponse, link_field, sign
+from tests.support.in_memory import ManualClock
 from tests.support.servers.hubs import KEY, TOPIC, payload
-from tests.support.servers.subscribing import StandingClock
 
 ADDRESS = "https://museum.example/hub"
 CALLBACK = "https://aggregator.example/push/token"
@@ -25,7 +25,7 @@ class Desk:
         usual: dict[str, object] = {"address": ADDRESS, "topics": frozenset({TOPIC}), "key": KEY}
         made = HubRules(**(usual | rules))  # type: ignore[arg-type]
         self.store = FileHub(folder / "hub.db")
-        self.clock = StandingClock()
+        self.clock = ManualClock()
         self.woken = 0
         self.hub = Hub(self.store, self.clock, lambda: made, wake=self._wake)
 

@@ -16,8 +16,8 @@ from resourcesync.push_state.stores import FileHub
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import DAY, HOUR, read_fields
+from tests.support.in_memory import ManualClock
 from tests.support.servers.hubs import TOPIC, payload
-from tests.support.servers.subscribing import StandingClock
 
 Answer = Callable[[FetchRequest], FetchResponse | FetchFailure]
 
@@ -45,9 +45,9 @@ def status(number: int, **headers: str) -> Answer:
 class Loop:
     """A hub's deliveries, driven step by step."""
 
-    def __init__(self, folder: Path, clock: StandingClock | None = None, **rules: Any) -> None:
+    def __init__(self, folder: Path, clock: ManualClock | None = None, **rules: Any) -> None:
         self.path = folder / "hub.db"
-        self.clock = clock or StandingClock()
+        self.clock = clock or ManualClock()
         self.store = FileHub(self.path)
         self.answer: Answer = agreed
         self.sent: list[FetchRequest] = []
@@ -161,7 +161,7 @@ def test_what_fails_is_tried_again_ever_later_for_as_long_as_the_lease_lasts(loo
     times = []
     for _ in range(100_000):
         if loop.turn():
-            times.append(loop.clock.seconds)
+            times.append(loop.clock.monotonic())
         if not loop.store.count_subscriptions():
             break
         loop.clock.sleep(max(loop.deliveries.pause(), 0.5))
@@ -234,7 +234,7 @@ def test_a_clock_that_is_set_back_before_a_restart_makes_no_lease_longer(
     loop.turn()
     loop.store.close()
 
-    again = open_loop(clock=StandingClock())  # an hour before the end, says this clock
+    again = open_loop(clock=ManualClock())  # an hour before the end, says this clock
     assert again.store.count_subscriptions() == 1
     again.clock.sleep(122)
     again.turn()

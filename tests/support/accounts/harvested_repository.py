@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
@@ -14,28 +14,11 @@ from resourcesync.ports import Fetcher, FetchRequest
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync_oai import OaiAccount, open_account
 from tests.support.accounts.oai_provider import Item, Provider, Quirks
+from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import Answer, MemoryFetcher
 
 BASE: Final = "https://rs.example/"
 MANY: Final = 11
-
-
-class StandingClock:
-    """A clock that moves only while somebody sleeps."""
-
-    def __init__(self) -> None:
-        self.moment = datetime(2026, 6, 1, tzinfo=UTC)
-        self.slept: list[float] = []
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def monotonic(self) -> float:
-        return (self.moment - datetime(2026, 1, 1, tzinfo=UTC)).total_seconds()
-
-    def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.moment += timedelta(seconds=seconds)
 
 
 class HarvestedRepository:
@@ -45,7 +28,11 @@ class HarvestedRepository:
         self.provider = Provider(quirks)
         self.provider.url = "https://repo.example"
         self.answer: Callable[[dict[str, str]], bytes] = self.provider.answer
-        self.root, self.values, self.clock = root, values, StandingClock()
+        self.root, self.values, self.clock = (
+            root,
+            values,
+            ManualClock(datetime(2026, 6, 1, tzinfo=UTC)),
+        )
         self.out = root / "out"
         self.position = ""
         self.told: dict[str, Resource] = {}

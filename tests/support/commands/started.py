@@ -7,7 +7,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from tests.support.commands.forking import Forked
@@ -44,18 +43,13 @@ class Started:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         if self.returncode is None:
             self.send_signal(signal.SIGKILL)
             self.wait(20)
         self.stdout.close()
         self.stderr.close()
-        self._process.__exit__(kind, error, trace)
+        self._process.__exit__(*raised)
 
     def send_signal(self, number: signal.Signals) -> None:
         """Send it a signal, if it has not ended."""

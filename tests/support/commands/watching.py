@@ -5,7 +5,6 @@ import re
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.request import urlopen
 
@@ -38,16 +37,11 @@ class Watching:
         self._process.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is None:
             self._process.send_signal(signal.SIGTERM)
             assert self._process.wait(20) == 0
-        self._process.__exit__(kind, error, trace)
+        self._process.__exit__(*raised)
 
     def line(self, text: str) -> str:
         """Wait for the next printed line of the mirror that has a text; return it."""

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
@@ -48,12 +47,7 @@ class Killable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         assert self._host.stdin is not None
         assert self._host.stdout is not None
         self._host.stdin.close()

@@ -1,7 +1,6 @@
 """What tests of the fetcher share: a sink that keeps, settings that are quick."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -25,25 +24,6 @@ class KeepingSink:
     def restart(self) -> None:
         self.kept.clear()
         self.restarts += 1
-
-
-class SkippingClock:
-    """A clock that jumps over every sleep and otherwise stands nearly still."""
-
-    def __init__(self) -> None:
-        self.slept = 0.0
-        self._seconds = 0.0
-
-    def now(self) -> datetime:
-        return datetime(2026, 11, 21, tzinfo=UTC) + timedelta(seconds=self._seconds)
-
-    def monotonic(self) -> float:
-        self._seconds += 1e-6
-        return self._seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.slept += seconds
-        self._seconds += seconds
 
 
 def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> CurlFetcher:

@@ -7,7 +7,6 @@ import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final, Self
 
 CLOSE: Final = "close"
@@ -42,15 +41,12 @@ def answer(
     return ["\r\n".join([*lines, "", ""]).encode("latin-1") + body]
 
 
-class HostileServer:
-    """Answers each target with its own script; the last answer of a script is repeated."""
+class SocketServer:
+    """Listens on loopback while a block runs, and serves each connection in a thread."""
 
-    def __init__(
-        self, host: str = "127.0.0.1", *, port: int = 0, tls: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None) -> None:
         self.asked: list[Asked] = []  # every request, in the order of arrival
         self.connections = 0
-        self._scripts: dict[str, list[Answer]] = {}
         self._tls = tls
         self._stop = threading.Event()
         self._open: set[socket.socket] = set()
@@ -59,25 +55,11 @@ class HostileServer:
         self.host, self.port = self._listener.getsockname()[:2]
         self.origin = f"{'https' if tls else 'http'}://{self.host}:{self.port}"
 
-    def on(self, target: str, *answers: Answer) -> str:
-        """Set the answers for a target, ``*`` for all others; return its URI."""
-        self._scripts[target] = list(answers)
-        return self.origin + target
-
-    def targets(self) -> list[str]:
-        """Return the targets asked for, ``robots.txt`` left out."""
-        return [asked.target for asked in self.asked if asked.target != "/robots.txt"]
-
     def __enter__(self) -> Self:
         self._spawn(self._accept)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._stop.set()
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -102,6 +84,28 @@ class HostileServer:
             self.connections += 1
             self._open.add(connection)
             self._spawn(self._serve, connection)
+
+    def _serve(self, connection: socket.socket) -> None:
+        raise NotImplementedError
+
+
+class HostileServer(SocketServer):
+    """Answers each target with its own script; the last answer of a script is repeated."""
+
+    def __init__(
+        self, host: str = "127.0.0.1", *, port: int = 0, tls: ssl.SSLContext | None = None
+    ) -> None:
+        super().__init__(host, port, tls)
+        self._scripts: dict[str, list[Answer]] = {}
+
+    def on(self, target: str, *answers: Answer) -> str:
+        """Set the answers for a target, ``*`` for all others; return its URI."""
+        self._scripts[target] = list(answers)
+        return self.origin + target
+
+    def targets(self) -> list[str]:
+        """Return the targets asked for, ``robots.txt`` left out."""
+        return [asked.target for asked in self.asked if asked.target != "/robots.txt"]
 
     def _serve(self, connection: socket.socket) -> None:
         stream = connection
@@ -161,10 +165,3 @@ class HostileServer:
             if self._stop.is_set():
                 return False
         return True
-
-
-def unused_port(host: str = "127.0.0.1") -> int:
-    """Return a port on which nobody listens."""
-    with socket.create_server((host, 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port

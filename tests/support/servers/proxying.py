@@ -4,18 +4,16 @@ import contextlib
 import select
 import socket
 import ssl
-import threading
-from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Final, Self
+from collections.abc import Mapping
+from typing import Final
 from urllib.parse import urlsplit
 
-from tests.support.servers.hostile_server import Asked
+from tests.support.servers.hostile_server import Asked, SocketServer
 
 _IDLE_SECONDS: Final = 0.05
 
 
-class Proxy:
+class Proxy(SocketServer):
     """Forwards ``http``, tunnels what is asked for with CONNECT; answers nothing itself.
 
     Args:
@@ -36,50 +34,14 @@ class Proxy:
         tls: ssl.SSLContext | None = None,
         is_mute: bool = False,
     ) -> None:
-        self.asked: list[Asked] = []
+        super().__init__("127.0.0.1", 0, tls)
         self._places = places or {}
         self._refusal = refusal
-        self._tls = tls
         self._is_mute = is_mute
-        self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        port = self._listener.getsockname()[1]
-        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
 
     def targets(self) -> list[str]:
         """Return what was asked for, in the order of arrival."""
         return [f"{asked.text.split(' ', 1)[0]} {asked.target}" for asked in self.asked]
-
-    def __enter__(self) -> Self:
-        self._spawn(self._accept)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        for thread in self._threads:
-            thread.join(timeout=5)
-
-    def _spawn(self, work: Callable[..., None], *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments, daemon=True)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while not self._stop.is_set():
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            self._spawn(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
         stream = connection

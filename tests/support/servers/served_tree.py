@@ -1,7 +1,6 @@
 """A small published tree and the application that serves it."""
 
 import os
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.server.app import ServedSource, create_app
+from tests.support.in_memory import ManualClock
 
 LIST_URI = "https://example.org/base/resourcesync/capabilitylist.xml"
 LINK = f'<{LIST_URI}>; rel="resourcesync"'
@@ -16,31 +16,17 @@ BIG = bytes(range(256)) * 2000
 YEAR_AGO = 1_600_000_000
 
 
-@dataclass
-class StoppedClock:
-    moment: datetime
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    def sleep(self, seconds: float) -> None:
-        self.moment += timedelta(seconds=seconds)
-
-
 def media_type(path: str) -> str:
     return {"html": "text/html", "txt": "text/plain"}.get(path.rpartition(".")[2], "")
 
 
-def application(root: Path, clock: StoppedClock | SystemClock | None = None) -> ASGIApp:
+def application(root: Path, clock: ManualClock | SystemClock | None = None) -> ASGIApp:
     served = ServedSource(root=root, capability_list_uri=LIST_URI, media_type=media_type)
     return create_app(served, clock=clock or SystemClock())
 
 
-def settled() -> StoppedClock:
-    return StoppedClock(datetime.now(UTC) + timedelta(seconds=10))
+def settled() -> ManualClock:
+    return ManualClock(datetime.now(UTC) + timedelta(seconds=10))
 
 
 def plant(tree: Path) -> Path:

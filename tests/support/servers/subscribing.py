@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode
@@ -14,26 +13,10 @@ from resourcesync.push_state.stores import FileFollowers
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import TextResponse, sign
 from resourcesync.websub.subscriber import Subscriber
+from tests.support.in_memory import ManualClock
 
 TOPIC = "https://museum.example/resourcesync/changenotification.xml"
 HUB = "https://hub.example/hub"
-
-
-class StandingClock:
-    """A clock that moves when it is told to."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.set_by = timedelta()
-
-    def now(self) -> datetime:
-        return datetime(2026, 11, 21, tzinfo=UTC) + timedelta(seconds=self.seconds) + self.set_by
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 @dataclass
@@ -68,7 +51,7 @@ class SubscriberAndHubs:
     """A subscriber and all around it."""
 
     def __init__(self, folder: Path, *, hint_every: float = 10.0) -> None:
-        self.clock = StandingClock()
+        self.clock = ManualClock()
         self.hubs = ScriptedHubs()
         self.store = FileFollowers(folder / "push.db")
         self.hints: list[str] = []

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
-from types import TracebackType
 from typing import Final, Self
 
 from tests.support.documents.written import sha256, written
@@ -91,14 +90,9 @@ class TortureSource:
         self.forbidden.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.server.__exit__(kind, error, trace)
-        self.forbidden.__exit__(kind, error, trace)
+    def __exit__(self, *raised: object) -> None:
+        self.server.__exit__(*raised)
+        self.forbidden.__exit__(*raised)
 
     @property
     def uri(self) -> str:

@@ -9,6 +9,7 @@ import trustme
 from resourcesync.adapters.http.settings import ProxyRules
 from resourcesync.errors import SourceError, SourceRefusedError, SourceUnavailableError
 from resourcesync.ports import Purpose
+from tests.support.commands.run import free_port
 from tests.support.servers.fetching import (
     failure,
     fetch_all,
@@ -18,7 +19,7 @@ from tests.support.servers.fetching import (
     request,
     response,
 )
-from tests.support.servers.hostile_server import HostileServer, answer, unused_port
+from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.servers.proxying import Proxy
 
 SECRET = ("üser", "p4ss:w@rdé")
@@ -45,7 +46,7 @@ def test_https_goes_through_a_tunnel_in_which_the_proxy_sees_no_secret(
         secure.on("*", answer(body=b"x"))
         with Proxy(places={f"{name}:443": (secure.host, secure.port)}) as proxy:
             fetcher = quick_fetcher(
-                proxy=proxy.url,
+                proxy=proxy.origin,
                 ca_file=ca_file,
                 contact="mailto:ops@example.org",
                 headers={f"https://{name}": (("Authorization", "Bearer own-s3cret"),)},
@@ -67,7 +68,11 @@ def test_the_proxys_secret_goes_to_the_proxy_only(authority: trustme.CA, ca_file
             server.on("*", answer(body=b"x"))
         with Proxy() as proxy:
             fetcher = quick_fetcher(
-                secure.origin, plain.origin, proxy=proxy.url, proxy_secret=SECRET, ca_file=ca_file
+                secure.origin,
+                plain.origin,
+                proxy=proxy.origin,
+                proxy_secret=SECRET,
+                ca_file=ca_file,
             )
             for server in (secure, plain):
                 response(fetch_one(fetcher, server.origin + "/x"))
@@ -87,7 +92,7 @@ def test_a_secret_of_an_origin_is_not_sent_to_another_one_by_the_same_proxy() ->
         fetcher = quick_fetcher(
             own.origin,
             other.origin,
-            proxy=proxy.url,
+            proxy=proxy.origin,
             headers={own.origin: (("Authorization", "Bearer own-s3cret"),)},
         )
         outcome = fetch_one(fetcher, own.origin + "/x")
@@ -104,7 +109,7 @@ def test_the_environment_keeps_no_host_from_the_proxy(
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setenv("no_proxy", "*")
     with Proxy() as proxy:
-        response(fetch_one(quick_fetcher(server.origin, proxy=proxy.url), server.origin + "/x"))
+        response(fetch_one(quick_fetcher(server.origin, proxy=proxy.origin), server.origin + "/x"))
 
     assert proxy.targets() == [f"GET {server.origin}/x"]
 
@@ -117,7 +122,7 @@ def test_a_literal_private_address_is_refused_before_the_proxy_is_asked(
 ) -> None:
     with Proxy() as proxy:
         for uri in (server.origin + "/x", "http://127.1/x", "http://[::1]/x"):
-            outcome = failure(fetch_one(quick_fetcher(proxy=proxy.url), uri))
+            outcome = failure(fetch_one(quick_fetcher(proxy=proxy.origin), uri))
             assert outcome.error.code == "egress"
 
     assert not proxy.asked
@@ -128,7 +133,7 @@ def test_a_proxy_that_refuses_robots_txt_is_no_source_without_rules(
     authority: trustme.CA, ca_file: str, refusal: str
 ) -> None:
     with HostileServer(tls=tls(authority)) as secure, Proxy(refusal=refusal) as proxy:
-        fetcher = quick_fetcher(secure.origin, proxy=proxy.url, ca_file=ca_file, robots="obey")
+        fetcher = quick_fetcher(secure.origin, proxy=proxy.origin, ca_file=ca_file, robots="obey")
         asked = request(secure.origin + "/x", Purpose.DISCOVERY)
         outcome = failure(fetch_one(fetcher, asked))
 
@@ -153,32 +158,32 @@ def test_a_proxy_that_refuses_a_tunnel_is_named_with_what_to_do(
     refusal: str, kind: type[SourceError], tries: int, option: str
 ) -> None:
     with Proxy(refusal=refusal) as proxy:
-        fetcher = quick_fetcher(proxy=proxy.url, proxy_secret=SECRET)
+        fetcher = quick_fetcher(proxy=proxy.origin, proxy_secret=SECRET)
         outcome = failure(fetch_one(fetcher, "https://museum.example/x"))
 
     error = outcome.error
     assert type(error) is kind
     assert (error.code, error.status, outcome.tries) == ("proxy", 0, tries)
-    assert proxy.url in error.message
+    assert proxy.origin in error.message
     assert option in error.hint
-    assert evidence(error) == {"got": f"CONNECT: {refusal[:3]}", "proxy": proxy.url}
+    assert evidence(error) == {"got": f"CONNECT: {refusal[:3]}", "proxy": proxy.origin}
     assert SECRET[1] not in repr(error) + str(error) + repr(error.evidence)
 
 
 def test_a_proxy_that_wants_a_secret_for_http_is_named() -> None:
     with Proxy(refusal="407 Proxy Authentication Required") as proxy:
-        outcome = failure(fetch_one(quick_fetcher(proxy=proxy.url), "http://museum.example/x"))
+        outcome = failure(fetch_one(quick_fetcher(proxy=proxy.origin), "http://museum.example/x"))
 
     assert isinstance(outcome.error, SourceRefusedError)
     assert (outcome.error.code, outcome.tries) == ("proxy", 1)
-    assert proxy.url in outcome.error.message
+    assert proxy.origin in outcome.error.message
     assert "-o proxy_auth=NAME" in outcome.error.hint
 
 
 @pytest.mark.parametrize("uri", ["http://museum.example/x", "https://museum.example/x"])
 @pytest.mark.parametrize("scheme", ["http", "https", "socks5h"])
 def test_a_proxy_that_is_dead_is_named(scheme: str, uri: str) -> None:
-    proxy = f"{scheme}://127.0.0.1:{unused_port()}"
+    proxy = f"{scheme}://127.0.0.1:{free_port()}"
 
     outcome = failure(fetch_one(quick_fetcher(proxy=proxy, retries=1), uri))
 
@@ -191,28 +196,28 @@ def test_a_proxy_that_is_dead_is_named(scheme: str, uri: str) -> None:
 def test_a_proxy_that_never_answers_is_given_up_and_named() -> None:
     for uri in ("http://museum.example/x", "https://museum.example/x"):
         with Proxy(is_mute=True) as proxy:
-            fetcher = quick_fetcher(proxy=proxy.url, retries=0, timeout=0.3, connect_timeout=0.3)
+            fetcher = quick_fetcher(proxy=proxy.origin, retries=0, timeout=0.3, connect_timeout=0.3)
             outcome = failure(fetch_one(fetcher, uri))
 
         assert isinstance(outcome.error, SourceUnavailableError)
-        assert evidence(outcome.error)["proxy"] == proxy.url
+        assert evidence(outcome.error)["proxy"] == proxy.origin
 
 
 def test_a_proxy_without_a_trusted_certificate_is_told_apart_from_such_a_source(
     authority: trustme.CA, ca_file: str
 ) -> None:
     with Proxy(tls=tls(trustme.CA())) as proxy:
-        fetcher = quick_fetcher(proxy=proxy.url, ca_file=ca_file)
+        fetcher = quick_fetcher(proxy=proxy.origin, ca_file=ca_file)
         outcome = failure(fetch_one(fetcher, "https://museum.example/x"))
     assert (outcome.error.code, outcome.tries) == ("tls", 1)
-    assert proxy.url in outcome.error.message
+    assert proxy.origin in outcome.error.message
     assert "-o ca_file=FILE" in outcome.error.hint
 
     with HostileServer(tls=tls(trustme.CA())) as secure, Proxy(tls=tls(authority)) as proxy:
-        fetcher = quick_fetcher(secure.origin, proxy=proxy.url, ca_file=ca_file)
+        fetcher = quick_fetcher(secure.origin, proxy=proxy.origin, ca_file=ca_file)
         outcome = failure(fetch_one(fetcher, secure.origin + "/x"))
     assert (outcome.error.code, outcome.tries) == ("tls", 1)
-    assert proxy.url not in outcome.error.message
+    assert proxy.origin not in outcome.error.message
     assert "-o ca_file=FILE" in outcome.error.hint
 
 
@@ -268,10 +273,10 @@ def test_each_request_takes_the_proxy_of_its_scheme_and_host_with_its_own_secret
         for server in servers:
             server.on("/x", answer(body=b"here"))
         rules = ProxyRules(
-            http=one.url,
-            https=other.url,
+            http=one.origin,
+            https=other.origin,
             bypass=(direct.origin.removeprefix("http://"),),
-            secrets={other.url: SECRET},
+            secrets={other.origin: SECRET},
         )
         fetcher = quick_fetcher(
             *(server.origin for server in servers), proxies=rules, ca_file=ca_file, jobs=1
@@ -288,7 +293,7 @@ def test_each_request_takes_the_proxy_of_its_scheme_and_host_with_its_own_secret
 
 def test_a_host_that_takes_no_proxy_may_not_lead_to_a_private_address() -> None:
     with HostileServer() as server, Proxy() as proxy:
-        rules = ProxyRules(http=proxy.url, bypass=("localhost",))
+        rules = ProxyRules(http=proxy.origin, bypass=("localhost",))
         fetcher = quick_fetcher(proxies=rules, retries=0)
         port = server.origin.rpartition(":")[2]
         error = failure(fetch_one(fetcher, f"http://localhost:{port}/x")).error

@@ -4,8 +4,9 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import SourceUnavailableError
+from tests.support.commands.run import free_port
+from tests.support.in_memory import ManualClock
 from tests.support.servers.fetching import (
-    SkippingClock,
     failure,
     fetch_all,
     fetch_one,
@@ -13,11 +14,11 @@ from tests.support.servers.fetching import (
     quick_fetcher,
     response,
 )
-from tests.support.servers.hostile_server import HostileServer, answer, unused_port
+from tests.support.servers.hostile_server import HostileServer, answer
 
 
 def test_a_dead_host_does_not_hold_up_another(server: HostileServer) -> None:
-    dead = f"http://127.0.0.1:{unused_port()}"
+    dead = f"http://127.0.0.1:{free_port()}"
     server.on("*", answer(body=b"x"))
     uris = [f"{(dead, server.origin)[number % 2]}/{number}" for number in range(200)]
 
@@ -29,7 +30,7 @@ def test_a_dead_host_does_not_hold_up_another(server: HostileServer) -> None:
 
 
 def test_an_origin_that_comes_back_is_asked_again(server: HostileServer) -> None:
-    port = unused_port()
+    port = free_port()
     origin = f"http://127.0.0.1:{port}"
     fetcher = quick_fetcher(origin, backoff=0.01)
     before = fetch_one(fetcher, f"{origin}/x")
@@ -45,7 +46,7 @@ def test_an_origin_that_comes_back_is_asked_again(server: HostileServer) -> None
 
 def test_an_origin_that_fails_everything_is_left_alone_after_a_while(server: HostileServer) -> None:
     server.on("*", answer("503 Down"))
-    fetcher = quick_fetcher(server.origin, clock=SkippingClock(), timeout=30.0)
+    fetcher = quick_fetcher(server.origin, clock=ManualClock(), timeout=30.0)
 
     outcomes = fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(500)])
 
@@ -56,13 +57,13 @@ def test_an_origin_that_fails_everything_is_left_alone_after_a_while(server: Hos
 @pytest.mark.parametrize("status", ["429 Too Many", "503 Later"])
 def test_retry_after_is_waited_for(server: HostileServer, status: str) -> None:
     server.on("/x", answer(status, Retry_After="40"), answer(body=b"x"))
-    clock = SkippingClock()
+    clock = ManualClock()
     fetcher = quick_fetcher(server.origin, clock=clock, max_wait=60.0, timeout=30.0)
 
     outcome = response(fetch_one(fetcher, server.origin + "/x"))
 
     assert kept(outcome) == b"x"
-    assert 39.9 < clock.slept < 45
+    assert 39.9 < clock.monotonic() < 45
 
 
 @pytest.mark.parametrize("value", ["1e9", "-1", "soon", "", "Sat, 21 Nov 2020 00:00:00 GMT", "0"])
@@ -70,17 +71,17 @@ def test_retry_after_that_says_nothing_leaves_our_own_back_off(
     server: HostileServer, value: str
 ) -> None:
     server.on("/x", answer("503 Later", Retry_After=value), answer(body=b"x"))
-    clock = SkippingClock()
+    clock = ManualClock()
     fetcher = quick_fetcher(server.origin, clock=clock, backoff=1.0, timeout=30.0)
 
     response(fetch_one(fetcher, server.origin + "/x"))
 
-    assert 0.99 < clock.slept < 6.0
+    assert 0.99 < clock.monotonic() < 6.0
 
 
 def test_a_wait_too_long_fails_at_once_for_all_of_the_origin(server: HostileServer) -> None:
     server.on("*", answer("503 Later", Retry_After="7200"))
-    clock = SkippingClock()
+    clock = ManualClock()
     fetcher = quick_fetcher(server.origin, clock=clock, max_wait=60.0, timeout=30.0)
 
     outcomes = fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(200)])
@@ -90,7 +91,7 @@ def test_a_wait_too_long_fails_at_once_for_all_of_the_origin(server: HostileServ
         assert isinstance(error, SourceUnavailableError)
         assert error.retry_after is not None
         assert 7000 < error.retry_after <= 7200
-    assert clock.slept < 60
+    assert clock.monotonic() < 60
     assert len(server.asked) <= 8
 
 
