@@ -11,14 +11,17 @@ from urllib.parse import urlencode
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.publishing import trees
 from resourcesync.app.serving import applications
-from resourcesync.app.watching.push_subscriptions import PushState, PushSubscriptions
+from resourcesync.app.watching.push_subscriptions import PushSubscriptions
+from resourcesync.app.watching.watch_settings import WatchSettings
 from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, LockedError
 from resourcesync.push_state.rows import FollowerState
-from resourcesync.settings.mirror import Network
+from resourcesync.settings import files
+from resourcesync.settings.mirror import Network, ServiceSettings
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import FORM, read_links
 from tests.support.commands.run import free_port
@@ -173,7 +176,7 @@ def test_a_hub_that_is_killed_between_accepting_and_delivering_delivers_after_it
 
 
 @contextmanager
-def service(state: PushState) -> Iterator[PushSubscriptions]:
+def service(state: Path) -> Iterator[PushSubscriptions]:
     port = free_port()
     with PushSubscriptions(
         callback=f"http://127.0.0.1:{port}/push",
@@ -185,6 +188,13 @@ def service(state: PushState) -> Iterator[PushSubscriptions]:
         yield push
 
 
+def push_state(folder: Path, name: str) -> Path:
+    (folder / name).touch()
+    service = ServiceSettings(state=folder / "state")
+    configuration = MirrorConfiguration(files.read(folder / name))
+    return WatchSettings(configuration=configuration, names=(), service=service).push_state()
+
+
 def test_two_services_with_a_configuration_each_end_no_subscription_of_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,8 +202,7 @@ def test_two_services_with_a_configuration_each_end_no_subscription_of_the_other
     root, both = tmp_path / "public", Network()
     root.mkdir()
     (root / "a.txt").write_text("a")
-    state = PushState(folder=tmp_path / "state", configuration=Path("one.toml"))
-    other = PushState(folder=tmp_path / "state", configuration=Path("other.toml"))
+    state, other = (push_state(tmp_path, name) for name in ("one.toml", "other.toml"))
     with served_with_hub(root) as base:
         for name in ("first", "second"):
             assert run(["pull", base, name, "-q"]) == 0
@@ -214,7 +223,7 @@ def test_two_services_with_a_configuration_each_end_no_subscription_of_the_other
 
 
 def test_a_second_service_of_one_configuration_is_refused(tmp_path: Path) -> None:
-    state = PushState(folder=tmp_path, configuration=tmp_path / "one.toml")
+    state = push_state(tmp_path, "one.toml")
     with (
         service(state),
         pytest.raises(LockedError, match="another `watch` is running"),

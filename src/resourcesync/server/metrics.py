@@ -1,9 +1,12 @@
 """Metrics of a Source in the text format of Prometheus."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, final
 
 import msgspec
+
+Labels = tuple[tuple[str, str], ...]
+"""Names and values of the labels of one value."""
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,7 +15,27 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: Literal["counter", "gauge"]
     help_text: str
-    values: tuple[tuple[tuple[tuple[str, str], ...], float], ...]
+    values: tuple[tuple[Labels, float], ...]
+
+
+def gauge(name: str, help_text: str, values: Mapping[Labels, float]) -> Metric:
+    """Return a metric of this program that may fall."""
+    return Metric(
+        name=f"resourcesync_{name}",
+        kind="gauge",
+        help_text=help_text,
+        values=tuple(values.items()),
+    )
+
+
+def counter(name: str, help_text: str, values: Mapping[Labels, float]) -> Metric:
+    """Return a metric of this program that only rises."""
+    return Metric(
+        name=f"resourcesync_{name}",
+        kind="counter",
+        help_text=help_text,
+        values=tuple(sorted(values.items())),
+    )
 
 
 def write_metrics(figures: Iterable[Metric]) -> bytes:
@@ -50,16 +73,9 @@ class RequestTally:
 
     def metrics(self) -> Iterator[Metric]:
         """Yield the metrics."""
-        answers = sorted(self._answers.copy().items())
-        yield Metric(
-            name="resourcesync_served_requests_total",
-            kind="counter",
-            help_text="Requests answered, by status; 0 for those that were not.",
-            values=tuple((((("status", str(status)),), number)) for status, number in answers),
+        yield counter(
+            "served_requests_total",
+            "Requests answered, by status; 0 for those that were not.",
+            {(("status", str(status)),): number for status, number in self._answers.copy().items()},
         )
-        yield Metric(
-            name="resourcesync_served_bytes_total",
-            kind="counter",
-            help_text="Bytes of the bodies sent.",
-            values=(((), self._sent),),
-        )
+        yield counter("served_bytes_total", "Bytes of the bodies sent.", {(): self._sent})

@@ -29,7 +29,7 @@ from resourcesync.server.app import Application, LinksOf, ServedSource, create_a
 from resourcesync.server.dashboard.views import DocumentFile, SourceView
 from resourcesync.server.files import FileState, ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
-from resourcesync.server.metrics import Metric
+from resourcesync.server.metrics import Metric, gauge
 from resourcesync.server.uvicorn_server import (
     ConnectionLimits,
     SecondApplication,
@@ -132,28 +132,25 @@ class SourceStatus:
         if not files:
             raise StorageError(f"there are no documents in {self._documents}")
         resources, changes = self._counts()
-        yield Metric(
-            name="resourcesync_build_info",
-            kind="gauge",
-            help_text="Version of this program, and the running command.",
-            values=(((("version", __version__), ("command", "serve")), 1),),
+        yield gauge(
+            "build_info",
+            "Version of this program, and the running command.",
+            {(("version", __version__), ("command", "serve")): 1},
         )
-        yield Metric(
-            name="resourcesync_source_last_publish_timestamp_seconds",
-            kind="gauge",
-            help_text="Time of the last write of a top document.",
-            values=(((), files[0].written.timestamp()),),
+        yield gauge(
+            "source_last_publish_timestamp_seconds",
+            "Time of the last write of a top document.",
+            {(): files[0].written.timestamp()},
         )
         counts = (("resourcelist", resources), ("changelist", changes))
-        yield Metric(
-            name="resourcesync_source_entries",
-            kind="gauge",
-            help_text="Resources now, and changes since the first publication.",
-            values=tuple(
-                ((("set", self._name), ("capability", capability)), count)
+        yield gauge(
+            "source_entries",
+            "Resources now, and changes since the first publication.",
+            {
+                (("set", self._name), ("capability", capability)): count
                 for capability, count in counts
                 if count is not None
-            ),
+            },
         )
 
     def _files(self) -> tuple[DocumentFile, ...]:

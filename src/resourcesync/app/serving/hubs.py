@@ -20,7 +20,7 @@ from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.own_files import NEW, open_path, read_file
 from resourcesync.ports import Clock
 from resourcesync.push_state.stores import FileHub
-from resourcesync.server.metrics import Metric
+from resourcesync.server.metrics import Metric, counter, gauge
 from resourcesync.server.websub import HubApplication, HubWorker
 from resourcesync.source import naming, notifications
 from resourcesync.source.naming import SourceNaming
@@ -130,23 +130,15 @@ class OpenHub(msgspec.Struct, frozen=True, kw_only=True):
     def figures(self) -> Iterator[Metric]:
         """Yield the number of subscriptions, and the outcomes of deliveries and requests."""
         subscribed = float(self.store.count_subscriptions())
-        yield Metric(
-            name="resourcesync_subscriptions",
-            kind="gauge",
-            help_text="Subscriptions to the channels of this Source.",
-            values=(((), subscribed),),
-        )
-        yield Metric(
-            name="resourcesync_notifications_total",
-            kind="counter",
-            help_text="Deliveries and subscription requests since the start, by outcome.",
-            values=tuple(
-                (
-                    (("direction", "out"), ("outcome", outcome)),
-                    float(self.deliveries.counts[outcome]),
-                )
+        what = "Subscriptions to the channels of this Source."
+        yield gauge("subscriptions", what, {(): subscribed})
+        yield counter(
+            "notifications_total",
+            "Deliveries and subscription requests since the start, by outcome.",
+            {
+                (("direction", "out"), ("outcome", outcome)): self.deliveries.counts[outcome]
                 for outcome in OUTCOMES
-            ),
+            },
         )
 
 

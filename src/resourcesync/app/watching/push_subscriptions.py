@@ -1,7 +1,6 @@
 """Push for a Destination: subscriptions of many mirrors, their callbacks, and the hints."""
 
 import fcntl
-import hashlib
 import logging
 import os
 import tempfile
@@ -15,7 +14,6 @@ from types import TracebackType
 from typing import Final, Self, final
 from urllib.parse import urlsplit
 
-import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher
@@ -43,31 +41,15 @@ _DISCOVERY_INTERVAL: Final = 86_400.0
 _PAUSE: Final = 5.0
 
 
-class PushState(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of the subscriptions of one configuration.
+@contextmanager
+def open_followers(path: Path) -> Iterator[FileFollowers]:
+    """Open the file with the subscriptions of one configuration, for one running service alone.
 
-    A service ends and renews only what is in its file. So the file is that of one configuration,
-    and of one running service.
+    A service ends and renews only what is in its file.
     """
-
-    folder: Path
-    configuration: Path | None = None
-
-    @property
-    def path(self) -> Path:
-        """The file, named after the real path of the configuration file."""
-        real = "" if self.configuration is None else os.path.realpath(self.configuration)
-        return self.folder / f"push-{hashlib.sha256(os.fsencode(real)).hexdigest()[:16]}.db"
-
-    @contextmanager
-    def open_store(self) -> Iterator[FileFollowers]:
-        """Open the file for this service alone."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (
-            _exclusive_lock(self.path.with_suffix(".lock")),
-            closing(FileFollowers(self.path)) as store,
-        ):
-            yield store
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _exclusive_lock(path.with_suffix(".lock")), closing(FileFollowers(path)) as store:
+        yield store
 
 
 @contextmanager
@@ -102,7 +84,7 @@ class PushSubscriptions:
         *,
         callback: str,
         listen: tuple[str, int],
-        state: PushState,
+        state: Path,
         on_hint: Callable[[str], None],
         clock: Clock,
     ) -> None:
@@ -115,7 +97,7 @@ class PushSubscriptions:
         self._clock = clock
         self._bell = threading.Event()
         self._held = ExitStack()
-        self._store = self._held.enter_context(state.open_store())
+        self._store = self._held.enter_context(open_followers(state))
         self._messenger = _HubMessenger(clock)
         self._subscriber = Subscriber(
             self._store,

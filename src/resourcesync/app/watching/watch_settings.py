@@ -11,7 +11,6 @@ from resourcesync import app
 from resourcesync.app.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.app.configured_pulls import PullTarget, TargetResolver
 from resourcesync.app.tables import SettingValue
-from resourcesync.app.watching.push_subscriptions import PushState
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.options import AuditMethod
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -60,13 +59,9 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
             except ConfigurationError as error:
                 yield error
 
-    def push_state(self) -> PushState:
-        """Return the place of the subscriptions of this configuration."""
-        file = self.configuration.file
-        return PushState(
-            folder=self.state_folder(),
-            configuration=None if file is None else file.path,
-        )
+    def push_state(self) -> Path:
+        """Return the file of the subscriptions of this configuration."""
+        return self.configuration.state_file("push", self.state_folder()).with_suffix(".db")
 
     def state_folder(self) -> Path:
         """Return the folder of the service's state."""

@@ -6,10 +6,8 @@ from typing import Final
 
 from resourcesync.cli.render.status import UnreadableMirror, mirror_fields
 from resourcesync.destination.reports import CheckedMirror, MirrorState, flat_fields
-from resourcesync.server.metrics import Metric
+from resourcesync.server.metrics import Labels, Metric, gauge
 
-Labels = tuple[tuple[str, str], ...]
-_MIRROR: Final = "resourcesync_mirror_"
 _HELP: Final = {
     "readable": "1 if the state of the mirror can be read; else it has no others.",
     "state": "1 for the state that the last run left, 0 for the others.",
@@ -44,6 +42,4 @@ def mirror_figures(
     for name, values in found.items():
         help_text = _HELP.get(name, f"The field {name} of the report.")
         if values:
-            yield Metric(
-                name=_MIRROR + name, kind="gauge", help_text=help_text, values=tuple(values)
-            )
+            yield gauge(f"mirror_{name}", help_text, dict(values))

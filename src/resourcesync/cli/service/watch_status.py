@@ -17,14 +17,14 @@ from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
 from resourcesync.cli.json_output import VERSION, json_row, json_text
 from resourcesync.cli.output import Screen
-from resourcesync.cli.render.metrics import Labels, mirror_figures
+from resourcesync.cli.render.metrics import mirror_figures
 from resourcesync.cli.render.status import UnreadableMirror, notes_of
 from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
 from resourcesync.destination.reports import CheckedMirror, MirrorState, MirrorStatus
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.server.dashboard import views
-from resourcesync.server.metrics import Metric
+from resourcesync.server.metrics import Labels, Metric, counter, gauge
 from resourcesync.settings.mirror import FreshnessSettings
 from resourcesync.watch.scheduler import JobKind, MirrorJob, NextPull
 from resourcesync.websub.subscription_status import SubscriptionReport, SubscriptionStatus
@@ -161,30 +161,30 @@ class WatchView:
 
     def figures(self) -> Iterator[Metric]:
         """Yield all metrics."""
-        yield _gauge("build_info", "Version of this program, and the running command.", _BUILD)
+        yield gauge("build_info", "Version of this program, and the running command.", _BUILD)
         read = self._read(self._names()[0])
         seen = {name: found.mirrors for name, found in read.items()}
         yield from mirror_figures(
             [mirror for found in read.values() for mirror in found.mirrors],
             [mirror for found in read.values() for mirror in found.unreadable],
         )
-        yield _counter("runs_total", "Runs that ended, by exit code.", self._runs)
-        yield _counter("changes_total", "Changes that pulls applied.", self._changes)
-        yield _counter("fetch_bytes_total", "Bytes that pulls received.", self._received)
-        yield _gauge(
+        yield counter("runs_total", "Runs that ended, by exit code.", self._runs)
+        yield counter("changes_total", "Changes that pulls applied.", self._changes)
+        yield counter("fetch_bytes_total", "Bytes that pulls received.", self._received)
+        yield gauge(
             "pull_duration_seconds", "Duration of the last pull.", self._watched(self._seconds)
         )
-        yield _gauge(
+        yield gauge(
             "audit_accuracy_ratio",
             "Share of the copies that the last audit found right.",
             self._watched(self._accuracy),
         )
-        yield _gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals_of(seen))
+        yield gauge("mirror_interval_seconds", "Time between two pulls.", self._intervals_of(seen))
         hints: dict[Labels, float] = {
             (("direction", "in"), ("outcome", name)): n
             for name, n in (() if self.push is None else self.push.counts.items())
         }
-        yield _counter("notifications_total", "Notifications received.", hints)
+        yield counter("notifications_total", "Notifications received.", hints)
         yield from _subscription_figures(self._standings())
 
     def status(self) -> bytes:
@@ -262,22 +262,7 @@ def _subscription_figures(found: Sequence[SubscriptionReport]) -> Iterator[Metri
             ends[mirror] = min(ends.get(mirror, inf), report.until.timestamp())
         if report.last is not None:
             last[mirror] = max(last.get(mirror, 0.0), report.last.timestamp())
-    yield _gauge("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
-    yield _gauge("mirror_lease_end_timestamp_seconds", "Time of the end of its first lease.", ends)
-    yield _gauge("mirror_last_delivery_timestamp_seconds", "Time of the last delivery.", last)
-    yield _counter("mirror_deliveries_total", "Deliveries of hubs, by outcome.", deliveries)
-
-
-def _gauge(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
-    return Metric(
-        name=f"resourcesync_{name}", kind="gauge", help_text=what, values=tuple(values.items())
-    )
-
-
-def _counter(name: str, what: str, values: Mapping[Labels, float]) -> Metric:
-    return Metric(
-        name=f"resourcesync_{name}",
-        kind="counter",
-        help_text=what,
-        values=tuple(sorted(values.items())),
-    )
+    yield gauge("mirror_subscriptions", "Subscriptions to channels of its Source.", standing)
+    yield gauge("mirror_lease_end_timestamp_seconds", "Time of the end of its first lease.", ends)
+    yield gauge("mirror_last_delivery_timestamp_seconds", "Time of the last delivery.", last)
+    yield counter("mirror_deliveries_total", "Deliveries of hubs, by outcome.", deliveries)
