@@ -4,7 +4,6 @@ import importlib.util
 import os
 import shutil
 import sys
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,6 +15,7 @@ import pytest
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import Severity
 from tests.support.commands.run import files_of, free_port, resourcesync, run, script
+from tests.support.servers.listening import serving
 
 pytestmark = [
     pytest.mark.skipif(
@@ -101,12 +101,8 @@ def built(described: Built, tmp_path: Path) -> Iterator[Built]:
     shutil.copytree(described.tree, tree)
     home.mkdir()
     port = int(described.url.rpartition(":")[2])
-    with ThreadingHTTPServer(("127.0.0.1", port), partial(Plain, directory=str(tree))) as server:
-        thread = threading.Thread(target=server.serve_forever, args=[0.01])
-        thread.start()
+    with serving(ThreadingHTTPServer(("127.0.0.1", port), partial(Plain, directory=str(tree)))):
         yield Built(tree=tree, url=described.url, home=home)
-        server.shutdown()
-        thread.join()
 
 
 def _change(built: Built) -> None:

@@ -4,7 +4,6 @@ import functools
 import http.server
 import os
 import shutil
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ import yaml
 
 from tests.support.commands.pages import RECIPES, TypedPage
 from tests.support.commands.run import files_of
+from tests.support.servers.listening import serving
 
 PAGES = {
     "index.html": "<p>a site</p>",
@@ -37,14 +37,8 @@ def hosted(folder: Path) -> Iterator[str]:
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
     )
-    thread = threading.Thread(target=lambda: server.serve_forever(0.05), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)
+    with serving(server) as origin:
+        yield origin
 
 
 class Project:

@@ -49,8 +49,7 @@ def ask(uri: str, **fields: str) -> str:
 def test_a_challenge_is_repeated_as_plain_text_that_no_browser_takes_for_more(
     world: SubscriberAndHubs, uri: str
 ) -> None:
-    world.subscriber.follow("arxiv", [Channel(topic=TOPIC, hubs=(HUB,))])
-    world.subscriber.tick()
+    world.begin()
     page = "<script>alert(1)</script>"
 
     assert said(ask(f"{uri}other")).status == 404

@@ -21,6 +21,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.push_state.rows import FollowerState
 from resourcesync.websub.channels import Channel
+from tests.support.servers.listening import serving
 from tests.support.servers.pushing import served_with_hub, subscriber
 from tests.support.waiting import wait_until
 
@@ -43,14 +44,8 @@ class Queue:
 @contextmanager
 def running(app: flask.Flask) -> Iterator[str]:
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with serving(server) as origin:
+        yield f"{origin}/"
 
 
 def test_we_subscribe_at_a_foreign_hub_and_tell_it_to_look(tmp_path: Path) -> None:

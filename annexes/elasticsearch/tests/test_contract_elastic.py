@@ -9,14 +9,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from resourcesync.ports import Fetcher
-from resourcesync.ports.accounts import AccountOptions
 from resourcesync_elasticsearch.account import IndexAccount
-from resourcesync_elasticsearch.client import SearchServer
 from resourcesync_elasticsearch.documents import CHANGE_FIELDS
-from resourcesync_elasticsearch.settings import parse_settings
 from tests.contracts.account_suite import AccountSuite
 from tests.support.accounts.dit_index import PREFIX, DitIndex, ask, rel_path
+from tests.support.accounts.published_index import PublishedIndex
 from tests.support.in_memory import ManualClock
 from tests.support.servers.interposed import Answer, Interposed, interposed
 
@@ -31,21 +28,11 @@ class TestIndexAccount(AccountSuite):
         url, is_opensearch = search_server
         self.index = DitIndex(url)
         self.index.make()
+        scheme = "opensearch" if is_opensearch else "elasticsearch"
         with interposed(urlsplit(url).port or 80) as self.between:
-            options = AccountOptions(
-                address=f"opensearch:{self.between.url}/{self.index.name}",
-                base_uri=PREFIX,
-                values={"resource_set": self.index.resource_set},
-                memory="",
-                out="",
-                clock=ManualClock(),
-                fetcher=_no_fetcher,
-            )
-            settings = parse_settings(options)
-            with SearchServer(settings.server, options.clock) as asked:
-                yield IndexAccount(
-                    asked, settings, options.clock, is_opensearch=is_opensearch, page=7
-                )
+            published = PublishedIndex(self.index, self.between, scheme, ManualClock())
+            with published.account() as account:
+                yield account
         self.index.drop()
 
     def put(self, name: str, content: bytes) -> str:
@@ -75,7 +62,3 @@ class TestIndexAccount(AccountSuite):
         ask(f"{self.index.url}/{self.index.changes}", "DELETE")
         self.index.make_index(self.index.changes, CHANGE_FIELDS)
         return True
-
-
-def _no_fetcher(address: str) -> AbstractContextManager[Fetcher]:
-    raise AssertionError(address)

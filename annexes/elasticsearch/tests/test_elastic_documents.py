@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource
-from resourcesync.ports import Fetcher
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync_elasticsearch.client import ServerSettings
 from resourcesync_elasticsearch.documents import (
@@ -19,6 +18,7 @@ from resourcesync_elasticsearch.documents import (
     parse_date,
 )
 from resourcesync_elasticsearch.settings import IndexSettings, parse_settings
+from tests.support.accounts.published_index import no_fetcher
 from tests.support.in_memory import ManualClock
 
 PREFIX = "https://h.example/data/"
@@ -137,12 +137,8 @@ def options(address: str, **values: str) -> AccountOptions:
         memory="",
         out="",
         clock=ManualClock(),
-        fetcher=_no_fetcher,
+        fetcher=no_fetcher,
     )
-
-
-def _no_fetcher(address: str) -> contextlib.AbstractContextManager[Fetcher]:
-    raise AssertionError(address)
 
 
 @pytest.mark.founding(

@@ -1,7 +1,7 @@
 """A table of PostgreSQL keeps what every account must."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 import pytest
 
@@ -32,20 +32,14 @@ class TestPostgresAccount(AccountSuite):
         self.records.run("SELECT resourcesync.record_change_prune('0')")
         return True
 
-    def outage(self) -> AbstractContextManager[None]:
-        return self._renamed()
-
-    def partial_failure(self) -> AbstractContextManager[None]:
-        return self._broken_rows()
-
     @contextmanager
-    def _renamed(self) -> Iterator[None]:
+    def outage(self) -> Iterator[None]:
         self.records.run("ALTER TABLE record RENAME TO hidden")
         yield
         self.records.run("ALTER TABLE hidden RENAME TO record")
 
     @contextmanager
-    def _broken_rows(self) -> Iterator[None]:
+    def partial_failure(self) -> Iterator[None]:
         self.records.run("ALTER TABLE record RENAME TO hidden")
         self.records.run(
             "CREATE FUNCTION broken(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN"

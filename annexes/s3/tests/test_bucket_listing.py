@@ -4,9 +4,7 @@ The server keeps keys as S3 does; SeaweedFS keeps them as paths of files.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from urllib.parse import parse_qs, quote_plus, urlsplit
 
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from resourcesync.errors import StorageError
 from resourcesync_s3.bucket import Bucket
 from resourcesync_s3.listing import read_page
+from tests.support.servers.listening import serving
 
 KEYS = [
     b"/lead",
@@ -79,23 +78,11 @@ def page(keys: list[bytes], following: int = 0) -> bytes:
     ).encode()
 
 
-@contextmanager
-def serving() -> Iterator[Listings]:
-    server = Listings()
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Listings]:
-    with serving() as found:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{found.server_port}")
+    found = Listings()
+    with serving(found) as origin:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", origin)
         monkeypatch.setenv("AWS_REGION", "us-east-1")
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")

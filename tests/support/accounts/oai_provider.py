@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, quoteattr
 
 from tests.support.accounts.oai_metadata import FORMATS, Bitstream, Item, address, metadata
+from tests.support.servers.listening import serving
 
 __all__ = ["Bitstream", "Item", "Provider", "Quirks", "changed", "providing"]
 
@@ -321,12 +322,5 @@ def providing(provider: Provider) -> Iterator[Provider]:
     """Serve a repository on a loopback port."""
     handler = type("Handler", (_Handler,), {"provider": provider})
     server = _Server(("127.0.0.1", 0), handler)
-    provider.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=lambda: server.serve_forever(0.05), daemon=True)
-    thread.start()
-    try:
+    with serving(server) as provider.url:
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(5)

@@ -39,7 +39,7 @@ class PublishedIndex:
             memory="",
             out="",
             clock=self.clock,
-            fetcher=_no_fetcher,
+            fetcher=no_fetcher,
         )
         settings = parse_settings(options)
         with SearchServer(settings.server, self.clock) as asked:
@@ -56,7 +56,7 @@ class PublishedIndex:
         return found, position
 
 
-def _no_fetcher(address: str) -> AbstractContextManager[Fetcher]:
+def no_fetcher(address: str) -> AbstractContextManager[Fetcher]:
     raise AssertionError(address)
 
 

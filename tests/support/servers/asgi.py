@@ -1,7 +1,7 @@
 """Asks an ASGI application in process, without a server."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote_to_bytes
 
@@ -86,19 +86,10 @@ async def _ask(
 
     error: BaseException | None = None
     try:
-        await _call(app, scope, receive, send)
+        await asyncio.wait_for(app(scope, receive, send), timeout=20)
     except Exception as raised:  # noqa: BLE001 - a server, too, must survive its application
         error = raised
     return _gather(messages, error)
-
-
-async def _call(
-    app: ASGIApp,
-    scope: Scope,
-    receive: Callable[[], Awaitable[Message]],
-    send: Callable[[Message], Awaitable[None]],
-) -> None:
-    await asyncio.wait_for(app(scope, receive, send), timeout=20)
 
 
 def _gather(messages: list[Message], error: BaseException | None) -> Answer:

@@ -7,8 +7,10 @@ import socket
 import struct
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Lock
 from typing import NamedTuple
+
+from tests.support.servers.listening import serving
 
 
 class Answer(NamedTuple):
@@ -122,11 +124,5 @@ class _Server(ThreadingHTTPServer):
 def interposed(port: int, *, at: int = 0) -> Iterator[Interposed]:
     """Stand in front of a server on loopback while the block runs, at a port or at any."""
     server = _Server(port, at)
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serving(server):
         yield server.between
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()

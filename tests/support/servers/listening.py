@@ -1,12 +1,28 @@
 """A receiver of deliveries on loopback: it keeps what comes, and answers as it is told."""
 
+import contextlib
+import socketserver
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qsl, urlsplit
+
+
+@contextlib.contextmanager
+def serving(server: socketserver.TCPServer) -> Iterator[str]:
+    """Let a server of the standard library serve while the block runs; yield its origin."""
+    options = {"poll_interval": 0.02}
+    thread = threading.Thread(target=server.serve_forever, kwargs=options, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,6 @@ TRIES: Final = 2
 _END: Final = 30.0
 
 
-class NotStartedError(AssertionError):
-    """A program did not start, not at the second try either; says what it printed."""
-
-
 class Program:
     """A program that runs."""
 
@@ -124,7 +120,7 @@ def _first_that_starts(
             raise
         program.end()
         said.append(program.said())
-    raise NotStartedError("\n".join([f"the server did not start, tried {TRIES} times:", *said]))
+    raise AssertionError("\n".join([f"the server did not start, tried {TRIES} times:", *said]))
 
 
 def _is_ready(program: Program, ready: Callable[[Program], bool], seconds: float) -> bool:

@@ -17,6 +17,7 @@ from tests.support.in_memory import ManualClock
 
 TOPIC = "https://museum.example/resourcesync/changenotification.xml"
 HUB = "https://hub.example/hub"
+CHANNEL = Channel(topic=TOPIC, hubs=(HUB,))
 
 
 @dataclass
@@ -85,10 +86,14 @@ class SubscriberAndHubs:
         query = urlencode({f"hub.{name}": value for name, value in fields.items()})
         return self.subscriber.verify(token, query.encode())
 
+    def begin(self, name: str = "arxiv") -> None:
+        """Follow the channel, and ask its hub for it."""
+        self.subscriber.follow(name, [CHANNEL])
+        self.subscriber.tick()
+
     def subscribed(self, name: str = "arxiv", lease: str = "864000") -> ChannelSubscription:
         """Follow the channel until it is confirmed."""
-        self.subscriber.follow(name, [Channel(topic=TOPIC, hubs=(HUB,))])
-        self.subscriber.tick()
+        self.begin(name)
         [waiting] = [
             subscription for subscription in self.store.subscriptions() if subscription.name == name
         ]
