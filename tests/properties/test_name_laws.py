@@ -100,17 +100,9 @@ def assert_laws(uris: Iterable[str], profile: FileSystemProfile, base: str = BAS
     return len(good)
 
 
-@LAWFUL
-@given(st.lists(hostile_uris(), max_size=12), st.sampled_from(PROFILES))
+@settings(max_examples=300)
+@given(st.lists(hostile_uris(), max_size=12) | CLASHING, st.sampled_from(PROFILES))
 def test_no_two_uris_share_a_path_and_none_is_inside_another(
-    uris: list[str], profile: FileSystemProfile
-) -> None:
-    assert_laws(uris, profile)
-
-
-@LAWFUL
-@given(CLASHING, st.sampled_from(PROFILES))
-def test_uris_that_clash_get_paths_of_their_own(
     uris: list[str], profile: FileSystemProfile
 ) -> None:
     assert_laws(uris, profile)

@@ -53,3 +53,21 @@ def test_runs_of_one_entry_are_merged_in_passes_and_ties_keep_their_order(
             ordered.add(pair)
 
         assert list(ordered) == sorted(pairs, key=itemgetter(0))
+
+
+@given(
+    st.lists(st.tuples(st.text("abc", max_size=3), st.integers(0, 9)), max_size=60),
+    st.integers(1, 70),
+    st.sampled_from([sorted, list]),
+)
+def test_a_spool_takes_many_as_it_takes_each(
+    pairs: list[Pair], run_length: int, arrange: Callable[[list[Pair]], list[Pair]]
+) -> None:
+    half = len(pairs) // 2
+    with spool(run_length) as ordered:
+        ordered.add_all(arrange(pairs[:half]))
+        ordered.add_all(iter(arrange(pairs[half:])))
+        found, size = list(ordered), len(ordered)
+
+    assert found == sorted(arrange(pairs[:half]) + arrange(pairs[half:]), key=itemgetter(0))
+    assert size == len(pairs)

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import BASE, DyingDocuments, Killed, Reader, Source, digests
@@ -119,13 +118,7 @@ def test_any_tree_of_files_is_published_exactly(
             locations = [originals.locate(uri) for uri in truth]
         assert None not in locations
         assert len(set(locations)) == len(truth)
-        ListPublisher(
-            source.catalogue,
-            source.documents,
-            base_uri=BASE,
-            clock=source.clock,
-            limits=source.limits,
-        ).publish()
+        source.publish_only()
 
         assert Reader(source.documents).view().current() == truth
 

@@ -1,16 +1,12 @@
 """Entries taken by the hundred, as columns, are what they are when they are taken one by one."""
 
-import tempfile
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import chain
-from operator import itemgetter
 from xml.sax.saxutils import quoteattr
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping.escapes import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
@@ -132,34 +128,3 @@ def test_a_source_speaks_for_no_neighbour_in_a_run_either() -> None:
 
     assert rows == []
     assert [(row.uri, row.code) for row in told] == [(uri, "foreign") for uri in uris]
-
-
-Pair = tuple[str, int]
-
-
-def spool(run_length: int) -> ExternalSorter[Pair]:
-    return ExternalSorter(
-        key=itemgetter(0),
-        dump=lambda pair: f"{pair[1]}{pair[0]}".encode(),
-        load=lambda data: (data[1:].decode(), int(data[:1])),
-        spill=tempfile.TemporaryFile,
-        run_length=run_length,
-    )
-
-
-@given(
-    st.lists(st.tuples(st.text("abc", max_size=3), st.integers(0, 9)), max_size=60),
-    st.integers(1, 70),
-    st.sampled_from([sorted, list]),
-)
-def test_a_spool_takes_many_as_it_takes_each(
-    pairs: list[Pair], run_length: int, arrange: Callable[[list[Pair]], list[Pair]]
-) -> None:
-    half = len(pairs) // 2
-    with spool(run_length) as ordered:
-        ordered.add_all(arrange(pairs[:half]))
-        ordered.add_all(iter(arrange(pairs[half:])))
-        found, size = list(ordered), len(ordered)
-
-    assert found == sorted(arrange(pairs[:half]) + arrange(pairs[half:]), key=itemgetter(0))
-    assert size == len(pairs)

@@ -226,9 +226,7 @@ def test_only_the_page_that_was_harmed_is_formatted_anew() -> None:
 def test_edits_are_forgotten_when_a_list_has_them_and_not_before() -> None:
     source, catalogue = filled(PageLimits(), "a", "b")
     record(source, {"a": ("plain", 9)})
-    ListPublisher(
-        catalogue, source.documents, base_uri=BASE, clock=source.clock, limits=source.limits
-    ).publish()
+    source.publish_only()
     with catalogue.snapshot() as snapshot:
         assert BASE + "a" in [uri for uri, _ in snapshot.edits()]
 
@@ -244,9 +242,7 @@ def test_a_page_whose_name_is_taken_again_at_the_same_moment_is_not_believed() -
     source.documents.delete(next(name for name, _ in pages(source)))
     source.limits = PageLimits(max_entries=4)
 
-    ListPublisher(
-        source.catalogue, source.documents, base_uri=BASE, clock=source.clock, limits=source.limits
-    ).publish()
+    source.publish_only()
 
     assert listed(source) == held(source)
 
