@@ -59,6 +59,14 @@ class FileState(NamedTuple):
         figures = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
         return tuple.__new__(cls, figures)
 
+    @classmethod
+    def at(cls, path: str) -> Self | None:
+        """Return the state of the file at a path; ``None`` if there is none."""
+        try:
+            return cls.from_stat(os.stat(path))  # noqa: PTH116 - half as long
+        except OSError:
+            return None
+
 
 @final
 class OpenFile:

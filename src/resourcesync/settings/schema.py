@@ -54,17 +54,12 @@ _PORTS: Final = 65_536
 
 def convert_argument(name: str, value: object, kind: Any) -> Any:
     """Return an argument of a public call as what it must be: a word or a number."""
-    import msgspec  # noqa: PLC0415 - help stays quick
-
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         words = [*kind] if isinstance(kind, EnumType) else get_args(kind)
-        form = (
-            f"one of {', '.join(words)}"
-            if words and all(isinstance(word, str) for word in words)
-            else ""
-        )
+        is_word = words and all(isinstance(word, str) for word in words)
+        form = f"one of {', '.join(words)}" if is_word else ""
         raise ConfigurationError(
             f"{name}={value!r:.200} must be {form}" if form else f"{name}={value!r:.200}: {error}",
             hint=f"use {form}" if form else "",

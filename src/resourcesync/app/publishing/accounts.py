@@ -15,7 +15,7 @@ from resourcesync.app.publishing import catalogues, trees
 from resourcesync.app.publishing.mending import mending
 from resourcesync.app.requests import open_fetcher
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.errors import ConfigurationError, damaged_note_error, quoted
+from resourcesync.errors import ConfigurationError, damaged_note_error
 from resourcesync.ports import CancelToken, Clock
 from resourcesync.ports.accounts import AccountOptions, Posted, ResourceAccount
 from resourcesync.settings import environment
@@ -103,15 +103,11 @@ def _follow(
     return follower.follow_rest(counts, every, allow_empty=asked.allow_empty)
 
 
-def _check_url(url: str, followed: FollowedAccount) -> None:
+def _checked_url(url: str, followed: FollowedAccount) -> str:
     if not url:
-        raise ConfigurationError(
-            "the address of the resources is not known yet",
-            hint="publish it with its address on the Web: "
-            f"resourcesync publish {quoted(followed.address, 'DIR')} --url https://HOST/"
-            f" --out {quoted(followed.out, 'FOLDER')}",
-        )
+        raise trees.unknown_address_error(followed.address, followed.out)
     trees.check_address(url)
+    return url
 
 
 @contextmanager
@@ -125,8 +121,7 @@ def _open_follower(
     with mending(path, clock, asked), ExitStack() as stack:
         catalogue = stack.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
         known_url, known_values = ("", {}) if catalogue is None else read_values(catalogue)
-        url = str(chosen.get("url") or known_url)
-        _check_url(url, followed)
+        url = _checked_url(str(chosen.get("url") or known_url), followed)
         followed = replace(followed, values=followed.values or known_values)
         options = AccountOptions(
             address=followed.address,
@@ -138,7 +133,10 @@ def _open_follower(
             fetcher=partial(open_fetcher, network=followed.network, cancel=CancelToken(clock)),
             allow_empty=asked.allow_empty,
         )
-        account = stack.enter_context(open_account(options))
+        scheme = options.address.partition(":")[0]
+        account: ResourceAccount = stack.enter_context(
+            plugins.open_plugin(plugins.ACCOUNTS, scheme, options)
+        )
         if catalogue is None:
             catalogue = stack.enter_context(catalogues.open_catalogue(path))
         if not known_url:  # stored even if the first run fails
@@ -224,22 +222,3 @@ def read_values(catalogue: SourceCatalogue) -> tuple[str, dict[str, str]]:
         raise damaged_note_error("options", error) from error
     url = decode_settings(catalogue.note(INPUT_NOTE)).url
     return url or catalogue.note(_URL_NOTE) or "", values
-
-
-@contextmanager
-def open_account(options: AccountOptions) -> Iterator[ResourceAccount]:
-    """Open an account."""
-    scheme = options.address.partition(":")[0]
-    with plugins.open_plugin(plugins.ACCOUNTS, scheme, options) as account:
-        yield account
-
-
-def setup_systems() -> tuple[str, ...]:
-    """Return the systems that have to be set up, and can say how."""
-    return plugins.names(plugins.SETUPS)
-
-
-def setup_text(system: str, values: Mapping[str, str]) -> str:
-    """Return what an operator runs once in a system, for the options of an account there."""
-    text: str = plugins.load(plugins.SETUPS, system)(values)
-    return text

@@ -219,7 +219,7 @@ def publish_lines(
     if asked.dry_run:
         raise ConfigurationError("lines are recorded as they are read: there is no dry run")
     if not (chosen.get("url") or path.exists()):
-        raise _unknown_address_error(_publish_into(f"{LINES_SCHEME}{lines}", out))
+        raise trees.unknown_address_error(f"{LINES_SCHEME}{lines}", out)
     now = clock.now()
     with (
         mending(path, clock, asked),
@@ -230,28 +230,16 @@ def publish_lines(
     return publish(path, out, chosen, clock=clock, asked=asked)
 
 
-def _publish_into(what: str, out: object = "") -> str:
-    where = quoted(out, "FOLDER")
-    return f"resourcesync publish {quoted(what, 'DIR')} --url https://HOST/ --out {where}"
-
-
-def _unknown_address_error(command: str) -> ConfigurationError:
-    return ConfigurationError(
-        "the address of the resources is not known yet",
-        hint=f"publish it with its address on the Web: {command}",
-    )
-
-
 def _merge_settings(
     path: Path, out: Path | str | None, known: PublicationSettings, chosen: Mapping[str, object]
 ) -> PublicationSettings:
-    command = _publish_into(f"{CATALOGUE_SCHEME}{path}")
+    target = f"{CATALOGUE_SCHEME}{path}"
     if not (chosen.get("url") or known.url):
-        raise _unknown_address_error(command)
+        raise trees.unknown_address_error(target, "")
     if out is None and not known.url:
         raise ConfigurationError(
             "the folder for the documents is not known yet",
-            hint=f"publish it into a folder: {command}",
+            hint=f"publish it into a folder: {trees.first_command(target, '')}",
         )
     unsupported = sorted(_FOLDER_SETTINGS & chosen.keys())
     if unsupported:

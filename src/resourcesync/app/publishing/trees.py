@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -20,7 +20,7 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
-from resourcesync.ports.originals import Omission
+from resourcesync.ports.originals import Omission, Originals
 from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.clock_guard import check_clock
@@ -38,7 +38,7 @@ from resourcesync.source.publication_settings import (
     PublicationSettings,
     decode_settings,
 )
-from resourcesync.source.publisher import OpenSource, Publication
+from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
 from resourcesync.source.scan import scan
 from resourcesync.source.versions.version_retention import TreeVersions, is_retention_enabled
 
@@ -105,35 +105,32 @@ def _publish(
         reread = catalogue.note(_REREAD_NOTE)
         found = stack.enter_context(originals.open_originals(root, settings, clock, reread))
         left = _left_address(known.url, settings.url, store)
-        tree = _Tree(folders, source, found, _open_versions(folders, source), shared)
+        versions = _open_versions(folders, source)
+        content = versions.originals(found.originals)
+        tree = _Tree(folders, source, found, versions, content, shared, source.publisher())
         done = tree.publish(asked, anew=settings.entries != known.entries)
         done = structs.replace(done, root=root, left=left, unmatched=found.unmatched())
         return _with_changes(done, settings, known)
 
 
-class _Tree:
+class _Tree(NamedTuple):
     """A tree that is open."""
 
-    def __init__(
-        self,
-        folders: _Folders,
-        source: OpenSource,
-        found: originals.OpenedOriginals,
-        versions: TreeVersions,
-        shared: SharedDescription,
-    ) -> None:
-        self._folders, self._source, self._found = folders, source, found
-        self._versions, self._publisher = versions, source.publisher()
-        self._shared = shared
-        self._originals = versions.originals(found.originals)
+    folders: _Folders
+    source: OpenSource
+    found: originals.OpenedOriginals
+    versions: TreeVersions
+    originals: Originals
+    shared: SharedDescription
+    publisher: ListPublisher
 
     def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
         """Scan the tree; unless in a dry run, write the changes."""
-        source, now = self._source, self._source.clock.now()
-        catalogue, settings, versions = source.catalogue, source.settings, self._versions
+        source, now = self.source, self.source.clock.now()
+        catalogue, settings, versions = source.catalogue, source.settings, self.versions
         step = check_clock(catalogue, now, asked.step)
         scanned = scan(
-            self._originals,
+            self.originals,
             catalogue,
             now,
             anew=anew,
@@ -143,18 +140,18 @@ class _Tree:
         done, dumped, notified = Publication(), None, None
         if not asked.dry_run:
             note = msgspec.json.encode(settings).decode()
-            catalogue.write_notes({NOTE: note, _REREAD_NOTE: self._found.rereading.note()})
+            catalogue.write_notes({NOTE: note, _REREAD_NOTE: self.found.rereading.note()})
             try:
                 dumped = self._dump(asked.dumps)
             finally:  # the lists are published even if something could not be packed
-                done = self._publisher.publish(step, anew=anew, now=now)
-                done = self._shared.update(done)
+                done = self.publisher.publish(step, anew=anew, now=now)
+                done = self.shared.update(done)
             versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            if settings.robots and self._publisher.sitemap_uri:
-                folder = self._folders.root / settings.out
-                document_stores.write_robots(folder, self._publisher.sitemap_uri)
-            notified = notify_hubs(source, self._folders.own)
-        omissions = (*self._originals.omissions(), *self._among_documents())
+            if settings.robots and self.publisher.sitemap_uri:
+                folder = self.folders.root / settings.out
+                document_stores.write_robots(folder, self.publisher.sitemap_uri)
+            notified = notify_hubs(source, self.folders.own)
+        omissions = (*self.originals.omissions(), *self._among_documents())
         return PublicationResult(
             settings=settings,
             scan=structs.replace(scanned, omitted=len(omissions)),
@@ -169,8 +166,8 @@ class _Tree:
 
     def _among_documents(self) -> Iterator[Omission]:
         """Yield the files of the tree that are not published because documents are beside them."""
-        if self._source.settings.out == ".":
-            for name in self._source.documents.names():
+        if self.source.settings.out == ".":
+            for name in self.source.documents.names():
                 if not naming.is_document(name):
                     yield Omission(name=name, reason="it is in a folder of the documents")
 
@@ -179,23 +176,23 @@ class _Tree:
             return None
         from resourcesync.source.dumps import dump_publisher  # noqa: PLC0415 - rarely needed
 
-        source = self._source
+        source = self.source
         plan = read_plan(source.catalogue)
         if (
             plan is not None
             and plan.base_uri != SourceNaming(base_uri=source.settings.url).base_uri
         ):
-            self._publisher.publish()  # lists that start over do not continue older dumps
-        with self._found.reading() as opening:
-            contents = self._versions.contents(self._originals, opening)
+            self.publisher.publish()  # lists that start over do not continue older dumps
+        with self.found.reading() as opening:
+            contents = self.versions.contents(self.originals, opening)
             return dump_publisher.dump(asked, source, contents, self._second_process(asked))
 
     def _second_process(self, asked: "DumpRequest") -> "SecondProcess | None":
         """Return what packs beside this process; only files into files, which survive a fork."""
         from resourcesync.adapters import second_process  # noqa: PLC0415 - for dumps only
 
-        documents = self._source.documents
-        if self._source.settings.originals or not isinstance(documents, FolderDocuments):
+        documents = self.source.documents
+        if self.source.settings.originals or not isinstance(documents, FolderDocuments):
             return None
         if not (asked.may_fork and second_process.can_fork()):
             return None
@@ -381,10 +378,20 @@ def merge_settings(
             settings, earlier=tuple(sorted({*known.earlier, known.out} - {settings.out}))
         )
     if not settings.url:
-        raise ConfigurationError(
-            f"the address of {root} on the Web is not known yet",
-            hint="publish it with its address: "
-            f"resourcesync publish {quoted(root, 'DIR')} --url https://HOST/",
-        )
+        raise unknown_address_error(root)
     settings.check_versions(root)
     return settings
+
+
+def first_command(target: object, out: object = None) -> str:
+    """Return the command of a first publication; ``out`` is empty for a folder to choose."""
+    into = "" if out is None else f" --out {quoted(out, 'FOLDER')}"
+    return f"resourcesync publish {quoted(target, 'DIR')} --url https://HOST/{into}"
+
+
+def unknown_address_error(target: object, out: object = None) -> ConfigurationError:
+    """Return the error that no ``url`` was given yet for an input."""
+    return ConfigurationError(
+        "the address of the resources is not known yet",
+        hint=f"publish it with its address on the Web: {first_command(target, out)}",
+    )

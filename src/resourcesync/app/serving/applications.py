@@ -327,14 +327,14 @@ class CurrentTree:
     def __init__(self, tree: PublishedTree) -> None:
         self._tree = tree
         self._head = str(tree.head)  # each request asks it
-        self._seen = self._stamp()
+        self._seen = FileState.at(self._head)
 
     def find(self) -> PublishedTree:
         """Return the tree; its Source Description is read again once it was replaced.
 
         While that cannot be read, the tree is the one before.
         """
-        seen = self._stamp()
+        seen = FileState.at(self._head)
         if seen != self._seen:
             self._seen = seen
             with contextlib.suppress(ResourceSyncError):
@@ -343,12 +343,6 @@ class CurrentTree:
                 else:
                     self._tree = replace(self._tree)  # its site has the same address
         return self._tree
-
-    def _stamp(self) -> FileState | None:
-        try:
-            return FileState.from_stat(os.stat(self._head))  # noqa: PTH116 - half as long
-        except OSError:
-            return None
 
 
 @final

@@ -126,7 +126,7 @@ class SiteApplication:
         self._clock = clock
         self._sets = str(site.folder / SETS)
         self._folder = site.folder
-        self._seen = self._stamp()
+        self._seen = FileState.at(self._sets)
         self._serve(site)
 
     def _serve(self, site: PublishedSite) -> None:
@@ -137,7 +137,7 @@ class SiteApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if (seen := self._stamp()) != self._seen:
+        if (seen := FileState.at(self._sets)) != self._seen:
             self._seen = seen
             with contextlib.suppress(ResourceSyncError):
                 state = sites.read_state(self._folder)
@@ -148,12 +148,6 @@ class SiteApplication:
             await application(scope, receive, send)
         else:
             await self._own(scope, receive, send)
-
-    def _stamp(self) -> FileState | None:
-        try:
-            return FileState.from_stat(os.stat(self._sets))  # noqa: PTH116 - half as long
-        except OSError:
-            return None
 
 
 @final

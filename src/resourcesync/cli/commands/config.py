@@ -85,7 +85,7 @@ class _Action(click.Choice[str]):
         """Return the action; a system is looked up if it is none of ours."""
         if value in self.choices:
             return str(value)
-        if value not in app.accounts.setup_systems():
+        if value not in app.plugins.names(app.plugins.SETUPS):
             known = ", ".join(self.choices)
             self.fail(f"{value!r} is none of {known}; {app.plugins.ANNEX_HINT}", param, ctx)
         return str(value)
@@ -209,7 +209,8 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
         case "grafana" | "alerts":
             return unit_files.shared_text(_SHARED[name])
         case _:
-            return app.accounts.setup_text(name, dict(values["with"]))
+            text: str = app.plugins.load(app.plugins.SETUPS, name)(dict(values["with"]))
+            return text
 
 
 def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:
