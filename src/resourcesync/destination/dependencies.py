@@ -1,6 +1,6 @@
 """Dependencies of a Destination."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -24,6 +24,22 @@ class FindingWriter(Protocol):
         """Set the audit's id and its time, as ``20261121020004``; without it nothing is stored."""
 
 
+class StoredParts(Protocol):
+    """Parts of the index that was read last, as they were sent, by their SHA-256 in hex.
+
+    They only save requests: what is lost, damaged or cannot be stored is requested again.
+    """
+
+    def open(self, digest: str) -> BinaryIO | None:
+        """Return the bytes with this SHA-256, to be closed after use."""
+
+    def add(self, digest: str, stream: BinaryIO) -> None:
+        """Store the bytes of a stream, which have this SHA-256."""
+
+    def retain(self, digests: Container[str]) -> None:
+        """Remove all others."""
+
+
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     """Dependencies of a Destination.
 
@@ -33,7 +49,7 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     requests sent and bytes received, ``room`` the free bytes, ``certificate_until`` the end of the
     first TLS certificate of the servers of the lists. ``is_expected``: a first pull that fails is
     recorded. ``workers`` fetch the resources of a plan. ``resource_fetcher`` is the network without
-    the measurement of clocks.
+    the measurement of clocks. ``stored_parts`` returns the parts of the Resource List read last.
     """
 
     folder: str
@@ -57,3 +73,4 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     workers: Fetcher | None = None
     findings: Callable[[], AbstractContextManager[FindingWriter | None]] = nullcontext
     resource_fetcher: Fetcher | None = None
+    stored_parts: Callable[[], StoredParts | None] = lambda: None

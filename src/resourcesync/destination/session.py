@@ -199,7 +199,9 @@ class SyncSession:
         self.accepts_missing = self._accepts_missing()
         self.packages = DumpPackages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
-        self.resource_lists = ResourceListReader(documents, selection, manifests)
+        is_trusting = not options.dry_run and options.mode != "baseline"
+        stored = equipment.stored_parts if is_trusting else lambda: None
+        self.resource_lists = ResourceListReader(documents, selection, manifests, stored)
         self.change_lists = ChangeListReader(
             documents=documents,
             selection=selection,

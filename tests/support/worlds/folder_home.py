@@ -4,11 +4,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.app import plugins
+from resourcesync.app.mirrors.mirror_state import part_files
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -70,6 +72,7 @@ class FolderHome:
                 traffic=lambda: (fetcher.requests, fetcher.received),
                 room=lambda: self.room,
                 patches=self.patches,
+                stored_parts=partial(part_files, self.folder, mirror.copies.scratch),
             )
             yield alone if self.workers is None else self.workers.employed(alone)
 

@@ -13,12 +13,14 @@ from typing import BinaryIO, Final, Self, cast
 from weakref import WeakSet
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.small_files import PartFiles
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, format_digests
+from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import (
     CancelToken,
     CopyContent,
@@ -332,6 +334,7 @@ class SimulatedDestination:
                 check_folder=self._mirror.check_marker,
                 purge=lambda _place: None,
                 traffic=lambda: (self._network.requests, self._network.received),
+                stored_parts=lambda: PartFiles(self._folder / OWN_FOLDER, _scratch),
             )
         )
 

@@ -1,25 +1,38 @@
-"""Small files below ``.resourcesync``: findings of audits, positions of programs.
+"""Small files below ``.resourcesync``: findings of audits, positions of programs, parts of lists.
 
-Both are not in the mirror's state, which has one writer at a time: a program must be able to record
+They are not in the mirror's state, which has one writer at a time: a program must be able to record
 its position in the changes while a pull goes on for hours.
 """
 
+import hashlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, BinaryIO, Final
 
 import msgspec
 
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.errors import ConfigurationError, StateError, quoted
 from resourcesync.mirror_state.rows import ChangeLogPosition
-from resourcesync.own_files import read_file, replace_file
+from resourcesync.own_files import (
+    NEW,
+    open_file,
+    open_folder,
+    open_path,
+    opened,
+    read_file,
+    replace_file,
+)
 
 MAX_AUDITS: Final = 20
 MAX_FINDINGS: Final = 100_000
+MAX_PARTS: Final = 1 << 30
+"""The most bytes of compressed parts that one run stores."""
+_CHUNK: Final = 1 << 18
 _AUDIT: Final = re.compile(r"[0-9]{20}-([0-9a-f]{12})\.ndjson")
 """Names sort by time, to the microsecond."""
 _CONSUMER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -32,6 +45,86 @@ _decode = msgspec.json.Decoder(dict[str, str]).decode
 class _Acknowledged(msgspec.Struct):
     acknowledged: int
     time: int
+
+
+class PartFiles:
+    """The files of ``.resourcesync/parts``: parts of the Resource List read last, compressed.
+
+    They only save requests. So they are not synced, what is wrong with one of them is no error,
+    and they are checked by their SHA-256, which is their name.
+    """
+
+    def __init__(self, own: Path, scratch: Callable[[], BinaryIO], most: int = MAX_PARTS) -> None:
+        self._folder = own / "parts"
+        self._scratch = scratch
+        self._most = most
+        self._known: set[str] = set()
+
+    def open(self, digest: str) -> BinaryIO | None:
+        """Return the bytes with this SHA-256, to be closed after use; ``None`` without them."""
+        try:
+            file = open_path(self._folder / digest)
+        except OSError:
+            return None
+        found, running = self._scratch(), hashlib.sha256()
+        with os.fdopen(file, "rb") as stream:
+            try:
+                for chunk in _decompressed(stream):
+                    running.update(chunk)
+                    found.write(chunk)
+            except (OSError, zlib.error):
+                running.update(b"?")  # it is damaged
+            except BaseException:
+                found.close()
+                raise
+        if running.hexdigest() != digest:
+            found.close()
+            return None
+        self._known.add(digest)
+        found.seek(0)
+        return found
+
+    def add(self, digest: str, stream: BinaryIO) -> None:
+        """Store the bytes of a stream, which have this SHA-256, unless they are stored."""
+        if digest in self._known:
+            return
+        try:
+            with opened(open_folder(self._folder, 0o700)) as folder:
+                with suppress(FileNotFoundError):
+                    os.unlink(digest, dir_fd=folder)
+                if self._most > 0:
+                    with os.fdopen(open_file(digest, folder, NEW), "wb") as file:
+                        self._most -= _compress(stream, file)
+        except OSError:
+            self._most = 0  # a file that was not written to its end is found by its name
+        self._known.add(digest)
+
+    def retain(self, digests: Container[str]) -> None:
+        """Remove all others."""
+        with suppress(OSError), opened(open_folder(self._folder)) as folder:
+            with os.scandir(folder) as entries:
+                others = [entry.name for entry in entries if entry.name not in digests]
+            for name in others:
+                os.unlink(name, dir_fd=folder)
+
+
+def _compress(stream: BinaryIO, file: IO[bytes]) -> int:
+    """Write the bytes of a stream compressed; return how many these are."""
+    compressor = zlib.compressobj(1)
+    stream.seek(0)
+    while chunk := stream.read(_CHUNK):
+        file.write(compressor.compress(chunk))
+    file.write(compressor.flush())
+    return file.tell()
+
+
+def _decompressed(stream: BinaryIO) -> Iterator[bytes]:
+    decompressor = zlib.decompressobj()
+    waiting = b""
+    while waiting or (waiting := stream.read(_CHUNK)):
+        yield decompressor.decompress(waiting, _CHUNK)
+        waiting = decompressor.unconsumed_tail
+    yield decompressor.flush()
 
 
 class AuditFiles:

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -29,7 +29,7 @@ from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import to_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.mirror.small_files import AuditFiles, ConsumerFiles
+    from resourcesync.adapters.mirror.small_files import AuditFiles, ConsumerFiles, PartFiles
     from resourcesync.destination.audits.reports import AuditFinding
     from resourcesync.destination.changelog import ChangeLogReader
 
@@ -152,6 +152,13 @@ def audit_files(folder: Path) -> "AuditFiles":
     from resourcesync.adapters.mirror.small_files import AuditFiles  # noqa: PLC0415 - no pull has
 
     return AuditFiles(folder / OWN_FOLDER)
+
+
+def part_files(folder: Path, scratch: "Callable[[], BinaryIO]") -> "PartFiles":
+    """Return the store of the parts of the Resource List that a mirror read last."""
+    from resourcesync.adapters.mirror.small_files import PartFiles  # noqa: PLC0415 - most have one
+
+    return PartFiles(folder / OWN_FOLDER, scratch)
 
 
 def findings_of(folder: Path, audit: str) -> "list[AuditFinding]":

@@ -273,6 +273,7 @@ def _local_dependencies(
         "drop_parts": partial(local.clear_temporary, inf),
         "room": partial(_free_bytes, folder if in_folder else None),
         "findings": partial(_open_findings, folder),
+        "stored_parts": partial(mirror_state.part_files, folder, local.scratch),
         "patches": lambda: app.plugins.patch_formats(),  # noqa: PLW0108 - loaded for the first patch
     }
 

@@ -5,13 +5,15 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import msgspec
 from msgspec import structs
 
 from resourcesync import errors
+from resourcesync.destination.dependencies import StoredParts
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import proof
 from resourcesync.destination.lists.packages import REPORT_IT, DumpPackages, too_many_listed
@@ -36,6 +38,9 @@ from resourcesync.model.vocabulary import Capability, Dialect
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
+
+_OnMissing = Callable[[str, errors.ResourceSyncError], None]
+_Offered = Callable[[_OnMissing], Iterable[FetchedDocument]]
 
 MAX_PARTS: Final = 50_000
 """The most parts of an index (sitemaps.org)."""
@@ -97,7 +102,8 @@ def with_parts(head: proof.ListVersion, parts: Iterable[proof.ReadPart]) -> proo
     kept = tuple(
         structs.replace(part.version, over=part.over)
         for part in parts
-        if part.over is None or part.served is None or part.served < part.over
+        if part.over is None
+        or not (part.is_meant or (part.served is not None and part.served >= part.over))
     )
     return structs.replace(head, parts=kept)
 
@@ -110,7 +116,10 @@ class ResourceListReader:
         documents: DocumentFetcher,
         selection: ResourceSelection,
         packages: DumpPackages | None = None,
+        open_stored: Callable[[], StoredParts | None] = lambda: None,
     ) -> None:
+        self._open_stored = open_stored
+        self._stored: StoredParts | None = None
         self._documents = documents
         self._selection = selection
         self._packages = packages
@@ -140,11 +149,18 @@ class ResourceListReader:
                 return self._read_one(document, fetched, spool)
             parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
             self._selection.refusals.count_tolerated(document)
-        snapshot, read = self._read_parts(document, parts, spool, documents)
+        if any(part.digests for part in parts.values()):
+            self._stored = self._stored or self._open_stored()
+        offered = partial(self._parts_of, parts, documents, fetched.served)
+        snapshot, read = self._read_parts(document, parts, spool, offered)
+        if self._stored is not None:
+            self._stored.retain({part.version.digest for part in read if part.is_meant})
+        is_one_moment, moments = self._moments_of(fetched, read, snapshot.moments)
         return structs.replace(
             snapshot,
+            moments=moments,
             proves_absence=snapshot.proves_absence and at_home,
-            is_one_moment=self._is_one_moment(fetched, read, snapshot.moments.head),
+            is_one_moment=is_one_moment,
             served=_earliest(fetched.served, snapshot.served),
             version=with_parts(head, read),
         )
@@ -166,31 +182,43 @@ class ResourceListReader:
             version=list_version(fetched),
         )
 
-    def _is_one_moment(
-        self, index: FetchedDocument, parts: Sequence[proof.ReadPart], stated: int | None
-    ) -> bool:
-        """True if the parts of an index, or the packages of a dump, are of one moment.
+    def _moments_of(
+        self, index: FetchedDocument, parts: Sequence[proof.ReadPart], moments: proof.ListMoments
+    ) -> tuple[bool, proof.ListMoments]:
+        """Return whether parts or packages are of one moment, and which moments are theirs.
 
         They state the same one; or the index pins each of them, and says the same after the last.
+        Then those that it proves by their bytes are of its own moment.
         """
-        if proof.is_of_one_moment(parts):
-            return True
-        began = stated if index.served is None else index.served
-        if not all(proof.is_pinned(part, -1 if began is None else began) for part in parts):
-            return False
+        is_one = proof.is_of_one_moment(parts)
+        are_meant = proof.are_meant(parts, moments.head)
+        began = moments.head if index.served is None else index.served
+        are_pinned = all(proof.is_pinned(part, -1 if began is None else began) for part in parts)
+        if are_meant or (are_pinned and not is_one):
+            is_same, at = self._read_again(index, parts)
+            is_one = is_one or (are_pinned and is_same)
+            if are_meant and is_same and at == moments.head:
+                moments = structs.replace(moments, is_proven=True)
+        return is_one, moments
+
+    def _read_again(
+        self, index: FetchedDocument, parts: Sequence[proof.ReadPart]
+    ) -> tuple[bool, int | None]:
+        """Request an index again; return whether it announces the same, and its moment."""
         announced = {part.version.uri: part.announced for part in parts}
         try:
-            with fetch(self._documents.uncached(), index.uri) as again:
-                return _announcements(again.open()) == announced
+            with fetch(self._documents.uncached(), index.uri) as fetched:
+                again = fetched.open()
+                return _announcements(again) == announced, known_microseconds(again.header.at)
         except (errors.SourceError, errors.DocumentError):
-            return False  # then nothing shows it
+            return False, None  # then nothing shows it
 
     def _read_parts(
         self,
         index: "Document",
         parts: dict[str, Part],
         spool: ExternalSorter[ListedEntry],
-        documents: DocumentFetcher,
+        offered: _Offered,
     ) -> tuple[ListSnapshot, list[proof.ReadPart]]:
         read: list[proof.ReadPart] = []
         entries, complete = 0, True
@@ -201,15 +229,14 @@ class ResourceListReader:
                 raise error
             self._refuse_part(uri, error, unread)
 
-        for fetched in documents.get_all(dict.fromkeys(parts), refuse_missing):
+        for fetched in offered(refuse_missing):
+            announced = parts[fetched.uri]
             try:
-                document, count, version = self._read_part(fetched, spool)
+                document, count, part = self._read_part(fetched, announced, spool)
             except errors.DocumentError as error:
                 self._refuse_part(fetched.uri, error, unread)
                 continue
-            found, announced = Digest("sha-256", version.digest), parts[fetched.uri]
-            has_hash = agree([found], announced.digests)
-            read.append(proof.ReadPart(version, announced, fetched.served, has_hash))
+            read.append(part)
             fits = fits_index(announced, document.header, index.header)
             complete = complete and fits and is_same_host(fetched) and document.lists_all
             entries += count
@@ -235,16 +262,57 @@ class ResourceListReader:
         reason = f"this part of the list cannot be read: {error.message}"
         self._selection.refusals.add(uri, PART_UNREAD, reason)  # its content is unknown
 
+    def _parts_of(
+        self,
+        parts: Mapping[str, Part],
+        documents: DocumentFetcher,
+        served: int | None,
+        on_missing: _OnMissing,
+    ) -> Iterator[FetchedDocument]:
+        """Yield the parts of an index that was sent at ``served``; request those not stored.
+
+        A stored part has the hash that the index gives, so it is as current as the index.
+        """
+        wanted: dict[str, None] = {}
+        for uri, part in parts.items():
+            stream = self._stored_part(part)
+            if stream is None:
+                wanted[uri] = None
+                continue
+            yield FetchedDocument(
+                uri=uri,
+                final_uri=uri,
+                stream=stream,
+                etag="",
+                last_modified="",
+                links="",
+                media_type="",
+                served=served,
+            )
+        if wanted:
+            yield from documents.get_all(wanted, on_missing)
+
+    def _stored_part(self, part: Part) -> BinaryIO | None:
+        digest = next((each for each in usable(part.digests) if each.algorithm == "sha-256"), None)
+        if self._stored is None or digest is None or part.at is None:
+            return None
+        return self._stored.open(digest.value)
+
     def _read_part(
-        self, fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
-    ) -> tuple["Document", int, proof.ListVersion]:
-        """Add the resources of one part; return it, their number, and its version."""
+        self, fetched: FetchedDocument, announced: Part, spool: ExternalSorter[ListedEntry]
+    ) -> tuple["Document", int, proof.ReadPart]:
+        """Add the resources of one part; return it, their number, and what it proves."""
         with fetched:
             self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))
             check_list(document, Capability.RESOURCE_LIST)
             count = self._add_resources(document, spool)
-            return document, count, list_version(fetched)
+            version = list_version(fetched)
+            has_hash = agree([Digest("sha-256", version.digest)], announced.digests)
+            part = proof.ReadPart(version, announced, fetched.served, has_hash)
+            if self._stored is not None and part.is_meant and fetched.uri == fetched.final_uri:
+                self._stored.add(version.digest, fetched.stream)
+            return document, count, part
 
     def _read_dump(
         self,
@@ -273,12 +341,12 @@ class ResourceListReader:
                 version = proof.ListVersion(uri=offered.uri, at=at)
                 read.append(proof.ReadPart(version, offered.entry, None, has_hash))
                 entries += self._add_resources(document, spool, version=at)
-        moments = _moments(dump, stated)
+        is_one_moment, moments = self._moments_of(fetched, read, _moments(dump, stated))
         return ListSnapshot(
             moments=moments,
             entries=entries,
             proves_absence=True,
-            is_one_moment=self._is_one_moment(fetched, read, moments.head),
+            is_one_moment=is_one_moment,
             served=fetched.served,
             dialect=dump.dialect,
             documents=() if dump.header.is_index else (document_record(fetched),),
