@@ -140,7 +140,7 @@ class Scenes:
         if scene == "baseline":
             return mirror, ["pull", self._uri, mirror, *network]
         before = {"incremental": "old", "audit": "current", "repair": "damaged"}[scene]
-        _link_tree(self._home / before, mirror)
+        link_tree(self._home / before, mirror)
         if scene == "incremental":
             return mirror, ["pull", mirror, "--max-delete", "100%", *network]
         return mirror, [scene, mirror]
@@ -196,7 +196,7 @@ def scenes(home: Path) -> Iterator[Scenes]:
         yield Scenes(home, host, server.uri, application)
 
 
-def _link_tree(source: Path, target: Path) -> None:
+def link_tree(source: Path, target: Path) -> None:
     """Copy a mirror so that its files stay the same files: it would take others for altered."""
     for path in sorted(source.rglob("*")):
         place = target / path.relative_to(source)

@@ -41,6 +41,18 @@ def answer(
     return ["\r\n".join([*lines, "", ""]).encode("latin-1") + body]
 
 
+def endless(first: bytes, block: bytes, pause: float = 0.0) -> Answer:
+    """Return an answer that sends a block again and again."""
+
+    def steps(_asked: object) -> Iterator[Step]:
+        yield first
+        while True:
+            yield block
+            yield pause
+
+    return steps
+
+
 class SocketServer:
     """Listens on loopback while a block runs, and serves each connection in a thread."""
 

@@ -91,34 +91,16 @@ def started(
     **options: Any,
 ) -> Iterator[Program]:
     """Run a program while the block runs; it starts when the program is ready on its own port."""
-    program = _first_that_starts(
-        lambda ports: Program(command(ports), log, ports, options),
-        lambda: {name: free_port() for name in names},
-        ready,
-        seconds,
-    )
-    try:
-        yield program
-    finally:
-        program.end()
-
-
-def _first_that_starts(
-    start: Callable[[Mapping[str, int]], Program],
-    ports: Callable[[], Mapping[str, int]],
-    ready: Callable[[Program], bool],
-    seconds: float,
-) -> Program:
     said = list[str]()
     for _ in range(TRIES):
-        program = start(ports())
+        ports = {name: free_port() for name in names}
+        program = Program(command(ports), log, ports, options)
         try:
             if _is_ready(program, ready, seconds):
-                return program
-        except BaseException:
+                yield program
+                return
+        finally:
             program.end()
-            raise
-        program.end()
         said.append(program.said())
     raise AssertionError("\n".join([f"the server did not start, tried {TRIES} times:", *said]))
 

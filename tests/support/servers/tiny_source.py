@@ -60,12 +60,6 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle()
 
     def do_GET(self) -> None:
-        self._answer(with_body=True)
-
-    def do_HEAD(self) -> None:
-        self._answer(with_body=False)
-
-    def _answer(self, *, with_body: bool) -> None:
         source = self.server.source
         asked = Asked(self.command, self.path, dict(self.headers.items()))
         source.asked.append(asked)
@@ -82,8 +76,10 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
-        if with_body:
+        if self.command == "GET":
             self.wfile.write(answer.body)
+
+    do_HEAD = do_GET  # noqa: N815 - the base's name
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
         """Say nothing; ``asked`` has it all."""

@@ -1,7 +1,6 @@
 """Bodies: limits, gzip, and sinks that fail; raw sockets on loopback (N14, N17, N18)."""
 
 import gzip
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,20 +15,10 @@ from tests.support.servers.fetching import (
     request,
     response,
 )
-from tests.support.servers.hostile_server import CLOSE, Answer, HostileServer, Step, answer
+from tests.support.servers.hostile_server import CLOSE, Answer, HostileServer, answer, endless
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-
-
-def endless(first: bytes, block: bytes, pause: float = 0.0) -> Answer:
-    def steps(_asked: object) -> Iterator[Step]:
-        yield first
-        while True:
-            yield block
-            yield pause
-
-    return steps
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What hostile servers answer, and what becomes of it; raw sockets on loopback (N07-N28)."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from resourcesync.errors import (
     SourceUnavailableError,
 )
 from resourcesync.ports import Proof, Purpose
+from tests.support.servers import hostile_server
 from tests.support.servers.fetching import (
     KeepingSink,
     failure,
@@ -27,16 +27,6 @@ from tests.support.servers.hostile_server import CLOSE, RESET, Answer, HostileSe
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-
-
-def endless(first: bytes, block: bytes, pause: float = 0.0) -> Answer:
-    def steps(_asked: object) -> Iterator[Step]:
-        yield first
-        while True:
-            yield block
-            yield pause
-
-    return steps
 
 
 def test_head_tells_the_fields_and_leaves_the_sink_empty(server: HostileServer) -> None:
@@ -193,9 +183,9 @@ def test_an_answer_in_doubt_is_refused_at_once(server: HostileServer, name: str)
 @pytest.mark.parametrize(
     "script",
     [
-        endless(OK, b"X: a\r\n" * 1000),
-        endless(b"", b"HTTP/1.1 103 E\r\nLink: <x>\r\n\r\n" * 100),
-        endless(CHUNKED + b"1\r\na\r\n0\r\n", b"X: a\r\n" * 1000),
+        hostile_server.endless(OK, b"X: a\r\n" * 1000),
+        hostile_server.endless(b"", b"HTTP/1.1 103 E\r\nLink: <x>\r\n\r\n" * 100),
+        hostile_server.endless(CHUNKED + b"1\r\na\r\n0\r\n", b"X: a\r\n" * 1000),
     ],
     ids=["headers", "interim responses", "trailers"],
 )
@@ -211,13 +201,13 @@ def test_what_never_ends_is_given_up(server: HostileServer, script: Answer) -> N
 @pytest.mark.parametrize(
     "script",
     [
-        endless(b"", b"", 0.05),
-        endless(b"HTTP/1.1 200 OK\r\n", b"X", 0.05),
-        endless(OK + b"Content-Length: 100000\r\n\r\n", b"a", 0.05),
-        endless(CHUNKED, b"1\r\na\r\n", 0.05),
-        endless(CHUNKED, b"0", 0.05),
-        endless(CHUNKED + b"1\r\na\r\n0\r\nX:", b"a", 0.05),
-        endless(b"", b"HTTP/1.1 103 E\r\n\r\n", 0.3),
+        hostile_server.endless(b"", b"", 0.05),
+        hostile_server.endless(b"HTTP/1.1 200 OK\r\n", b"X", 0.05),
+        hostile_server.endless(OK + b"Content-Length: 100000\r\n\r\n", b"a", 0.05),
+        hostile_server.endless(CHUNKED, b"1\r\na\r\n", 0.05),
+        hostile_server.endless(CHUNKED, b"0", 0.05),
+        hostile_server.endless(CHUNKED + b"1\r\na\r\n0\r\nX:", b"a", 0.05),
+        hostile_server.endless(b"", b"HTTP/1.1 103 E\r\n\r\n", 0.3),
     ],
     ids=["silence", "head", "body", "chunks", "chunk size", "trailer", "interim"],
 )
@@ -235,7 +225,7 @@ def test_a_trickle_is_given_up(server: HostileServer, script: Answer) -> None:
 def test_a_body_has_a_deadline_however_steady_it_comes(
     server: HostileServer, purpose: Purpose, framing: bytes
 ) -> None:
-    uri = server.on("/x", endless(OK + framing + b"\r\n", b"a" * 20, 0.05))
+    uri = server.on("/x", hostile_server.endless(OK + framing + b"\r\n", b"a" * 20, 0.05))
     fetcher = quick_fetcher(server.origin, minimum_rate=1, deadline=0.4, retries=0)
 
     outcome = failure(fetch_one(fetcher, request(uri, purpose)))
