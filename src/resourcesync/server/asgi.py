@@ -188,6 +188,19 @@ def _count_nothing(status: int, sent: int) -> None:
     del status, sent
 
 
+async def answer_any(
+    respond: Callable[[Request], Awaitable[Response]], scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer an ``http`` request of any method, also with the refusal that is raised."""
+    if scope["type"] != "http":
+        return
+    try:
+        response = await respond(Request(scope, receive, send))
+    except HTTPException as refusal:
+        response = refuse(refusal.status_code, refusal.detail, refusal.headers or {})
+    await response(scope, receive, send)
+
+
 async def answer(
     respond: Responder,
     scope: Scope,

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
 from anyio import to_thread
@@ -110,7 +110,7 @@ class HubApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
-        await _answer_http(self._answer, scope, receive, send)
+        await asgi.answer_any(self._answer, scope, receive, send)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -138,18 +138,6 @@ class HubApplication:
             return await _run_in_thread(lambda: self._hub.handle_form(body, peer))
         link, signatures = ", ".join(fields.getlist("link")), fields.getlist("x-hub-signature")
         return await _run_in_thread(lambda: self._hub.submit(body, media_type, link, signatures))
-
-
-async def _answer_http(
-    respond: Callable[[Request], Awaitable[Response]], scope: Scope, receive: Receive, send: Send
-) -> None:
-    if scope["type"] != "http":
-        return
-    try:
-        response = await respond(Request(scope, receive, send))
-    except HTTPException as refusal:
-        response = asgi.refuse(refusal.status_code, refusal.detail, refusal.headers or {})
-    await response(scope, receive, send)
 
 
 async def _run_in_thread(ask: Callable[[], TextResponse]) -> Response:
@@ -180,7 +168,7 @@ class CallbackApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
-        await _answer_http(self._answer, scope, receive, send)
+        await asgi.answer_any(self._answer, scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
         subscriber = self._subscriber

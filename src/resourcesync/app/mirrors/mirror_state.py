@@ -1,7 +1,7 @@
 """A mirror's state, read without a lock."""
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -263,20 +263,22 @@ class SetMirror(msgspec.Struct, frozen=True, kw_only=True):
     """True if the Source still offers it, as far as known."""
 
 
-def each_mirror(folders: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the mirrors that folders contain: those of their sets, or themselves.
+def each_mirror(folder: Path) -> tuple[Path, ...]:
+    """Return the mirrors that a folder contains: those of its sets, or itself.
 
     A damaged folder counts as itself; opening it raises the error.
     """
-    found: dict[Path, None] = {}
-    for folder in folders:
-        try:
-            known = own_folder.read_sets(folder)
-        except StorageError:
-            known = None
-        below = () if known is None else mirrors_of(folder, known)
-        found.update(dict.fromkeys([mirror.folder for mirror in below] or [folder]))
-    return tuple(found)
+    try:
+        known = own_folder.read_sets(folder)
+    except StorageError:
+        known = None
+    below = () if known is None else mirrors_of(folder, known)
+    return tuple(dict.fromkeys(mirror.folder for mirror in below)) or (folder,)
+
+
+def pulled_mirrors(folder: Path) -> tuple[Path, ...]:
+    """Return those of the mirrors that a folder contains that were pulled before."""
+    return tuple(filter(is_mirror, each_mirror(folder)))
 
 
 def mirrors_of(

@@ -190,11 +190,7 @@ class PushSubscriptions:
         last = self._looked.get(name)
         if last is not None and now - last < _DISCOVERY_INTERVAL:
             return
-        found = [
-            self._channels(path, network)
-            for path in mirror_state.each_mirror([folder])
-            if mirror_state.is_mirror(path)
-        ]
+        found = [self._channels(path, network) for path in mirror_state.pulled_mirrors(folder)]
         if not found:
             return
         is_all = all(channels.is_complete for channels in found)

@@ -41,11 +41,7 @@ def read_history(folder: Path) -> MirrorHistory:
 
     Of a folder with a mirror for each set, the one that waits longest counts.
     """
-    pasts = [
-        _read_mirror_history(path)
-        for path in mirror_state.each_mirror([folder])
-        if mirror_state.is_mirror(path)
-    ]
+    pasts = [_read_mirror_history(path) for path in mirror_state.pulled_mirrors(folder)]
     return MirrorHistory(
         pulled=_earliest([past.pulled for past in pasts]),
         audited=_earliest([past.audited for past in pasts]),
@@ -63,9 +59,9 @@ def record_failed_pull(
     A pull may fail before the mirror is opened, as by its configuration.
     """
     since, unrecorded = to_microseconds(began), dict[Path, FailedRun]()
-    for path in mirror_state.each_mirror([folder]):
+    for path in mirror_state.pulled_mirrors(folder):
         found = failed.get(str(path), failed.get(""))
-        if found is None or not mirror_state.is_mirror(path) or mirror_state.is_locked(path):
+        if found is None or mirror_state.is_locked(path):
             continue  # a run that goes on will record its own end
         failure = found if isinstance(found, FailedRun) else failed_run(found)
         try:

@@ -265,7 +265,8 @@ def _targets_here() -> list[_StatusTarget]:
             "there is no mirror in this folder",
             hint="name a mirror's folder: resourcesync status DIR",
         )
-    return [_StatusTarget(folder) for folder in app.mirror_state.each_mirror(here)]
+    found = (path for folder in here for path in app.mirror_state.each_mirror(folder))
+    return [_StatusTarget(path) for path in dict.fromkeys(found)]
 
 
 def _is_mirror_folder(folder: Path) -> bool:
@@ -280,6 +281,6 @@ def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarg
     """Return the mirrors of a name or a folder."""
     named = configuration.mirror(place) if place in configuration else None
     folder = configuration.folder(place)
-    own = app.mirror_state.each_mirror([folder])
+    own = app.mirror_state.each_mirror(folder)
     name = named if own == (folder,) else None
     return [_StatusTarget(path, name, configuration) for path in own]

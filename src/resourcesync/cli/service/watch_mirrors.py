@@ -148,7 +148,7 @@ class WatchJobRunner:
         assert self._resolver is not None
         outcomes = list[CommandOutcome]()
         network = self._resolver.configuration.network(mirror.target.name, {})
-        for folder in mirror_state.each_mirror([mirror.target.folder]):
+        for folder in mirror_state.each_mirror(mirror.target.folder):
             found = mirror_at(folder, network).audit(
                 method=mirror.audit_method,
                 rolling=mirror.rolling,
@@ -162,11 +162,7 @@ class WatchJobRunner:
     def _send_changes(
         self, mirror: WatchedMirror, cancel: CancelToken
     ) -> tuple[JobOutcome, JobReport]:
-        folders = [
-            path
-            for path in mirror_state.each_mirror([mirror.target.folder])
-            if mirror_state.is_mirror(path)
-        ]
+        folders = mirror_state.pulled_mirrors(mirror.target.folder)
         if not mirror.on_change or not folders:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         run = new_run_id(self._clock)

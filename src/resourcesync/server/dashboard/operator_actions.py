@@ -11,13 +11,12 @@ from typing import Final, final
 from urllib.parse import parse_qs, urlsplit
 
 from anyio import to_thread
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.server.asgi import NO_STORE, NOSNIFF, read_body, refuse
+from resourcesync.server.asgi import NO_STORE, NOSNIFF, answer_any, read_body, refuse
 from resourcesync.server.dashboard.layout import card
 from resourcesync.server.dashboard.markup import Markup, address, tag
 from resourcesync.server.dashboard.views import Operate
@@ -39,11 +38,7 @@ class OperatorApplication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
-        try:
-            response = await self._respond(Request(scope, receive))
-        except HTTPException as refusal:
-            response = refuse(refusal.status_code, refusal.detail, refusal.headers or {})
-        await response(scope, receive, send)
+        await answer_any(self._respond, scope, receive, send)
 
     async def _respond(self, request: Request) -> Response:
         if request.method != "POST":
