@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from resourcesync.ports import FetchRequest
-from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer, Network, Route
-from tests.support.worlds.served_files import ServedFiles
+from tests.support.worlds.served_files import FileSource
 from tests.support.worlds.world import World
 
 _NAMESPACES = (
@@ -53,14 +52,13 @@ class Software(Protocol):
         ...
 
 
-class SoftwareSource:
+class SoftwareSource(FileSource):
     """Files in memory, listed by software that is not ours."""
 
     entry = BASE
 
     def __init__(self, software: Software, *, is_open: bool = True) -> None:
-        self.clock = ManualClock()
-        self.files = ServedFiles(self.clock)
+        super().__init__()
         self.software = software
         self.is_open = is_open
         self._before: dict[str, bytes] = {}
@@ -105,14 +103,6 @@ class SoftwareSource:
         """Let the software write its documents, as they are at this moment."""
         for path, data in self.software.documents(self.known).items():
             self.files.documents.write(path, [data])
-
-    def contents(self) -> dict[str, bytes]:
-        """Return the resources by URI."""
-        return self.files.contents()
-
-    def honest(self, uri: str) -> Answer:
-        """Return what is at an address."""
-        return self.files.honest(uri)
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
         """Answer a request."""

@@ -9,12 +9,9 @@ from html import escape
 from typing import Any, Final, Self
 from xml.sax.saxutils import quoteattr
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
-from resourcesync.ports import FetchRequest
-from tests.support.in_memory import ManualClock, MemoryOriginals
-from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.served_files import ServedFiles
+from tests.support.worlds.network import BASE
+from tests.support.worlds.served_files import FileSource
 
 FOLDER: Final = f"{BASE}resourcesync/"
 """Where its lists are."""
@@ -271,7 +268,7 @@ class LooseLists:
         return f"{_OPEN.format(tag=tag)}{head}\n{lines}\n</{tag}>\n"
 
 
-class LooseSource:
+class LooseSource(FileSource):
     """Files in memory, listed as others do."""
 
     entry = f"{FOLDER}capabilitylist.xml"
@@ -279,31 +276,12 @@ class LooseSource:
     def __init__(
         self, edit: Callable[[str, str], str] = lambda _, text: text, /, **style: Any
     ) -> None:
-        self.clock = ManualClock()
-        self.files = ServedFiles(self.clock)
+        super().__init__()
         self.links = Links()
         known = Style(**style)
         self.lists = LooseLists(known, self.links)
         self._ahead = round(known.ahead * _SECOND)
         self._edit = edit
-
-    @property
-    def originals(self) -> MemoryOriginals:
-        """The files."""
-        return self.files.originals
-
-    @property
-    def documents(self) -> MemoryDocuments:
-        """The lists."""
-        return self.files.documents
-
-    def put(self, name: str, content: bytes | str) -> None:
-        """Write a file."""
-        self.files.put(name, content)
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-        self.files.remove(name)
 
     def publish(self, *, after: float = 60, late: int = 0) -> None:
         """List what changed, some seconds later; ``late``: before so many that are listed."""
@@ -330,18 +308,6 @@ class LooseSource:
             return
         for name, text in self.lists.documents().items():
             self.documents.write(f"resourcesync/{name}", [self._edit(name, text).encode()])
-
-    def contents(self) -> dict[str, bytes]:
-        """Return the files by URI."""
-        return self.files.contents()
-
-    def honest(self, uri: str) -> Answer:
-        """Return what the server says of an address."""
-        return self.files.honest(uri)
-
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
-        return self.files.serve(request)
 
     def saved(self) -> Self:
         """Return a backup of the Source; time goes on for both."""

@@ -5,46 +5,25 @@ from typing import Self
 
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.ports import FetchRequest
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
-from tests.support.in_memory import ManualClock, MemoryOriginals
-from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.served_files import ServedFiles
+from tests.support.worlds.network import BASE
+from tests.support.worlds.served_files import FileSource
 
 
-class PublishedSource:
+class PublishedSource(FileSource):
     """Files in memory, listed by our own publisher."""
 
     entry = BASE
 
     def __init__(self, *, max_entries: int = 50_000) -> None:
-        self.clock = ManualClock()
-        self.files = ServedFiles(self.clock)
+        super().__init__()
         self.catalogue = SourceCatalogue()
         self.limits = PageLimits(max_entries=max_entries)
         self.policy = Policy()
-
-    @property
-    def originals(self) -> MemoryOriginals:
-        """The files."""
-        return self.files.originals
-
-    @property
-    def documents(self) -> MemoryDocuments:
-        """The lists."""
-        return self.files.documents
-
-    def put(self, name: str, content: bytes | str) -> None:
-        """Write a file."""
-        self.files.put(name, content)
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-        self.files.remove(name)
 
     def scan(self, *, after: float = 60) -> None:
         """Record what changed, some seconds later."""
@@ -69,18 +48,6 @@ class PublishedSource:
         """Forget all lists, and what was in them."""
         self.catalogue = SourceCatalogue()
         self.files.documents = MemoryDocuments()
-
-    def contents(self) -> dict[str, bytes]:
-        """Return the files by URI."""
-        return self.files.contents()
-
-    def honest(self, uri: str) -> Answer:
-        """Return what the server says of an address."""
-        return self.files.honest(uri)
-
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
-        return self.files.serve(request)
 
     def saved(self) -> Self:
         """Return a backup of the Source; time goes on for both."""

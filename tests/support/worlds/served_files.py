@@ -38,3 +38,41 @@ class ServedFiles:
     def serve(self, request: FetchRequest) -> Answer | Exception:
         """Answer a request."""
         return self.honest(request.uri)
+
+
+class FileSource:
+    """A Source of such files; who lists them says how."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.files = ServedFiles(self.clock)
+
+    @property
+    def originals(self) -> MemoryOriginals:
+        """The files."""
+        return self.files.originals
+
+    @property
+    def documents(self) -> MemoryDocuments:
+        """The lists."""
+        return self.files.documents
+
+    def put(self, name: str, content: bytes | str) -> None:
+        """Write a file."""
+        self.files.put(name, content)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        self.files.remove(name)
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the files by URI."""
+        return self.files.contents()
+
+    def honest(self, uri: str) -> Answer:
+        """Return what the server says of an address."""
+        return self.files.honest(uri)
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        """Answer a request."""
+        return self.files.serve(request)
