@@ -2,6 +2,7 @@
 
 import hashlib
 import http.client
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -124,6 +125,13 @@ def simulated(scenario: Scenario, until: float) -> tuple[dict[str, bytes], dict[
     return documents, digests
 
 
+def without_hashes_of_parts(document: bytes) -> bytes:
+    """Return an index without the hashes of its parts, which have the host in them."""
+    if b"<sitemapindex" not in document:
+        return document
+    return re.sub(rb' hash="sha-256:[0-9a-f]{64}"', b"", document)
+
+
 @pytest.mark.parametrize("until", [0.28 * DAY, 0.95 * DAY])
 def test_the_live_source_is_the_simulated_one_but_for_its_host(until: float) -> None:
     scenario = replace(SMALL, faults=AT_THE_SOURCE)
@@ -134,7 +142,8 @@ def test_the_live_source_is_the_simulated_one_but_for_its_host(until: float) -> 
         for name, body in documents.items():
             status, _, found = got(connection, name)
             assert status == (200 if body else 404), name
-            assert not body or found.replace(serving.uri.encode(), BASE.encode()) == body, name
+            found = found.replace(serving.uri.encode(), BASE.encode())
+            assert not body or without_hashes_of_parts(found) == without_hashes_of_parts(body), name
         for name, digest in digests.items():
             assert hashlib.sha256(got(connection, name)[2]).hexdigest() == digest
 
