@@ -433,3 +433,27 @@ def test_places_in_another_list_make_no_deletion_late(tmp_path: Path) -> None:
         assert world.pull(mode="baseline").state is not MirrorState.IN_SYNC
 
     assert world.texts()["a.txt"] == "made again"
+
+
+def test_while_changes_are_missing_a_deletion_waits_for_the_next_resource_list(
+    tmp_path: Path,
+) -> None:
+    """A cursor life (842): a replica's older Change List ended a copy that was made again."""
+    world = three_listed(tmp_path)
+    world.source.put("d.txt", "in a list that is gone")
+    world.source.publish()
+    world.source.rotate()
+    world.source.put("e.txt", "new")
+    world.source.publish()
+    assert world.pull().faults.gap
+    world.source.remove("b.txt")
+    world.source.put("f.txt", "newer")
+    world.source.publish()
+
+    report = world.pull()
+
+    assert report.faults.gap
+    assert {"b.txt", "f.txt"} <= set(world.texts())
+    world.source.snapshot()
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()

@@ -270,11 +270,16 @@ class Incremental:
             rows = listed_rows.unlisted_changes(self._pull.state, rows)
         if history.may_be_old:
             rows = map(_with_doubt, rows)
-        if self._is_unproven:  # the next Resource List tells whether it is gone
-            rows = (row for row in rows if not row.is_older or row.change != ChangeKind.DELETED)
+        if self._waits_for_list:  # which tells whether it is gone: lists of now may be old ones
+            rows = (row for row in rows if row.change != ChangeKind.DELETED)
         for row in rows:
             has_patch = row.patch is not None
             yield row if has_patch and self._is_next(row, history) else planner.without_patch(row)
+
+    @property
+    def _waits_for_list(self) -> bool:
+        """True if changes are missing that a Resource List will supply; a Source may have none."""
+        return self._has_gap and self._pull.found.resource_list is not None
 
     def _is_next(self, row: planner.ListedEntry, history: ChangeHistory) -> bool:
         """True if a patch of the new change applies to the copy: no change is missing between."""
