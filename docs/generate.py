@@ -29,6 +29,8 @@ from resourcesync.validator.rule import FAMILIES, RULES, CheckScope, Level, Rule
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
+OTHERS = (ROOT / "tests" / "founding.md", ROOT / "annexes" / "simulator" / "scenarios.md")
+"""Pages with generated parts for few readers, outside the site."""
 WIDTH = 88
 MOST_SHOWN = 300
 
@@ -324,21 +326,20 @@ def write_help(
 
 
 def configuration_keys(keys: Mapping[str, Field], command: str) -> str:
-    """Return the keys of a table in the configuration file; of options the first sentence."""
+    """Return the keys of a table in the configuration file; of options the names."""
     group = click.Context(main.cli)
     shown = main.cli.get_command(group, command)
     assert shown is not None
     options = {option.help for option in shown.params if isinstance(option, click.Option)}
-    rows = []
+    told = [f"`{name}`" for name, field in keys.items() if field.setting.help in options]
+    rows = [f"As the options of `{command}`, without the dashes: {', '.join(told)}.\n\n"]
     for name, field in keys.items():
         kind = " or ".join(field.choices or [field.form.name])
         several = "list of " if field.is_many else ""
         form = f"{several}{'true or false' if field.is_flag else kind}"
         usual = f", built in `{field.setting.shown}`" if field.setting.shown else ""
-        meaning = field.setting.help
-        if meaning in options:
-            meaning = re.split(r"(?<=[.!?])\s", meaning, maxsplit=1)[0]
-        rows.append(f"- `{name}` ({form}{usual}): {meaning}\n")
+        if field.setting.help not in options:
+            rows.append(f"- `{name}` ({form}{usual}): {field.setting.help}\n")
     return "".join(rows)
 
 
@@ -368,7 +369,7 @@ def filled(text: str) -> str:
 
 def files() -> Iterator[tuple[Path, str, str]]:
     """Yield each page and picture as it is, and as it should be."""
-    for page in sorted(DOCS.rglob("*.md")):
+    for page in [*sorted(DOCS.rglob("*.md")), *OTHERS]:
         text = page.read_text("utf-8")
         yield page, text, filled(text)
     for name, text in manual_text.pages():

@@ -23,7 +23,7 @@ from resourcesync_simulator.scenario import (
 from resourcesync_simulator.simulation import simulate
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/reference/scenario.md").read_text("utf-8")
+PAGE = (ROOT / "annexes/simulator/scenarios.md").read_text("utf-8")
 SIMULATOR = ROOT / "annexes/simulator/src/resourcesync_simulator"
 
 

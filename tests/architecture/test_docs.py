@@ -34,6 +34,8 @@ MOST_UNPROVED = 4
 MAX_DECISION_WORDS = 500
 PAGES = [
     *sorted(ROOT.glob("*.md")),
+    ROOT / "tests" / "founding.md",
+    ROOT / "annexes" / "simulator" / "scenarios.md",
     *(path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts),
 ]
 
