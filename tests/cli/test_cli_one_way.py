@@ -15,7 +15,7 @@ FACE = ("keywords", "mirror", "publisher")
 """What programs import: the command line has its own arguments and events."""
 
 ARGUMENTS = (
-    *("machine.", "mirrors.sets.", "mirrors.stores.", "tables.", "configured_"),
+    *("mirrors.sets.", "mirrors.stores.", "tables.", "configured_"),
     "mirrors.mirror_state.each_mirror",
     "mirrors.mirror_state.is_folder_of_sets",
     "mirrors.mirror_state.mirrors_of",

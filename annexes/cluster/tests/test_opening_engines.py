@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app import machine, plugins
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app import plugins
 from resourcesync.app.mirrors.workers import Site, Workers, open_workers
 from resourcesync.errors import ConfigurationError, EngineError
+from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from resourcesync_cluster.engines import dask as dask_engine
 from resourcesync_cluster.engines.executors import open_engine
@@ -91,7 +93,7 @@ SITE = Site(source="https://h.example/", folder="mirror", store="", network=Netw
 
 
 def fetcher(engine: str) -> object:
-    cancel = machine.new_cancel_token()
+    cancel = CancelToken(SystemClock())
     with open_workers(SITE, Workers(engine=engine), cancel, lambda *_: None) as opened:
         return opened
 

@@ -1,8 +1,17 @@
-"""The system clock, and systemd's protocol ``sd_notify``."""
+"""The system clock, ids of runs by it, and systemd's protocol ``sd_notify``."""
 
+import os
 import time
 from datetime import UTC, datetime
 from typing import Final
+
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import Clock
+
+_ABSTRACT: Final = "@"
+_ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_TIME_DIGITS: Final = 10
+_RANDOM_DIGITS: Final = 6
 
 
 class SystemClock:
@@ -20,7 +29,12 @@ class SystemClock:
         time.sleep(max(0.0, seconds))  # noqa: TID251 - this is the Clock
 
 
-_ABSTRACT: Final = "@"
+def new_run_id(clock: Clock) -> str:
+    """Return an id for a run: ids sort by time, and two runs never have the same by accident."""
+    milliseconds = to_microseconds(clock.now()) // 1000
+    head = [_ALPHABET[milliseconds >> 5 * place & 31] for place in range(_TIME_DIGITS)]
+    tail = [_ALPHABET[byte & 31] for byte in os.urandom(_RANDOM_DIGITS)]
+    return "".join(reversed(head)) + "".join(tail)
 
 
 class Supervisor:

@@ -1,7 +1,7 @@
 """The library's face, and the one place that names adapters: settings go in, objects come out.
 
 ``resourcesync`` exports its public names; import them there. Commands take the modules from here,
-such as ``app.machine``: each is imported at its first use, so that help stays quick.
+such as ``app.mirror``: each is imported at its first use, so that help stays quick.
 """
 
 from typing import TYPE_CHECKING
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from resourcesync.lazy_exports import export_lazily
 
 if TYPE_CHECKING:
+    from resourcesync.adapters import system
     from resourcesync.app import (
         diagnosis,
         document_access,
-        machine,
         mirror,
         mirror_changes,
         plugins,
@@ -33,7 +33,6 @@ __all__ = [
     "document_access",
     "hubs",
     "inputs",
-    "machine",
     "mirror",
     "mirror_changes",
     "mirror_state",
@@ -44,17 +43,19 @@ __all__ = [
     "site",
     "stored_names",
     "stores",
+    "system",
     "trash",
     "trees",
     "validation",
     "workers",
 ]
-_HOMES = {
-    **dict.fromkeys(("mirror_state", "sets", "stores", "trash", "workers"), "mirrors."),
-    **dict.fromkeys(("accounts", "catalogues", "inputs", "trees"), "publishing."),
-    **dict.fromkeys(("applications", "hubs", "site"), "serving."),
+_FOLDERS = {
+    **dict.fromkeys(("mirror_state", "sets", "stores", "trash", "workers"), "app.mirrors"),
+    **dict.fromkeys(("accounts", "catalogues", "inputs", "trees"), "app.publishing"),
+    **dict.fromkeys(("applications", "hubs", "site"), "app.serving"),
+    "system": "adapters",
 }
 
 __getattr__, __dir__ = export_lazily(
-    __name__, {name: f"app.{_HOMES.get(name, '')}{name}:" for name in __all__}
+    __name__, {name: f"{_FOLDERS.get(name, 'app')}.{name}:" for name in __all__}
 )

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from resourcesync.app import machine
+from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving import applications
 from resourcesync.server.app import Application, no_links
 
@@ -42,7 +42,7 @@ def create_app(
         StorageError: The same, because of the disk.
     """
     tree = applications.find_tree(Path(folder), None if out is None else Path(out))
-    clock = machine.system_clock()
+    clock = SystemClock()
     return tree.application(clock, links=links or no_links)
 
 

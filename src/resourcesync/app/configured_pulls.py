@@ -160,7 +160,7 @@ class Puller(NamedTuple):
     ) -> Iterator[PulledMirror]:
         from resourcesync.ports import CancelToken  # noqa: PLC0415 - the same
 
-        clock, place = app.machine.system_clock(), target.place
+        clock, place = app.system.SystemClock(), target.place
         request = app.sets.SetRequest(
             source=target.address, names=place.set_names, every=place.all_sets
         )

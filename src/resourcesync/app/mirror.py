@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self, Unpack
 import msgspec
 from msgspec import structs
 
-from resourcesync.app import machine
+from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_state, opening, stores
 from resourcesync.app.mirrors.opening import FailedPulls
 from resourcesync.destination.options import AuditMethod, PullMode, PullOptions
@@ -158,7 +158,7 @@ class Mirror:
     ) -> None:
         self.source, self.folder, self._home = source, home.folder, home
         self._chosen, self._network, self._is_configured = options, network, is_configured
-        self._calls = CallContext(machine.system_clock())
+        self._calls = CallContext(SystemClock())
         self._held: Destination | None = None
         self._holding = ExitStack()
         self._thread = 0

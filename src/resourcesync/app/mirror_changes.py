@@ -10,7 +10,7 @@ import msgspec
 
 from resourcesync.adapters.files.names import UNKNOWN_TYPE, media_type
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app import machine
+from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
@@ -181,7 +181,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 "the copies of this mirror are in a store", hint="read them from the store"
             )
-        clock, seen, is_idle = machine.system_clock(), None, False
+        clock, seen, is_idle = SystemClock(), None, False
         for _ in range(_TRIES):
             copy = self._copy()
             if copy is None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 import msgspec
 
-from resourcesync.app import document_stores, machine
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app import document_stores
 from resourcesync.app.keywords import publisher_settings
 from resourcesync.app.publishing import catalogues
 from resourcesync.app.publishing.inputs import PublishedInput
@@ -83,7 +84,7 @@ class Publisher:
             dry_run=dry_run,
             allow_empty=allow_empty,
         )
-        return self._input.publish(machine.system_clock(), request).report()
+        return self._input.publish(SystemClock(), request).report()
 
     def application(self) -> Application:
         """Return an ASGI application that serves the folder and its documents.
@@ -97,7 +98,7 @@ class Publisher:
         """
         out = self._input.out
         tree = applications.find_tree(self.folder, out if isinstance(out, Path) else None)
-        return tree.application(machine.system_clock())
+        return tree.application(SystemClock())
 
 
 def _place(given: object) -> Path | str | None:
@@ -147,7 +148,7 @@ class Catalogue:
         """
         with catalogues.open_catalogue(self.file) as catalogue:
             posted = (_check_change(change) for change in changes)
-            return catalogue.post(posted, machine.system_clock().now())
+            return catalogue.post(posted, SystemClock().now())
 
     def fill(
         self, resources: Iterable[Resource], *, is_all: bool = True, allow_empty: bool = False
@@ -165,7 +166,7 @@ class Catalogue:
                 for there is no resource (code ``many-gone``). Nothing was recorded.
             StorageError: It could not be recorded; nothing was.
         """
-        now = machine.system_clock().now()
+        now = SystemClock().now()
         with catalogues.open_catalogue(self.file) as catalogue:
             checked = map(check_own_resource, resources)
             return catalogue.fill(checked, now, is_all=is_all, allow_empty=allow_empty)
@@ -209,7 +210,7 @@ class Catalogue:
         source = PublishedInput(
             target=f"catalogue:{self.file}", out=_place(chosen.pop("out", None)), chosen=chosen
         )
-        done = source.publish(machine.system_clock(), PublishRequest())
+        done = source.publish(SystemClock(), PublishRequest())
         return done.report()
 
 

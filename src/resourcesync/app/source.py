@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from resourcesync.app import machine
+from resourcesync.adapters.system import SystemClock
 from resourcesync.app.document_access import network_documents
 from resourcesync.app.requests import open_fetcher
 from resourcesync.discovery.discover import absolute
@@ -17,6 +17,7 @@ from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from resourcesync.documents.reader import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
 from resourcesync.model.entries import Change, Part, Resource
+from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 
 
@@ -105,7 +106,7 @@ def _parts(index: Document, since: datetime | None) -> Iterator[str]:
 
 @contextmanager
 def _open_network(address: str, network: Network) -> Iterator[DocumentFetcher]:
-    cancel = machine.new_cancel_token()
+    cancel = CancelToken(SystemClock())
     with open_fetcher(address, network, cancel) as fetcher:
         yield network_documents(fetcher)
 

@@ -10,7 +10,8 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, Final, Literal
 
 from resourcesync.adapters.local_documents import LocalDocuments, find_documents
-from resourcesync.app import document_access, machine
+from resourcesync.adapters.system import SystemClock
+from resourcesync.app import document_access
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
@@ -58,7 +59,7 @@ def validate(
     if isinstance(target, str | os.PathLike):
         size = None if sample is None else SampleSize(count=sample)
         judgement = ValidationOptions(profile=chosen, live=live, sample=size)
-        cancel = machine.new_cancel_token()
+        cancel = CancelToken(SystemClock())
         judge = new_validator(judgement, network=network or Network(), cancel=cancel)
         return _validate_target(judge, os.fspath(target))
     return _validate_bytes(target, chosen)

@@ -8,8 +8,7 @@ import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from resourcesync import __version__
-from resourcesync.app.machine import new_run_id, system_clock
+from resourcesync import __version__, app
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.formatting import HIDDEN, secret_strings, shown_arguments, without_queries
 from resourcesync.cli.output import Problem
@@ -39,7 +38,7 @@ def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
 
 def _report_text(error: Exception, arguments: Sequence[str]) -> str:
     facts = {
-        "time": system_clock().now().isoformat(),
+        "time": app.system.SystemClock().now().isoformat(),
         "resourcesync": __version__,
         "python": sys.version.replace("\n", " "),
         "platform": platform.platform(),
@@ -87,7 +86,7 @@ def _message(error: BaseException, words: Iterable[str]) -> str:
 
 
 def _save(text: str) -> Path:
-    name = f"crash-{new_run_id(system_clock())}.txt"
+    name = f"crash-{app.system.new_run_id(app.system.SystemClock())}.txt"
     try:
         return _write(environment.state_folder() / "crashes" / name, text)
     except OSError:

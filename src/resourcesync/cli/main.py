@@ -311,7 +311,7 @@ def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environm
 
 def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> ExitCode:
     """Run a job and show its end."""
-    run = app.machine.new_run_id(app.machine.system_clock())
+    run = app.system.new_run_id(app.system.SystemClock())
     with _screen(job, environment, run) as screen, ExitStack() as held:
         try:
             screen.start(job.fields)

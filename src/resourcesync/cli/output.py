@@ -161,7 +161,7 @@ class Screen:
         self, command: str = "", encoders: Iterable[EventEncoder] = (), clock: "Clock | None" = None
     ) -> None:
         self.encoders = list(encoders)
-        self._command, self.clock = command, clock or app.machine.system_clock()
+        self._command, self.clock = command, clock or app.system.SystemClock()
         self._started = self.clock.monotonic()
         self._subjects: dict[str, object] = {}
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TextIO
 
 import click
 
-from resourcesync.app.machine import system_clock
+from resourcesync import app
 from resourcesync.cli.formatting import (
     DETAIL,
     NORMAL,
@@ -283,7 +283,7 @@ _MOST_WARNINGS: Final = 20
 def open_screen(job: Job, environment: Environment, run: str = "") -> Screen:
     """Return the screen for a job, of a run with an id."""
     _silence_logs()
-    clock, output = system_clock(), job.output
+    clock, output = app.system.SystemClock(), job.output
     if output.json:
         from resourcesync.cli.json_output import JsonEncoder  # noqa: PLC0415 - msgspec is slow to import
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from resourcesync.adapters.mirror.staged_file import StagedFile
 from resourcesync.adapters.mirror.staging import FileSyncer, Staging, open_staging
-from resourcesync.app import machine
+from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.workers import Site, Workers
 from resourcesync.app.requests import open_fetcher
@@ -72,7 +72,7 @@ def fetch_unit(unit: FetchUnit, share: HostShare) -> UnitOutcome:
 
 @contextmanager
 def _tools(site: Site, share: HostShare) -> Iterator[worker.WorkerTools]:
-    clock = machine.system_clock()
+    clock = SystemClock()
     network = structs.replace(site.network, rate=share.rate, jobs=share.jobs or site.network.jobs)
     with (
         _staging_area(site, clock) as area,

@@ -54,11 +54,11 @@ def serve_live(
     values: Mapping[str, Any], written: Callable[[], Mapping[str, Any]], screen: Screen
 ) -> CommandOutcome:
     """Serve the Source until a signal; a signal is the normal end."""
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.adapters.system import SystemClock  # noqa: PLC0415 - help stays quick
     from resourcesync_simulator import live_server  # noqa: PLC0415 - help stays quick
 
     scenario = _live_scenario(values, written, screen)
-    (host, port), clock = values["bind"], machine.system_clock()
+    (host, port), clock = values["bind"], SystemClock()
     place = live_server.LiveAddress(
         host=host, port=port, base_uri=values["base_uri"], speed=values["speed"]
     )
@@ -238,11 +238,11 @@ def _init(profile: str) -> CommandOutcome:
 def _simulate(
     values: Mapping[str, Any], swept: Mapping[str, Sequence[str]], screen: Screen
 ) -> CommandOutcome:
-    from resourcesync.app import machine  # noqa: PLC0415 - help stays quick
+    from resourcesync.adapters.system import SystemClock  # noqa: PLC0415 - help stays quick
     from resourcesync_simulator import experiments  # noqa: PLC0415 - help stays quick
     from resourcesync_simulator.experiments import results_folder  # noqa: PLC0415 - as above
 
-    written, out, clock = _read_scenario(values), values["out"], machine.system_clock()
+    written, out, clock = _read_scenario(values), values["out"], SystemClock()
     tasks = experiments.plan_runs(written, swept, repeat=values["repeat"], seed=values["seed"])
     warn_of_late_events((task.scenario for task in tasks), screen)
     began = clock.monotonic()

@@ -85,7 +85,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         keep.mkdir(parents=True, exist_ok=True)
         yield keep.absolute()
         return
-    name = f"resourcesync-demo-{app.machine.new_run_id(app.machine.system_clock())}"
+    name = f"resourcesync-demo-{app.system.new_run_id(app.system.SystemClock())}"
     folder = Path(tempfile.gettempdir()) / name
     try:
         # Made inside the try block, so that a signal after it still removes the folder.

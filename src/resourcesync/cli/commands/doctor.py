@@ -83,7 +83,7 @@ def _verdicts(
     if address:
         chosen = overlay(configured_mirrors.values_of(settings), way)
         network = configured_mirrors.network_of(chosen)
-        yield from app.diagnosis.check_source(address, network, app.machine.system_clock())
+        yield from app.diagnosis.check_source(address, network, app.system.SystemClock())
 
 
 def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:

@@ -11,6 +11,7 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, SourceAccess, option, source_options
 from resourcesync.cli.output import CommandOutcome, Job, Screen
 from resourcesync.errors import ResourceMissingError, quoted
+from resourcesync.ports import CancelToken
 
 
 @click.command("explore", cls=SectionedCommand)
@@ -73,7 +74,7 @@ def _explore(source: str, depth: int, asking: SourceAccess, screen: Screen) -> C
     from resourcesync.cli.render.explore import Totals, step_event, step_fields  # noqa: PLC0415 - as below
 
     totals = Totals()
-    cancel = app.machine.new_cancel_token()
+    cancel = CancelToken(app.system.SystemClock())
     began = cancel.clock.monotonic()
     for step in app.document_access.explore(
         source, network=asking.network(source), cancel=cancel, depth=depth

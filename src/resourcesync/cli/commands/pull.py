@@ -14,7 +14,7 @@ from resourcesync import app
 from resourcesync.app import configured_mirrors, tables
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.configured_pulls import PulledMirror, Puller, PullTarget, TargetResolver
-from resourcesync.cli import batch, options
+from resourcesync.cli import options
 from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
@@ -22,6 +22,7 @@ from resourcesync.ports import Reporter
 from resourcesync.settings.schema import fields_of
 
 if TYPE_CHECKING:
+    from resourcesync.cli.batch import BatchResult
     from resourcesync.cli.render.pull import PullRenderer
 
 
@@ -95,6 +96,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _job_of_many(names: Sequence[str], chosen: TargetResolver, words: "PullRenderer") -> Job:
+    from resourcesync.cli import batch  # noqa: PLC0415 - most pull one
+
     def work(screen: Screen) -> CommandOutcome:
         puller, view = _puller(chosen.configuration), PullView(words, screen)
 
@@ -222,14 +225,18 @@ class PullView:
                 self._plan = fields
             report(event, fields)
 
-        ended: list[batch.BatchResult] = []
+        ended: list[BatchResult] = []
         only: CommandOutcome | None = None
         for pulled in puller.pull(target, noted):
             if pulled.of_set:
                 ended.append(self._end_of_set(pulled, target))
             else:
                 only = _with_moved_line(self._conclude(pulled, target), target, puller)
-        return batch.combine_outcomes(ended, "set") if only is None else only
+        if only is not None:
+            return only
+        from resourcesync.cli.batch import combine_outcomes  # noqa: PLC0415 - most pull one
+
+        return combine_outcomes(ended, "set")
 
     def _conclude(self, pulled: PulledMirror, target: PullTarget) -> CommandOutcome:
         from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
@@ -245,7 +252,9 @@ class PullView:
             place=target.store or folder,
         )
 
-    def _end_of_set(self, pulled: PulledMirror, target: PullTarget) -> batch.BatchResult:
+    def _end_of_set(self, pulled: PulledMirror, target: PullTarget) -> "BatchResult":
+        from resourcesync.cli import batch  # noqa: PLC0415 - most pull one
+
         name = str(pulled.folder)
         if pulled.error is None:
             outcome = self._conclude(pulled, target)

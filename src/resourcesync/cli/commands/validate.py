@@ -12,6 +12,7 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.cli.options import SectionedCommand, SourceAccess, option, source_options
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.ports import CancelToken
 
 if TYPE_CHECKING:
     from resourcesync.cli.render.validate import ValidationTally
@@ -102,7 +103,7 @@ def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -
     judge = app.validation.new_validator(
         _judgement(values),
         network=asking.network(address),
-        cancel=app.machine.new_cancel_token(),
+        cancel=CancelToken(app.system.SystemClock()),
     )
     tally, codes = ValidationTally(), [ExitCode.OK]
     for target in values["targets"]:

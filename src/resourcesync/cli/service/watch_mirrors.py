@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
+from resourcesync import app
 from resourcesync.app.configured_pulls import PulledMirror, Puller, TargetResolver
-from resourcesync.app.machine import new_run_id
 from resourcesync.app.mirror import mirror_at
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.stored_names import StoredNames
@@ -165,7 +165,7 @@ class WatchJobRunner:
         folders = mirror_state.pulled_mirrors(mirror.target.folder)
         if not mirror.on_change or not folders:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
-        run = new_run_id(self._clock)
+        run = app.system.new_run_id(self._clock)
         count, why = 0, ""
         for folder in folders:
             below = "" if folder == mirror.target.folder else f"{folder.name}/"

@@ -11,7 +11,7 @@ from random import Random
 from types import FrameType
 from typing import Final
 
-from resourcesync.app import machine
+from resourcesync import app
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushSubscriptions
@@ -25,6 +25,7 @@ from resourcesync.cli.service.watch_mirrors import JobReport, WatchJobRunner
 from resourcesync.cli.service.watch_reports import job_fields, subscription_fields
 from resourcesync.cli.service.watch_status import WatchView
 from resourcesync.errors import ResourceSyncError, StateError
+from resourcesync.settings import environment
 from resourcesync.watch.loop import FinishedJob, WatchLoop
 from resourcesync.watch.scheduler import Every, JobKind, MirrorHistory, Scheduler
 from resourcesync.websub.subscription_status import SubscriptionReport
@@ -72,8 +73,9 @@ class _WatchService:
 
     def __init__(self, settings: WatchSettings, screen: Screen) -> None:
         self._screen, self._settings = screen, settings
-        self._clock = machine.system_clock()
-        self._supervisor, self._watchdog = machine.supervisor()
+        self._clock = app.system.SystemClock()
+        supervisor, self._watchdog = environment.read_service()
+        self._supervisor = app.system.Supervisor(supervisor)
         pulled = StoredNames(settings.configuration.state_file("pulled"))
         cache = self._cache = StateCache()
         self._reported: dict[tuple[str, str], SubscriptionReport] = {}
