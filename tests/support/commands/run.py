@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -88,12 +89,18 @@ def resourcesync(*words: str | Path, cwd: Path) -> Ran:
     return run(script("resourcesync"), *words, cwd=cwd)
 
 
+_GIVEN_AWAY = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
 def free_port() -> int:
-    """Return a loopback port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a free loopback port, one that the system gives to no connection by itself."""
+    first = int(_GIVEN_AWAY.read_text().split()[0]) if _GIVEN_AWAY.exists() else 0
+    while True:
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            asked = 10_000 + secrets.randbelow(first - 10_000) if first > 20_000 else 0
+            probe.bind(("127.0.0.1", asked))
+            port: int = probe.getsockname()[1]
+            return port
 
 
 @contextlib.contextmanager
