@@ -224,11 +224,3 @@ def test_lines_that_can_be_read_only_once_end_with_an_error_and_the_next_ones_ar
     assert [resource.uri for resource in Catalogue(".resourcesync/catalogue.db").resources()] == [
         BASE + "b"
     ]
-
-
-def test_a_sound_catalogue_has_no_bad_row(catalogue: Catalogue, said: Said) -> None:
-    assert run(["catalogue", "check", "c.db"]) == 0
-    assert "Every row can be published" in said.readouterr().out
-    assert run(["catalogue", "check", "none.db"]) == 2
-    assert run(["catalogue", "check", "c.db", "lines"]) == 2
-    assert not Path("none.db").exists()

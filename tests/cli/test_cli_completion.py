@@ -2,11 +2,10 @@
 
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from resourcesync.cli.main import COMMANDS, run
+from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import put
 
@@ -40,11 +39,6 @@ class Completed:
         return self._said.readouterr().out.split()
 
 
-def test_the_beginning_of_a_command_completes(completed: Completed) -> None:
-    assert completed("resourcesync st") == ["plain,status"]
-    assert len(completed("resourcesync ")) == len([*COMMANDS, "simulate"])
-
-
 @pytest.mark.parametrize(
     "line",
     [
@@ -63,11 +57,6 @@ def test_a_folder_completes_where_no_mirror_is_named_so(completed: Completed) ->
     assert completed("resourcesync pull mus") == ["dir,mus"]
     put("[mirror.museum")
     assert completed("resourcesync pull mus") == ["dir,mus"]
-
-
-def test_the_named_configuration_counts(completed: Completed, tmp_path: Path) -> None:
-    (tmp_path / "other.toml").write_text(MIRRORS.replace("mus", "mos"))
-    assert completed(f"resourcesync status --config {tmp_path}/other.toml mosi") == ["plain,mosic"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -43,11 +43,6 @@ def test_the_first_screen_has_five_commands_and_names_the_others_on_24_lines(
         assert re.search(rf"\b{name}\b", said)
 
 
-def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["--version"]) == 0
-    assert capsys.readouterr().out == f"resourcesync {__version__}\n"
-
-
 @pytest.mark.parametrize("name", main.COMMANDS)
 def test_every_option_of_every_command_is_explained(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -116,23 +111,6 @@ def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
 
 
 # --- errors and crashes ---
-
-
-def test_an_error_becomes_its_form_and_its_exit_code(
-    with_job: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    def work(_screen: Screen) -> CommandOutcome:
-        raise LockedError("another pull holds it", evidence=(("who", "pid 1"),), hint="wait")
-
-    with_job(work)
-
-    assert main.run(["demo"]) == 9
-    assert capsys.readouterr().err.splitlines() == [
-        "error[locked]: another pull holds it",
-        "  who    pid 1",
-        "  fix    wait",
-        "exit 9",
-    ]
 
 
 def test_a_traceback_is_shown_for_debugging_only(

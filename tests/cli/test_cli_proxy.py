@@ -184,18 +184,6 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
     assert by(proxy) == {""}
 
 
-def test_a_secret_for_no_proxy_is_a_mistake(
-    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
-) -> None:
-    monkeypatch.setenv("DOOR", "s3cret")
-    put(AUTH)
-
-    assert run(["pull", source.url, "here", "-o", "proxy_auth=door"]) == 2
-
-    assert "no proxy" in said.readouterr().err
-    assert not source.asked
-
-
 @pytest.mark.parametrize(
     ("line", "told"),
     [
@@ -235,61 +223,7 @@ def test_a_user_that_no_proxy_can_be_told_is_refused(
     assert not proxy.asked
 
 
-# --- proxies that fail ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("refusal", "code", "told"),
-    [
-        ("407 Proxy Authentication Required", 6, "-o proxy_auth=NAME"),
-        ("403 Forbidden", 6, "-o proxy=URL"),
-        ("502 Bad Gateway", 4, "-o proxy=URL"),
-    ],
-)
-def test_a_proxy_that_refuses_a_tunnel_ends_a_pull_with_its_name(
-    refusal: str, code: int, told: str, said: Said
-) -> None:
-    with Proxy(refusal=refusal) as proxy:
-        words = [
-            "pull",
-            "https://museum.example/",
-            "here",
-            "-o",
-            f"proxy={proxy.origin}",
-            "-o",
-            "retries=0",
-        ]
-        assert run(words) == code
-
-    captured = said.readouterr().err
-    assert f"proxy {proxy.origin}" in captured
-    assert told in captured
-    assert not Path("here").exists()
-
-
-def test_a_dead_proxy_ends_a_pull_with_its_name(source: TinySource, said: Said) -> None:
-    dead = f"http://127.0.0.1:{free_port()}"
-
-    assert run(["pull", source.url, "here", "-o", f"proxy={dead}", "-o", "retries=0"]) == 4
-
-    captured = said.readouterr().err
-    assert f"proxy {dead} does not answer" in captured
-    assert "-o proxy=URL" in captured
-    assert not source.asked
-
-
 # --- the environment --------------------------------------------------------------------------
-
-
-def test_a_host_in_no_proxy_is_asked_directly(
-    source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("http_proxy", proxy.origin)
-    monkeypatch.setenv("NO_PROXY", "example.org,127.0.0.0/8")
-
-    assert run(["pull", source.url, "here"]) == 0
-
-    assert not proxy.asked
 
 
 def test_doctor_names_the_proxy_that_counts_without_its_secret(

@@ -1,10 +1,7 @@
 """``publish``: what it writes and remembers."""
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -82,37 +79,6 @@ def test_the_documents_of_a_tree_published_inside_the_tree_are_no_resources(tree
     assert "/rooms/resourcesync/floor.txt<" in listed
 
 
-def test_a_tree_that_is_being_published_is_locked(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    code = (
-        "import sys; from pathlib import Path\n"
-        "from resourcesync.catalogue.database import SourceCatalogue\n"
-        "from resourcesync.adapters.system import SystemClock\n"
-        "held = SourceCatalogue(Path(sys.argv[1]), SystemClock()); print('held', flush=True)\n"
-        "sys.stdin.read()"
-    )
-    held = [sys.executable, "-c", code, "public/.resourcesync/catalogue.db"]
-    with subprocess.Popen(held, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout is not None
-        other.stdout.readline()
-        said.readouterr()
-
-        assert run(["publish", "public"]) == 9
-
-        other.communicate("")
-    assert said.readouterr().err.startswith("error[locked]")
-
-
-def test_a_file_that_cannot_be_read_is_left_for_the_next_run(tree: Path, said: Said) -> None:
-    os.symlink("/etc/hostname", tree / "out.txt")
-
-    assert run(["publish", "public", "--url", "https://museum.example"]) == 0
-
-    captured = said.readouterr()
-    assert "warning[omitted]: out.txt is not published" in captured.err
-    assert ".resourcesync" not in captured.err
-
-
 @pytest.mark.parametrize(("changing", "unreadable"), [(1, 0), (0, 1)])
 def test_files_that_are_left_for_the_next_run_make_this_one_partial(
     changing: int, unreadable: int
@@ -144,9 +110,6 @@ def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> N
 # --- What publish says about files that it leaves out, or cannot read -----------------------------
 
 
-ARGUMENTS = ["publish", "museum", "--url", "https://museum.example"]
-
-
 @pytest.fixture
 def museum(here: Path) -> Path:
     for name in ("page.txt", "a~", "old~/b.txt", ".hidden", "resourcesync/mine.txt"):
@@ -154,18 +117,6 @@ def museum(here: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
     return Path("museum")
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")
-def test_a_quiet_run_names_the_files_that_it_cannot_read(museum: Path, said: Said) -> None:
-    (museum / "page.txt").chmod(0)
-    (museum / "other.txt").write_text("other")
-
-    assert run([*ARGUMENTS, "-q"]) == 3
-
-    captured = said.readouterr()
-    assert "museum/page.txt cannot be read: Permission denied" in captured.out + captured.err
-    assert "leave them out: --exclude" in captured.out + captured.err
 
 
 # --- publish --sitemap: at the top, where the protocol lets a sitemap list all of a site ----------
@@ -381,20 +332,6 @@ def hub() -> Iterator[Listener]:
 
 def changed(name: str) -> None:
     Path("public", name).write_text(name)
-
-
-def test_notify_knows_the_names_of_the_configuration_file(
-    tree: Path, hub: Listener, here: Path
-) -> None:
-    Path("resourcesync.toml").write_text(
-        f'[source.museum]\npath = "public"\nurl = "{BASE}"\nhub = ["{hub.origin}"]\n'
-    )
-    words = ["museum", "--config", "resourcesync.toml", "-q"]
-    assert run(["publish", *words]) == 0
-    changed("new.txt")
-    assert run(["publish", *words]) == 0
-    assert run(["publish", *words, "--notify-only"]) == 0
-    assert len(hub.posts()) == 2
 
 
 def test_a_catalogue_notifies_as_a_folder_does(here: Path, hub: Listener) -> None:

@@ -14,7 +14,6 @@ from resourcesync.cli.main import run
 from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.started import Started
-from tests.support.servers.tiny_source import TinySource
 from tests.support.waiting import wait_until
 
 
@@ -146,14 +145,6 @@ def test_serve_refuses_a_description_that_is_none(tree: Path, said: Said) -> Non
     description.mkdir()
     assert run(["serve", "public"]) == 8
     assert said.readouterr().out.count("exit") == 0
-
-
-def test_serve_says_when_an_address_is_taken(tree: Path, source: TinySource, said: Said) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    said.readouterr()
-
-    assert run(["serve", "public", "--bind", source.url.removeprefix("http://")]) == 2
-    assert "cannot listen" in said.readouterr().err
 
 
 def test_serve_answers_its_operators_elsewhere(tree: Path, here: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from resourcesync.cli import exit_codes, main
 from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.output import CommandOutcome, OutputLostError, Screen
+from resourcesync.cli.output import CommandOutcome, Screen
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import environment, files_of
 from tests.support.commands.started import Started, python
@@ -244,17 +244,6 @@ def test_a_full_disk_behind_stdout_is_no_success(tmp_path: Path) -> None:
 
     assert ran.returncode == 8
     assert ran.stderr == "error[output]: No space left on device\nexit 8\n"
-
-
-def test_lost_output_in_the_middle_ends_the_run(
-    with_job: Callable[..., None], capsys: pytest.CaptureFixture[str]
-) -> None:
-    def work(_screen: Screen) -> CommandOutcome:
-        raise OutputLostError(BrokenPipeError(32, "Broken pipe"))
-
-    with_job(work)
-
-    assert main.run(["demo"]) == 141
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

@@ -65,28 +65,6 @@ def test_copies_go_into_the_store_and_all_else_stays_here(
     assert "objects/0003.txt" in said.readouterr().out
 
 
-def test_what_is_new_replaces_what_was_there_and_what_is_gone_goes_to_the_trash(
-    source: TinySource, shelf: ShelfStore, address: str
-) -> None:
-    assert run(["pull", source.url, address, "-o", "state=state"]) == 0
-    kept = {f"/{path}": body for path, body in COPIES.items() if "0007" not in path}
-    kept["/objects/0001.txt"] = b"newer than that\n"
-    source.offer(kept, at="2026-01-02T00:00:00Z")
-    assert run(["pull", "state", "--delete", "absent", "--max-delete", "50%"]) == 0
-    source.offer(kept, at="2026-01-03T00:00:00Z")
-    assert run(["pull", "state", "--delete", "absent", "--max-delete", "50%"]) == 0
-    assert shelf.contents() == {path.removeprefix("/"): body for path, body in kept.items()}
-    (gone,) = shelf.keys(".resourcesync/trash/")
-    assert gone.endswith("-0007.txt")
-    assert run(["trash", "restore", "state", "--all"]) == 0
-    assert shelf.contents()["objects/0007.txt"] == COPIES["objects/0007.txt"]
-    assert run(["pull", "state", "--delete", "absent"]) == 0
-    assert run(["repair", "state", "--delete"]) == 0
-    assert "objects/0007.txt" not in shelf.contents()
-    assert run(["pull", "state", "-o", "trash=0"]) == 0
-    assert not list(shelf.keys(".resourcesync/trash/"))
-
-
 def test_what_others_do_to_the_store_is_found_kept_and_mended(
     source: TinySource, shelf: ShelfStore, address: str, said: Said
 ) -> None:
@@ -162,23 +140,3 @@ def test_a_mirror_of_the_configuration_may_be_in_a_store(
     assert run(["audit", "museum"]) == 0
     assert shelf.contents() == COPIES
     assert (here / "kept/museum/.resourcesync/state.db").is_file()
-
-
-def test_what_a_store_raises_ends_the_run_and_the_next_one_goes_on(
-    source: TinySource, shelf: ShelfStore, address: str, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put = ShelfStore.put
-
-    def fails(self: ShelfStore, key: str, content: object, replaces: str | None) -> str | None:
-        if "0005" in key:
-            raise RuntimeError("the line is dead")
-        return put(self, key, content, replaces)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as broken:
-        broken.setattr(ShelfStore, "put", fails)
-        assert run(["pull", source.url, address, "-o", "state=state"]) == 8
-    assert "RuntimeError: the line is dead" in said.readouterr().err
-    with shelf.lock("who comes next"):
-        pass
-    assert run(["pull", "state"]) == 0
-    assert shelf.contents() == COPIES

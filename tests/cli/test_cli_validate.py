@@ -22,7 +22,7 @@ from resourcesync.validator.events import CutShort
 from resourcesync.validator.rule import RULES, RuleFinding
 from tests.support.commands.command_line import FILES, LATER, Said, rows
 from tests.support.rules.judged import OPEN, UP, broken, code, codes, judged, offer, write
-from tests.support.servers.tiny_source import STAMP, Answer, TinySource, dead_address
+from tests.support.servers.tiny_source import STAMP, TinySource, dead_address
 
 CHANGES = (
     OPEN
@@ -58,15 +58,6 @@ def test_an_address_is_one_document_and_live_is_all_of_them(source: TinySource, 
     assert run(["validate", source.url, "--live"]) == 0
     assert said.readouterr().out == "Checked 3 documents, 14 entries: 0 errors, 0 warnings\n"
     assert not {asked.target for asked in source.asked} & set(FILES)
-
-
-def test_documents_that_contradict_each_other_are_found(source: TinySource, said: Said) -> None:
-    offer(source)
-    source.answers["/resourcelist.xml"] = source.answers["/capabilitylist.xml"]
-
-    assert run(["validate", source.url, "--live"]) == 1
-
-    assert code("G08") in codes(said.readouterr().out)
 
 
 def test_a_sample_is_fetched_and_held_against_the_list(source: TinySource, said: Said) -> None:
@@ -115,21 +106,6 @@ def test_of_a_resource_that_changed_since_the_last_telling_counts(
     assert codes(said.readouterr().out) == [code("HT03")]  # number 3 is still there
 
 
-def test_a_published_tree_is_judged_where_it_lies(tree: Path, said: Said) -> None:
-    run(["publish", str(tree), "--url", "https://museum.example", "-q"])
-    said.readouterr()
-
-    assert run(["validate", str(tree)]) == 0
-
-    text = said.readouterr().out
-    assert text == "Checked 4 documents, 15 entries: 0 errors, 0 warnings\n"
-
-    path = tree / "resourcesync" / "capabilitylist.xml"
-    path.write_text(path.read_text().replace('rel="up"', 'rel="about"'))
-    assert run(["validate", str(tree)]) == 1
-    assert "public/resourcesync/capabilitylist.xml:" in said.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("target", "expected"), [("no-such-file.xml", 2), ("http://{}/none.xml", 4)]
 )
@@ -157,22 +133,6 @@ def test_the_parts_of_a_local_index_know_it_by_its_address(here: Path, said: Sai
     assert run(["validate", "rs/index.xml", "--live"]) == 0
 
     assert code("RI05") not in codes(said.readouterr().out)
-
-
-# --- JSON ---
-
-
-def test_an_answer_with_an_odd_status_is_no_crash(source: TinySource, said: Said) -> None:
-    offer(source)
-    for target in FILES:
-        source.answers[target] = Answer(status=418)
-
-    assert run(["validate", source.url, "--sample", "3", "-o", "retries=0"]) == 0
-
-    assert codes(said.readouterr().out) == [code("HT01")] * 3
-
-
-# --- folders ---
 
 
 # --- validate --format: what other programs read --------------------------------------------------
@@ -240,9 +200,6 @@ def test_a_live_source_of_each_policy_breaks_no_rule(name: str, tmp_path: Path, 
     assert found == []
     assert code == 0
     assert told[-1]["documents"] >= 4
-
-
-# --- validate --live: where it stops, and what it says of the rest --------------------------------
 
 
 # --- where it stops ---

@@ -111,6 +111,7 @@ def _change(built: Built) -> None:
     (built.tree / "shelf-2/new.txt").write_bytes(b"new\n")
 
 
+@pytest.mark.founding("0.9 §2.2.2", "Baseline from a Resource List", "`pull`")
 @pytest.mark.founding("WWW §1", "What the authors' own Source publishes is mirrored", "`pull`")
 def test_pull_mirrors_a_tree_that_resync_published(built: Built) -> None:
     ran = resourcesync("pull", built.url, built.mirror, cwd=built.home)

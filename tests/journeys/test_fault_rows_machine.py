@@ -204,6 +204,7 @@ def test_of_many_runs_at_once_one_works_and_the_others_say_who_does(tmp_path: Pa
     assert len(files_of(tmp_path / "mirror")) == 50
 
 
+@pytest.mark.founding("0.9 §3", "A list has up to 50,000 entries", "`pull`")
 def test_a_list_of_many_entries_is_pulled_in_little_memory(tmp_path: Path) -> None:
     """The process may have so much address space; what it lists would not fit, bodies and all."""
     many = 60_000

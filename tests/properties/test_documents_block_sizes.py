@@ -2,17 +2,15 @@
 
 import io
 import re
-from xml.etree import ElementTree as ET
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.long_lists import small_blocks
-from resourcesync.documents.reader import TextRow, read_stream
+from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import RefusedEntry
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 from tests.support.documents.text import CHANGE_LIST, RESOURCE_LIST, URI, document
 
 SHA = "sha-256:" + "ab" * 32
@@ -163,69 +161,6 @@ def test_the_size_of_the_blocks_changes_nothing(body: str, md: str, as_rows: boo
     for size in (100, 700, 5000):
         assert tell_in_blocks(data, size, as_rows=as_rows) == slow
         assert tell_in_blocks(data, size, as_rows=as_rows, is_fast=False) == slow
-
-
-def rows_of_another_parser(data: bytes) -> list[dict[str, str | None]]:
-    found = []
-    for entry in ET.fromstring(data):
-        if entry.tag != f"{{{SITEMAP_NS}}}url":
-            continue
-        md = entry.find(f"{{{RS_NS}}}md")
-        attributes = {} if md is None else md.attrib
-        loc = entry.find(f"{{{SITEMAP_NS}}}loc")
-        assert loc is not None
-        lastmod = entry.find(f"{{{SITEMAP_NS}}}lastmod")
-        found.append(
-            {
-                "uri": (loc.text or "").strip(),
-                "lastmod_text": None if lastmod is None else lastmod.text or "",
-                "hash_text": attributes.get("hash"),
-                "length_text": attributes.get("length"),
-                "media_type": attributes.get("type"),
-                "encoding": attributes.get("encoding"),
-            }
-        )
-    return found
-
-
-lines = st.lists(
-    st.tuples(
-        st.text("abc/&<\u6c34 ", min_size=1).map(lambda text: f" x:{text}"),
-        st.none() | st.sampled_from(["2013-01-02T13:00:00Z", "2013"]),
-        st.dictionaries(
-            st.sampled_from(["hash", "length", "type", "encoding"]), st.text("ab:&\"' ", min_size=1)
-        ),
-    ),
-    min_size=1,
-    max_size=5,
-)
-
-
-@settings(deadline=None)
-@given(lines, st.integers(1, 30), st.sampled_from(["", "\n ", "\n"]))
-def test_rows_are_what_another_parser_finds(
-    told: list[tuple[str, str | None, dict[str, str]]], times: int, blank: str
-) -> None:
-    root = ET.Element(f"{{{SITEMAP_NS}}}urlset")
-    ET.SubElement(root, f"{{{RS_NS}}}md", capability="resourcelist")
-    for loc, lastmod, attributes in told * times:
-        entry = ET.SubElement(root, f"{{{SITEMAP_NS}}}url")
-        entry.text = entry.tail = blank
-        ET.SubElement(entry, f"{{{SITEMAP_NS}}}loc").text = loc
-        if lastmod is not None:
-            ET.SubElement(entry, f"{{{SITEMAP_NS}}}lastmod").text = lastmod
-        if attributes:
-            ET.SubElement(entry, f"{{{RS_NS}}}md", attributes).tail = blank
-    data = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-
-    found, refusals, _ = tell_in_blocks(data, 500, as_rows=True)
-
-    expected = rows_of_another_parser(data)
-    assert refusals == []
-    assert len(found) == len(expected)
-    for row, other in zip(found, expected, strict=True):
-        assert isinstance(row, TextRow)
-        assert {name: getattr(row, name) for name in other} == other
 
 
 @given(

@@ -154,12 +154,3 @@ def test_a_folder_that_workers_do_not_reach_is_told(
 
     assert "every worker reaches" in caught.value.hint
     assert in_folder(tmp_path / "mirror") == {}
-
-
-def test_a_dry_run_with_workers_leaves_nothing(source: TinySource, tmp_path: Path) -> None:
-    words = ["pull", source.url, str(tmp_path / "mirror"), "-o", "engine=processes:1", "-q"]
-
-    assert run([*words, "--dry-run"]) == 0
-
-    assert not (tmp_path / "mirror").exists()
-    assert asked(source) == []

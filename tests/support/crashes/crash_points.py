@@ -19,9 +19,17 @@ from typing import Any, Final, NamedTuple
 
 from resourcesync.errors import StorageError
 from tests.support.crashes.crash_states import Disk, State, lay_out
-from tests.support.crashes.failing import KINDS
 from tests.support.crashes.power_scenes import SCENES, Scene
 from tests.support.crashes.renumbered import Numbers
+
+_OPEN, _WRITE, _SYNC, _NAME, _READ, _LOOK = 1, 2, 4, 8, 16, 32
+KINDS: Final = {
+    errno.ENOSPC: _OPEN | _WRITE | _SYNC | _NAME,
+    errno.EMFILE: _OPEN,
+    errno.EPERM: _OPEN | _NAME,
+    errno.EIO: _OPEN | _WRITE | _SYNC | _NAME | _READ | _LOOK,
+}
+"""What may fail with which error."""
 
 _TWICE: Final = 4
 """After one point in so many, the next run fails as well, somewhere."""
