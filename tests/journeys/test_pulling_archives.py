@@ -252,6 +252,24 @@ def test_an_archived_list_is_compared_with_and_not_with_the_list_of_today(
     assert set(past.texts()) == {"first.html"}
 
 
+def no_longer_offers(world: World[PublishedSource], kind: str) -> None:
+    body = world.source.honest(CAPABILITY_LIST).body.decode()
+    entries = [entry for entry in body.split("<url>") if f'"{kind}"' not in entry]
+    world.network.answers[CAPABILITY_LIST] = Answer(body="<url>".join(entries).encode())
+
+
+def test_a_dump_of_a_kind_that_is_no_longer_offered_gives_its_own_moment(
+    past: World[PublishedSource],
+) -> None:
+    no_longer_offers(past, "resourcedump")
+
+    report = past.pull(BASE + archived(past, "resourcedump"))
+
+    assert report.state is MirrorState.IN_SYNC
+    assert past.texts() == {"a.html": "first", "first.html": "first"}
+    assert past.warned() == ["superseded-list"]
+
+
 def test_which_of_two_dumps_is_of_the_past_is_not_guessed(past: World[PublishedSource]) -> None:
     address = BASE + archived(past, "resourcedump")
     past.network.answers[BASE + "resourcesync/resourcedump.xml"] = Answer(status=503)
@@ -275,8 +293,11 @@ def test_a_mirror_does_not_move_into_the_past(past: World[PublishedSource]) -> N
     assert past.in_sync()
 
 
+@pytest.mark.parametrize("is_offered", [True, False])
 @pytest.mark.parametrize("kind", ["changedump", "changelist"])
-def test_changes_of_the_past_are_refused_by_name(kind: str, past: World[PublishedSource]) -> None:
+def test_changes_of_the_past_are_refused_by_name(
+    kind: str, past: World[PublishedSource], *, is_offered: bool
+) -> None:
     for _ in range(3):
         past.clock.advance(hours=48)
         past.source.put("a.html", f"{past.clock.now()}")
@@ -285,6 +306,8 @@ def test_changes_of_the_past_are_refused_by_name(kind: str, past: World[Publishe
     past.source.publish()
     archive = past.source.honest(f"{BASE}resourcesync/{kind}archive.xml").body
     (oldest, *_) = read_stream(BytesIO(archive), uri=BASE).entries()
+    if not is_offered:
+        no_longer_offers(past, kind)
 
     with pytest.raises(NotAListError) as caught:
         past.pull(oldest.uri)

@@ -97,9 +97,7 @@ class _SourceResolver:
             case Capability.DESCRIPTION | Capability.CAPABILITY_LIST:
                 return self._from_description(document, fetched, hops)
             case listed if listed in _LISTS:
-                whole = join(document.uri, header.link(Relation.INDEX) or "") or uri
-                climbed = self._climb(document, replace(found, **{_LISTS[listed]: whole}))
-                return self._of_its_moment(document, uri, climbed)
+                return self._of_its_moment(document, uri, self._climb(document, found))
             case beside:  # a manifest, archive or notification
                 climbed = self._climb(document, found)
                 if climbed == found:
@@ -139,17 +137,22 @@ class _SourceResolver:
         """
         header = document.header
         assert header.capability is not None, "it is a list of the framework"
-        offered = getattr(climbed, _LISTS[header.capability])
-        if climbed.capability_list in {None, self._choice.pinned} or offered in {None, uri}:
+        field = _LISTS[header.capability]
+        named, offered = getattr(climbed, field), climbed.documents
+        if named is None:  # its kind is offered no more: others of the set tell its age
+            whole = join(document.uri, header.link(Relation.INDEX) or "") or uri
+            climbed = replace(climbed, **{field: whole})
+        if climbed.capability_list in {None, self._choice.pinned} or named == uri:
             return climbed
+        newer = named or offered[1]
         try:
-            with fetch(self._documents, offered) as fetched:
+            with fetch(self._documents, newer) as fetched:
                 now = fetched.open()
                 is_past = fetched.final_uri != document.uri and _is_superseded(document, now)
         except SourceUnavailableError:  # which of them is of the past cannot be told now
             raise
         except (SourceError, DocumentError) as error:
-            self._search.note(offered, error)
+            self._search.note(newer, error)
             return climbed
         if not is_past:
             return climbed
@@ -157,7 +160,7 @@ class _SourceResolver:
             raise NotAListError(
                 f"this {header.phrase} is of the past: the Source offers others now",
                 uri=document.uri,
-                hint=f"pull what it offers now: resourcesync pull {quoted(offered, 'URL')}",
+                hint=f"pull what it offers now: resourcesync pull {quoted(newer, 'URL')}",
                 code="archived-list",
             )
         alone = SourceLists(
@@ -317,17 +320,22 @@ class _SourceResolver:
 
 
 def _is_superseded(document: Document, now: Document) -> bool:
-    """True if a list is older than the one of its kind that the Source offers, or no part of it."""
+    """True if a list is older than one that the Source offers, or no part of the one of its kind.
+
+    A closed list of changes of a kind that the Source does not offer leads to nothing after it.
+    """
     header, newer = document.header, now.header
+    is_log = header.capability is not None and header.capability.is_log
     if header.capability is not newer.capability:
-        return False
-    if newer.is_index and header.link(Relation.INDEX):
+        if is_log:
+            return header.until is not None
+    elif newer.is_index and header.link(Relation.INDEX):
         parts = (entry.uri for entry in now.entries() if isinstance(entry, Part))
         return all(join(now.uri, part) != document.uri for part in parts)
-    if header.capability is not None and header.capability.is_snapshot:
-        then, present = header.completed or header.at, newer.completed or newer.at
-    else:
+    if is_log:
         then, present = header.from_ if header.until else None, newer.from_
+    else:
+        then, present = header.completed or header.at, newer.completed or newer.at or newer.from_
     return then is not None and present is not None and then < present
 
 
