@@ -94,6 +94,40 @@ def test_who_was_away_longer_than_the_lists_reach_back_begins_anew_and_accepts_a
     assert world.pull(changes_only=True).state is MirrorState.IN_SYNC
 
 
+@pytest.mark.parametrize("hours", [1, 30])
+def test_a_source_that_drops_its_resource_list_is_followed_from_a_moment_on_after_a_gap(
+    hours: int, world: World[PublishedSource]
+) -> None:
+    world.source.policy = Policy(rotate=3_600, keep=7_200)
+    world.source.publish()
+    assert world.pull().state is MirrorState.IN_SYNC
+    world.source.policy = Policy(resource_list=False, rotate=3_600, keep=7_200)
+    for number in range(6):
+        world.clock.advance(hours=hours)
+        world.source.put(f"{number}.txt", "without a Resource List")
+        world.source.publish()
+        if number < 3:
+            assert (world.pull().state, world.warned()) == (MirrorState.IN_SYNC, [])
+    world.source.remove("changed.txt")
+    for _ in range(6):
+        world.clock.advance(hours=hours + 1)
+        world.source.put("5.txt", str(world.clock.now()))
+        world.source.publish()
+
+    back = world.pull()
+
+    assert (back.state, back.faults.gap) == (MirrorState.BEHIND, True)
+    assert world.warned() == ["change-gap", "changes-only"]
+    assert {"old.txt", "changed.txt", "5.txt"} <= {*world.texts()}
+    assert world.pull().state is MirrorState.BEHIND
+    assert world.pull(changes_only=True).state is MirrorState.IN_SYNC
+    world.source.policy = Policy()
+    world.source.publish()
+    world.clock.advance(hours=48)
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
 def test_an_audit_offline_is_in_sync_once_the_beginning_is_accepted(
     world: World[PublishedSource],
 ) -> None:

@@ -41,14 +41,14 @@ from resourcesync.model.vocabulary import ChangeKind
 
 _log = logging.getLogger(__name__)
 _CHUNK: Final = 1_000
-_GAP: Final = "the Change Lists no longer reach back to the mirror's last state: running a baseline"
+_GAP: Final = "the Change Lists no longer reach back to the mirror's last state"
 UNPROVEN_LIST: Final = (
     "the Change List gives no interval and has nothing of the one before: changes may be missing"
     " until the Source's next Resource List, which proves what there is"
 )
 CHANGES_ONLY: Final = (
     "the Source has no Resource List: what did not change since {} is unknown,"
-    " and not in the mirror"
+    " and here at most as it was before"
 )
 _UNLINKED: Final = Pending(
     "", "", "", PendingTask.DELETE, "", None, None, "", listed_rows.UNLINKED_REASON, 0, 0, 0, 0, 0
@@ -90,7 +90,8 @@ class Incremental:
                 case Unproven():
                     return self._follow_unproven(history, held)
                 case Gap():
-                    pull.warn("change-gap", _GAP)
+                    has_list = pull.found.resource_list is not None
+                    pull.warn("change-gap", f"{_GAP}: running a baseline" if has_list else _GAP)
                     return Next.NEWER_BASELINE
 
     def begin(self, uri: str) -> SyncOutcome:

@@ -186,8 +186,9 @@ class ListLocator:
         """Discover the lists again; ``None`` if less is found than is known.
 
         A Source whose lists are away for an hour, behind an error page say, is still that Source: a
-        plain sitemap must not replace them. Its own Capability List decides. The time of the
-        discovery is noted, but not by a dry run: the next run must discover again.
+        plain sitemap must not replace them. Its own Capability List decides, also that there is no
+        Resource List any more. The time of the discovery is noted, but not by a dry run: the next
+        run must discover again.
         """
         try:
             found = self.locate(address, options.all_filters)
@@ -195,9 +196,7 @@ class ListLocator:
             _log.info("cannot discover the lists again: %s", error)
             return None
         is_its_own = found.capability_list is not None and found.set_uri == known.set_uri
-        if not (is_its_own and found.resource_list) and discovery_rank(found) < discovery_rank(
-            known
-        ):
+        if not is_its_own and discovery_rank(found) < discovery_rank(known):
             return None
         if not options.dry_run:
             self._sync_state.write(found_at=to_microseconds(self._dependencies.clock.now()))
@@ -247,7 +246,7 @@ class CapabilityListProbe:
         except (errors.SourceError, errors.DocumentError) as error:
             _log.info("cannot check whether the lists moved: %s", error)
             return None
-        if found is None or found == known or found.resource_list is None:
+        if found is None or found == known:
             return None
         _log.info("the Source offers other lists than before")
         return found
