@@ -10,6 +10,7 @@ from operator import itemgetter, lt
 from typing import Final, NamedTuple, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.recording import CatalogueRecording
@@ -24,7 +25,7 @@ from resourcesync.compare import (
 )
 from resourcesync.errors import ConfigurationError, OriginalChangedError, StorageError
 from resourcesync.model.digests import agree, disagree
-from resourcesync.model.entries import Resource
+from resourcesync.model.entries import Link, Resource
 from resourcesync.ports.originals import Original, OriginalRun, Originals
 
 _log = logging.getLogger(__name__)
@@ -191,7 +192,7 @@ class _Scan:
             self.counts["created"] += 1
         elif (known, before.fingerprint) == (resource, fingerprint):
             return None  # it only could not be trusted unread
-        elif _has_same_bytes(known, resource, is_same=before.fingerprint == fingerprint != ""):
+        elif _is_same(known, resource, is_unchanged=before.fingerprint == fingerprint != ""):
             self._recording.touched(resource, fingerprint)
             # An original too fresh to be trusted is read again, even without another write.
             self.counts["touched"] += before.fingerprint != "" or known != resource
@@ -269,8 +270,18 @@ def _differ(_before: _Known, _after: Original) -> bool:
     return False
 
 
-def _has_same_bytes(known: Resource, resource: Resource, *, is_same: bool) -> bool:
-    """True if an original has the bytes that are known, whatever its metadata."""
-    if is_same:
+def _is_same(known: Resource, resource: Resource, *, is_unchanged: bool) -> bool:
+    """True if an original has the bytes, type and links that are known, whatever its times.
+
+    Other links or another type are a change: a mirror may learn of it by the Change List alone.
+    """
+    if known.media_type != resource.media_type or _untimed(known) != _untimed(resource):
+        return False
+    if is_unchanged:
         return not disagree(known.digests, resource.digests)
     return agree(known.digests, resource.digests)
+
+
+def _untimed(resource: Resource) -> list[Link]:
+    """Return the links of a resource; a memento of equal bytes has the time of its file."""
+    return [replace(link, modified=None) for link in resource.links]

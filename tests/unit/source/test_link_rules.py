@@ -127,3 +127,22 @@ def test_links_are_recorded_with_the_resources() -> None:
         "a.pdf.xml": [("describes", BASE + "a.pdf")],
         "b.pdf": [],
     }
+
+
+def test_another_link_is_a_change_of_the_resource_and_another_time_of_equal_bytes_is_none() -> None:
+    """Where there is no Resource List, nothing but the Change List tells of it."""
+    clock, catalogue = ManualClock(), SourceCatalogue()
+    originals = MemoryOriginals(clock)
+    originals.put(BASE + "a.pdf", b"same")
+    scan(originals, catalogue, clock.now())
+    linked = LinkedOriginals(originals, [parse_rule("license:https://license.example/")], BASE)
+
+    first = scan(linked, catalogue, clock.now(), anew=True)
+    originals.put(BASE + "a.pdf", b"same")
+    second = scan(linked, catalogue, clock.now())
+
+    assert (first.updated, first.touched) == (1, 0)
+    assert (second.updated, second.touched) == (0, 1)
+    with catalogue.snapshot() as snapshot:
+        ((_, change),) = snapshot.changes(after=0)
+    assert [link.rel for link in change.resource.links] == ["license"]
