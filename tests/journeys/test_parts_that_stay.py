@@ -60,6 +60,11 @@ def listed(world: World[PublishedSource]) -> list[str]:
     return [text.partition("</loc>")[0] for text in index.split("<loc>")[1:]]
 
 
+@pytest.mark.founding(
+    "DIT-ES: General",
+    "One page of a Resource List is written again instead of all",
+    "`publish elasticsearch:URL`",
+)
 def test_a_new_list_has_new_names_only_for_the_parts_that_changed(tmp_path: Path) -> None:
     world = world_of(tmp_path)
     before = listed(world)
