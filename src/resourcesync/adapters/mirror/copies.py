@@ -269,10 +269,13 @@ class FileTreeCopies:
         with self._folders() as sources, self._folders(at_once=True) as targets:
             results = [self._move(sources, targets, move) for move in batch]
             targets.sync()
-            for folder in {move.path.rpartition("/")[0] for move in batch}:
-                with suppress(FileNotFoundError, StorageError):
-                    sources.locate(f"{folder}/-".lstrip("/"), create=False)
-                    sources.mark_changed(f"{folder}/-".lstrip("/"))
+            try:
+                for folder in {move.path.rpartition("/")[0] for move in batch}:
+                    with suppress(FileNotFoundError, StorageError):
+                        sources.locate(f"{folder}/-".lstrip("/"), create=False)
+                        sources.mark_changed(f"{folder}/-".lstrip("/"))
+            except OSError as error:
+                raise mirror_error(error, "making a folder durable") from error
             sources.sync()
         self._drop_empty_folders({move.path for move in batch})
         return results
