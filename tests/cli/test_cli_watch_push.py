@@ -97,6 +97,7 @@ class Looker:
         return dict(mine)
 
 
+@pytest.mark.founding("D-Lib §1", "A Destination subscribes", "`watch`, `push = true`")
 def test_operators_see_how_the_subscription_of_a_mirror_stands(
     tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,29 +125,3 @@ def test_operators_see_how_the_subscription_of_a_mirror_stands(
     assert looker.topic in card
     assert f"At the hub {base}hub." in card
     assert " s ago" in card
-
-
-@pytest.mark.founding("D-Lib §1", "A Destination subscribes", "`watch`, `push = true`")
-def test_a_mirror_that_exists_is_subscribed_when_the_service_starts(
-    tmp_path: Path, said: Said, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    root = tmp_path / "public"
-    root.mkdir()
-    (root / "a.txt").write_text("a")
-    listen, admin = free_port(), free_port()
-
-    def is_subscribed() -> bool:
-        with suppress(OSError):
-            return VERIFIED in get(f"http://127.0.0.1:{admin}/metrics")
-        return False
-
-    with served_with_hub(root) as base:
-        put(f'[mirror.museum]\nsource = "{base}"\ndest = "copy"\nevery = "1d"\npush = true\n')
-        assert run(["pull", "museum", "-q"]) == 0
-        words = ["--callback", f"http://127.0.0.1:{listen}/push/", "--state", "state"]
-        words += ["--listen", f"127.0.0.1:{listen}", "--admin", f"127.0.0.1:{admin}"]
-        with meanwhile(is_subscribed):
-            assert run(["watch", "--json", *words]) == 0
-
-    assert any(line["type"] == "watch.subscription" for line in rows(said))

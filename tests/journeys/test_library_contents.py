@@ -14,7 +14,6 @@ import resourcesync
 from resourcesync import Mirror
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.errors import (
-    ConfigurationError,
     DocumentError,
     SourceUnavailableError,
     StorageError,
@@ -44,19 +43,6 @@ def test_an_address_leads_to_its_file_and_a_file_to_its_address(mirror: Mirror) 
         assert mirror.path(one.uri) == one.path
         assert mirror.uri(one.path) == one.uri
     assert mirror.path(f"{mirror.source}/%61%20jug.txt") == mirror.folder / "a jug.txt"
-
-
-def test_a_folder_that_is_no_mirror_has_no_resources(tmp_path: Path) -> None:
-    mirror = Mirror(None, tmp_path)
-
-    for call in (
-        lambda: list(mirror.resources()),
-        lambda: mirror.path("x"),
-        lambda: mirror.uri("x"),
-    ):
-        with pytest.raises(ConfigurationError, match="is not a mirror") as refused:
-            call()
-        assert refused.value.code == "not-a-mirror"
 
 
 # --- errors and help -----------------------------------------------------------------------------

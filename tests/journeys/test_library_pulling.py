@@ -21,7 +21,7 @@ from resourcesync.errors import (
 )
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.embedding import EARLY, FILES, here
+from tests.support.sources.embedding import EARLY, FILES
 
 
 @pytest.fixture
@@ -56,16 +56,6 @@ def dry_run(mirror: Mirror) -> tuple[RunReport, dict[str, object], set[tuple[obj
     [plan] = [event.fields for event in events if event.kind == "plan"]
     items = [event.fields for event in events if event.kind == "item"]
     return report, dict(plan), {(item["action"], item["path"]) for item in items}
-
-
-def test_what_failed_is_planned_again(mirror: Mirror, source: TinySource) -> None:
-    body = source.answers.pop("/objects/03.txt")
-    mirror.pull()
-    source.answers["/objects/03.txt"] = body
-
-    assert dry_run(mirror)[2] == {("create", "objects/03.txt")}
-    assert mirror.pull().created == 1
-    assert here(mirror.folder) == FILES
 
 
 # --- a Source of ours: Change Lists --------------------------------------------------------------

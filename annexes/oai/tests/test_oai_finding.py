@@ -7,7 +7,6 @@ import pytest
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.digests import Digest
 from resourcesync_oai.documents.item_metadata import ItemMetadata, MetadataFile, parse_item_metadata
-from resourcesync_oai.metadata_files import file_name, path_of, uri_of
 from resourcesync_oai.options import OaiOptions, parse_options
 from tests.support.accounts import oai_metadata
 from tests.support.accounts.oai_metadata import Bitstream, Item
@@ -191,26 +190,3 @@ def test_an_address_that_is_no_base_url_is_refused(address: str) -> None:
         parse_options(address, {})
 
     assert ":p@" not in str(caught.value)
-
-
-NAMES = frozenset({file_name("oai_dc", ".xml"), file_name("mods", ".xml")})
-
-
-@pytest.mark.parametrize(
-    ("identifier", "place"),
-    [
-        ("oai:other:1", "~id/oai~3Aother~3A1"),
-        ("oai:r.example:", "~id/oai~3Ar.example~3A"),
-        ("oai:r.example:../../etc", "~2E~2E/~2E~2E/etc"),
-        ("oai:r.example:a//b", "a/~-/b"),
-        ("oai:r.example:/a", "~-/a"),
-        ("oai:r.example:é b%2F~", "~C3~A9~20b~252F~7E"),
-        ("oai:r.example:1/oai_dc.xml", "1/oai_dc.xml~d"),
-        ("oai:r.example:.rs", "~2Ers"),
-    ],
-)
-def test_identifiers_that_are_odd_have_safe_places(identifier: str, place: str) -> None:
-    found = path_of(identifier, "oai_dc.xml", "r.example", NAMES)
-
-    assert found == f"resource/{place}/oai_dc.xml"
-    assert uri_of("https://x/", found).count("//") == 1

@@ -4,17 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from resourcesync.cli.main import run
-from resourcesync.errors import ConfigurationError, EngineError, StorageError
-from resourcesync_simulator import experiments, scenario_files, temporary_folders
-from resourcesync_simulator.experiments import results_folder
+from resourcesync.errors import ConfigurationError
+from resourcesync_simulator import experiments, scenario_files
 from tests.support.commands.command_line import Said
 
 TINY = """
@@ -123,18 +120,6 @@ def test_results_never_join_others(tiny: Path, tmp_path: Path, said: Said) -> No
     assert "found  events.ndjson.gz, summary.csv" in said.readouterr().err
 
 
-def test_results_that_cannot_be_put_in_place_leave_nothing(tmp_path: Path) -> None:
-    out, done = tmp_path / "out", ExitStack()
-    (done.enter_context(results_folder(out)) / "a").touch()
-    out.mkdir()
-    (out / "theirs").touch()
-
-    with pytest.raises(StorageError, match="cannot write into"):
-        done.close()
-
-    assert [path.name for path in tmp_path.rglob("*")] == ["out", "theirs"]
-
-
 # --- stops ---
 
 
@@ -188,52 +173,3 @@ def test_a_stop_ends_all_processes_at_once_and_leaves_nothing(
     assert len(workers) == 2
     assert not [pid for pid in workers if words_of(pid)]
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
-
-
-@pytest.fixture
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where this process and its own make temporary folders, also those in memory."""
-    folder = tmp_path / "folders"
-    folder.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(temporary_folders, "MEMORY_FOLDER", folder)
-    return folder
-
-
-@pytest.mark.parametrize("begun", [0, 2], ids=["before it begins", "at work"])
-def test_a_process_that_dies_is_told_as_such_and_leaves_nothing(begun: int, folders: Path) -> None:
-    tasks = experiments.plan_runs(scenario_files.parse_scenario(LONG, "it"), {}, repeat=2)
-    deadline = time.monotonic() + 20
-
-    def kill(_number: int, _frame: object) -> None:
-        made = len([*folders.rglob("resourcesync-packed-*")])
-        if made > begun or time.monotonic() > deadline:
-            for pid in workers_of(os.getpid()):
-                os.kill(pid, signal.SIGKILL)
-
-    before = signal.signal(signal.SIGALRM, kill)
-    try:
-        with closing(experiments.simulate_runs(tasks, jobs=2)) as lives:
-            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
-            with pytest.raises(EngineError, match="a simulating process died"):
-                next(lives)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert not [*folders.iterdir()]
-
-
-def test_what_a_killed_run_left_is_removed_by_the_next_one(folders: Path, tiny: Path) -> None:
-    left, new = folders / "resourcesync-simulated-left", folders / "resourcesync-packed-new"
-    for folder in (left, new):
-        (folder / "more").mkdir(parents=True)
-    hour = time.time() - 3_600
-    os.utime(left, (hour, hour))
-
-    with temporary_folders.make_folders() as held:
-        os.utime(held.memory, (hour, hour))
-        assert run(["simulate", str(tiny)]) == 0
-        assert held.memory.exists(), "somebody is at work there"
-
-    assert [*folders.iterdir()] == [new], "it may just be being made"

@@ -1,18 +1,8 @@
 """Dumps in simulated worlds: real packages of made-up bytes, taken where that is cheaper."""
 
-import zipfile
-from collections.abc import Iterator
-from io import BytesIO
-from pathlib import Path
-
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.documents.reader import read_stream
-from resourcesync.errors import ConfigurationError
-from resourcesync.model.timestamps import from_microseconds
-from resourcesync_simulator.clock import SimulatedClock
-from resourcesync_simulator.origin import BASE, SimulatedOrigin
 from resourcesync_simulator.scenario import (
     DAY,
     HOUR,
@@ -24,7 +14,6 @@ from resourcesync_simulator.scenario import (
     Sizes,
 )
 from resourcesync_simulator.simulation import simulate
-from resourcesync_simulator.source import PackedDocuments, SimulatedSource
 from tests.support.simulated.figures import known
 
 DUMPED = Scenario(
@@ -83,52 +72,3 @@ def test_whatever_goes_wrong_with_dumps_nobody_lies_and_all_ends_in_step(seed: i
     measured = simulate(scenario, DestinationSettings(dumps="always"))
 
     assert (measured.lies, measured.outcome) == (0, "converged")
-
-
-class Published:
-    """A Source that publishes each 13 hours, and packs at every other publication."""
-
-    def __init__(self, folder: Path) -> None:
-        self.clock = SimulatedClock(from_microseconds(1_767_000_000_000_000))
-        publish = replace(DUMPED.publish, dump_every=20 * HOUR)
-        self.scenario = replace(DUMPED, publish=publish)
-        self.origin = SimulatedOrigin(self.scenario.origin, 1, self.clock.now)
-        self.source = SimulatedSource(
-            self.origin, self.scenario, PackedDocuments(folder), self.clock, lambda _n, _d: None
-        )
-
-    def turn(self, times: int, *, changes: int = 1) -> None:
-        for _ in range(times):
-            for _ in range(changes):
-                happening = self.origin.change()
-                self.source.changed(happening.name, happening.before)
-            self.clock.sleep(1)
-            self.source.publish()
-            self.clock.sleep(13 * HOUR)
-
-    def packages(self, dump: str) -> Iterator[zipfile.ZipFile]:
-        answer = self.source.answer(f"resourcesync/{dump}.xml")
-        assert answer is not None
-        for entry in read_stream(BytesIO(answer.body), uri=BASE).entries():
-            package = self.source.answer(entry.uri.removeprefix(BASE))
-            assert package is not None
-            yield zipfile.ZipFile(BytesIO(package.body))
-
-
-def test_a_source_that_is_set_back_serves_the_packages_that_it_had(tmp_path: Path) -> None:
-    published = Published(tmp_path)
-    published.source.publish()
-    saved = published.source.save()
-    before = [package.namelist() for package in published.packages("resourcedump")]
-    published.turn(5)
-
-    published.source.restore(saved)
-
-    assert [package.namelist() for package in published.packages("resourcedump")] == before
-
-
-def test_packages_that_memory_cannot_hold_are_refused() -> None:
-    large = replace(DUMPED, publish=replace(DUMPED.publish, max_package=2**31))
-
-    with pytest.raises(ConfigurationError, match="max_package"):
-        simulate(large, DestinationSettings())

@@ -74,7 +74,6 @@ class Campaign:
 
     @property
     def clock(self) -> ManualClock:
-        """The present moment."""
         return self.world.clock
 
     @property

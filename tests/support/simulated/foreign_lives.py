@@ -123,7 +123,6 @@ class ForeignSource:
         self.loose.show()
 
     def contents(self) -> dict[str, bytes]:
-        """Return the files by URI."""
         return self.loose.contents()
 
     def saved(self) -> dict[str, bytes]:
@@ -138,7 +137,6 @@ class ForeignSource:
         return self._dates.dated(uri, answer) if self._habits.dates else answer
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         return self.honest(request.uri)
 
     def _as_it_does(self) -> None:

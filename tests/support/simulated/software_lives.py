@@ -77,11 +77,9 @@ class SoftwareServer:
         self._dates = DatedAnswers(self.clock) if kind.dates else None
 
     def contents(self) -> dict[str, bytes]:
-        """Return the resources by URI."""
         return self.files.contents()
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         answer = self.files.serve(request)
         if self._dates is None or not isinstance(answer, Answer):
             return answer

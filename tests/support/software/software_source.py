@@ -105,7 +105,6 @@ class SoftwareSource(FileSource):
             self.files.documents.write(path, [data])
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         if not self.is_open and request.uri in self.contents():
             return Answer(status=401)
         return self.honest(request.uri)

@@ -24,7 +24,6 @@ class ContradictingSource:
 
     @property
     def clock(self) -> ManualClock:
-        """The present moment."""
         return self.published.clock
 
     def begin(self) -> None:
@@ -36,11 +35,9 @@ class ContradictingSource:
         self.clock.advance(seconds=3 * 86_400)
 
     def contents(self) -> dict[str, bytes]:
-        """Return the resources by URI."""
         return self.published.contents()
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         return self.published.serve(request)
 
     def list(self, at: str, listed: str | None, *changes: str) -> None:

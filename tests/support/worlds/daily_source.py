@@ -119,7 +119,6 @@ class DailySource:
         return changes
 
     def contents(self) -> dict[str, bytes]:
-        """Return the files by URI."""
         return {BASE + name: text.encode() for name, text in self.files.items()}
 
     def saved(self) -> dict[str, bytes]:
@@ -136,7 +135,6 @@ class DailySource:
         return sorted(name for name in asked if name not in self._written)
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         name = request.uri.removeprefix(BASE)
         text = self._written.get(name, self.files.get(name))
         return Answer(status=404) if text is None else Answer(body=text.encode())

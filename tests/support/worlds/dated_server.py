@@ -54,7 +54,6 @@ class DatedServer:
         return answer
 
     def contents(self) -> dict[str, bytes]:
-        """Return the pages by URI."""
         return self.published.contents()
 
     def honest(self, uri: str) -> Answer:

@@ -135,11 +135,9 @@ class DumpSource:
         self.describe()
 
     def contents(self) -> dict[str, bytes]:
-        """Return the resources by URI."""
         return self.resources
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         return self.served.get(request.uri, Answer(status=404))
 
     def say(self, name: str, body: bytes, etag: str = "") -> None:

@@ -35,7 +35,6 @@ class FrozenSite:
         self.edit(*self.pages)
 
     def contents(self) -> dict[str, bytes]:
-        """Return the pages by URI."""
         return {BASE + name: body for name, body in self.pages.items()}
 
     def asked(self) -> list[str]:
@@ -45,7 +44,6 @@ class FrozenSite:
         return names
 
     def serve(self, request: FetchRequest) -> Answer:
-        """Answer a request."""
         if request.uri == SITEMAP:
             entries = ((BASE + name, self.dates[name]) for name in self.pages)
             return Answer(body=urlset(*entries))

@@ -43,7 +43,6 @@ class Network:
         self._route = route
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         return self._answer(request) if self._route is None else self._route(request, self._answer)
 
     def _answer(self, request: FetchRequest) -> Answer | Exception:

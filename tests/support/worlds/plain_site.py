@@ -23,7 +23,6 @@ class PlainSite:
         return {BASE + name: body for name, body in self.pages.items() if name in self.dates}
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         name = request.uri.removeprefix(BASE)
         if name == "sitemap.xml":
             entries = ((BASE + page, date) for page, date in sorted(self.dates.items()))

@@ -24,7 +24,6 @@ class ServedFiles:
         self.originals.remove(BASE + name)
 
     def contents(self) -> dict[str, bytes]:
-        """Return the files by URI, as a mirror in sync has them."""
         return self.originals.contents()
 
     def honest(self, uri: str) -> Answer:
@@ -36,7 +35,6 @@ class ServedFiles:
         return Answer(status=404) if original is None else Answer(body=original.read())
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         return self.honest(request.uri)
 
 
@@ -66,7 +64,6 @@ class FileSource:
         self.files.remove(name)
 
     def contents(self) -> dict[str, bytes]:
-        """Return the files by URI."""
         return self.files.contents()
 
     def honest(self, uri: str) -> Answer:
@@ -74,5 +71,4 @@ class FileSource:
         return self.files.honest(uri)
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         return self.files.serve(request)

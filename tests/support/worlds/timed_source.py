@@ -80,7 +80,6 @@ class TimedSource:
         self._write("changedump", "changedump", _interval(since), pointer)
 
     def contents(self) -> dict[str, bytes]:
-        """Return the resources by URI."""
         return {
             BASE + name: body
             for name, body in self.served.items()
@@ -88,7 +87,6 @@ class TimedSource:
         }
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         body = self.served.get(request.uri.removeprefix(BASE))
         return Answer(status=404) if body is None else Answer(body=body)
 

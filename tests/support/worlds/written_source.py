@@ -65,11 +65,9 @@ class WrittenSource:
         return copy.deepcopy(self.written)
 
     def contents(self) -> dict[str, bytes]:
-        """Return the resources by URI."""
         return {BASE + name: text.encode() for name, text in self.written.contents.items()}
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request."""
         uri = request.uri
         if not uri.startswith(_FOLDER):
             text = self.written.contents.get(uri.removeprefix(BASE))

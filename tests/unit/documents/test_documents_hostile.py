@@ -273,18 +273,6 @@ def test_endless_empty_members_are_stopped() -> None:
     assert stream.given < MIB
 
 
-@pytest.mark.parametrize(
-    "name", ["ISO-8859-1", "us-ascii", "UTF-7", "UTF-32", "windows-1252", "EBCDIC-CP-US", "x"]
-)
-def test_other_encodings_are_refused_by_their_name(name: str) -> None:
-    error = refused(LIST.replace(b"UTF-8", name.encode()))
-
-    assert isinstance(error, MalformedDocumentError)
-    assert error.code == "xml-encoding"
-    assert name in error.message
-    assert (error.line, error.column) == (1, 1)
-
-
 def test_a_lone_surrogate_in_utf_16_is_malformed() -> None:
     data = b"\xff\xfe" + LIST.decode().replace("a/1", "a/\ud800").encode(
         "utf-16-le", "surrogatepass"

@@ -1,11 +1,12 @@
 """The library's ``Catalogue``: what a program may post, and what it is told of its mistakes."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from resourcesync import Catalogue, Change, ChangeKind, Resource
+from resourcesync import Catalogue, Change, ChangeKind, Digest, Resource
 from resourcesync.documents import DocumentChange
 from resourcesync.errors import ChangesLostError, ConfigurationError, DiscontinuityError
 
@@ -64,3 +65,34 @@ def test_lost_changes_do_not_come_back_by_themselves() -> None:
     assert issubclass(ChangesLostError, DiscontinuityError)
     assert not ChangesLostError.transient
     assert ChangesLostError("gone").code == "changes-lost"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"digests": (Digest("sha256", "a" * 64),)},
+        {"digests": (Digest("sha-256", "a" * 40),)},
+        {"digests": (Digest("sha-256", ""),)},
+        {"digests": (Digest("blake3", ""),)},
+        {"lastmod": datetime(2026, 1, 1)},  # noqa: DTZ001 - this is the fault
+    ],
+)
+def test_a_value_that_no_reader_could_use_is_refused_with_its_resource(
+    catalogue: Catalogue, wrong: dict[str, Any]
+) -> None:
+    resource = Resource(JUG.uri, **wrong)
+
+    with pytest.raises(ConfigurationError, match=JUG.uri):
+        catalogue.fill([resource])
+    with pytest.raises(ConfigurationError, match=JUG.uri):
+        catalogue.post([Change(kind=ChangeKind.CREATED, resource=resource)])
+
+    assert list(catalogue.resources()) == []
+
+
+def test_a_digest_of_an_algorithm_that_we_do_not_know_stays_as_it_is(catalogue: Catalogue) -> None:
+    known = Resource(JUG.uri, digests=(Digest("blake3", "ab" * 32),))
+
+    catalogue.fill([known])
+
+    assert list(catalogue.resources()) == [known]
