@@ -107,7 +107,8 @@ def vanished_error(name: str, folder: str, source: str | None) -> StorageError:
     return StorageError(
         f"{folder} was a mirror, and is none now",
         evidence=(("mirror", name), ("kept", "nothing was fetched")),
-        hint=f"mount its disk; to fetch everything again: resourcesync pull {source} {folder}",
+        hint="mount its disk; if the folder moved, correct `dest`; to fetch everything again: "
+        f"resourcesync pull {source} {folder}",
     )
 
 

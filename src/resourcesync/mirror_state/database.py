@@ -95,7 +95,7 @@ STATE_FORMAT: Final = sqlite_file.SqliteFormat(
     durability=sqlite_file.Durability.SHARED,
     is_private=False,
     retained="all copies, and the last complete step",
-    repair="move {path} away and pull again: good copies are kept, not fetched",
+    repair="move {path} away and pull its address again: good copies are kept, not fetched",
 )
 
 
