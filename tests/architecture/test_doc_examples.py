@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,10 +15,9 @@ from resourcesync.cli.explained_codes import CODES
 from resourcesync.cli.main import cli
 from resourcesync.settings.environment import PREFIX
 from resourcesync.validator.rule import FAMILIES, find_rule
-from tests.support.commands.forking import folder_of
+from tests.support.commands.pages import TypedPage
 from tests.support.commands.run import (
     Ran,
-    environment,
     files_of,
     free_port,
     resourcesync,
@@ -39,10 +37,6 @@ PAGES = [
 ]
 TUTORIALS, HOW_TO = ROOT / "docs" / "tutorials", ROOT / "docs" / "how-to"
 TUTORIAL = TUTORIALS / "first-mirror.md"
-
-
-def shell_blocks(page: Path) -> list[str]:
-    return re.findall(r"^ *```sh\n(.*?)^ *```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE)
 
 
 def shown_commands() -> Iterator[tuple[str, str]]:
@@ -109,43 +103,37 @@ def test_every_code_that_a_page_explains_is_known() -> None:
     ] == []
 
 
-def in_a_shell(block: str, cwd: Path) -> str:
-    """Type a block of the tutorial; return what was printed."""
-    path = f"{folder_of(script('resourcesync'))}:{environment(cwd)['PATH']}"
-    ran = subprocess.run(
-        ["sh", "-c", block],
-        check=False,
-        cwd=cwd,
-        env={**environment(cwd), "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    return ran.stdout
-
-
 def marks(text: str) -> list[str]:
     """The first characters of the lines that tell of one resource each."""
     return sorted(line[0] for line in text.splitlines() if line[:2] in {"+ ", "* ", "- ", "! "})
 
 
 @contextmanager
-def museum(cwd: Path, page: Path = TUTORIAL) -> Iterator[tuple[int, str, list[str]]]:
-    """Publish and serve as a page says; yield the port, what was printed, and its other blocks."""
+def museum(cwd: Path, page: Path = TUTORIAL) -> Iterator[tuple[TypedPage, str, list[str]]]:
+    """Publish and serve as a page says; yield it, what was printed, and its other blocks."""
     port = free_port()
-    publish, serve, *rest = (block.replace("8080", str(port)) for block in shell_blocks(page))
-    written = in_a_shell(publish, cwd)
+    typed = TypedPage(page, cwd, {"8080": str(port)})
+    publish, serve, *rest = typed.blocks("sh")
+    written = typed.succeed(publish)
     _, *words = shlex.split(serve)
-    (cwd / "here").mkdir()
     with running(script("resourcesync"), *words, port=port, cwd=cwd):
-        yield port, written, rest
+        yield typed, written, rest
+
+
+@contextmanager
+def mirrored(cwd: Path, page: str) -> Iterator[tuple[TypedPage, list[str]]]:
+    """Yield a page for a mirror ``museum`` of the Source of the tutorial, and its blocks."""
+    with museum(cwd) as (source, _, _):
+        (cwd / "here").mkdir()
+        typed = TypedPage(HOW_TO / page, cwd / "here", {"8080": source.here("8080")})
+        typed.succeed(typed.here("resourcesync pull http://127.0.0.1:8080 museum"))
+        yield typed, typed.blocks("sh")
 
 
 def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
-    with museum(tmp_path) as (_, _, rest):
+    with museum(tmp_path) as (typed, _, rest):
         first, shown, _, update, again, audit, damaged = [
-            in_a_shell(name, tmp_path) for name in rest
+            typed.succeed(f"set +e\n{block}") for block in rest
         ]
 
     mirror = tmp_path / "mirror"
@@ -164,14 +152,12 @@ def test_the_tutorial_does_what_it_says(tmp_path: Path) -> None:
 
 def test_the_tutorial_of_a_source_does_what_it_says(tmp_path: Path) -> None:
     page = TUTORIALS / "first-source.md"
-    with museum(tmp_path, page) as (port, written, rest):
-        (table,) = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-        (tmp_path / "resourcesync.toml").write_text(table.replace("8080", str(port)))
-        explored, valid, first, changed, update, packed, hourly = [
-            in_a_shell(name, tmp_path) for name in rest
-        ]
+    with museum(tmp_path, page) as (typed, written, rest):
+        (table,) = typed.blocks("toml")
+        (tmp_path / "resourcesync.toml").write_text(table)
+        explored, valid, first, changed, update, packed, hourly = map(typed.succeed, rest)
 
-    for document in re.findall(r"^\| `([^`]+)` \|", page.read_text("utf-8"), re.MULTILINE):
+    for document in re.findall(r"^\| `([^`]+)` \|", typed.text, re.MULTILINE):
         assert document in written
         assert document in explored
     assert "2 of 2 resources: 0 errors, 0 warnings" in valid
@@ -188,16 +174,16 @@ def test_the_tutorial_of_a_source_does_what_it_says(tmp_path: Path) -> None:
 
 def test_the_tutorial_of_a_program_does_what_it_says(tmp_path: Path) -> None:
     page = TUTORIALS / "first-program.md"
-    (program,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-    with museum(tmp_path, page) as (port, _, rest):
-        (tmp_path / "index.py").write_text(program.replace("8080", str(port)))
+    with museum(tmp_path, page) as (typed, _, rest):
+        (program,) = typed.blocks("python")
+        (tmp_path / "index.py").write_text(program)
         begin, *others = (name.replace("python ", f"{sys.executable} ") for name in rest)
-        first = in_a_shell(begin, tmp_path)
+        first = typed.succeed(begin)
         (tmp_path / "museum" / "photo.jpg").write_bytes(b"\xff\xd8 clay")
-        later, again = [in_a_shell(name, tmp_path) for name in others]
-    alone = in_a_shell(others[-1], tmp_path)
+        later, again = map(typed.succeed, others)
+    alone = typed.succeed(others[-1])
 
-    base = f"http://127.0.0.1:{port}/"
+    base = typed.here("http://127.0.0.1:8080/")
     assert first == f"2 changes\nclay: {base}jug.txt\n"
     found = f"clay: {base}photo.jpg\nclay: {base}plate.txt\n"
     assert re.search(rf"[4-6] changes\n{found}$", later)
@@ -207,28 +193,25 @@ def test_the_tutorial_of_a_program_does_what_it_says(tmp_path: Path) -> None:
 
 
 def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> None:
-    blocks, here, lines = shell_blocks(HOW_TO / "pass-changes-on.md"), tmp_path / "here", []
-    with museum(tmp_path) as (port, _, _):
-        in_a_shell(f"resourcesync pull http://127.0.0.1:{port} museum", here)
+    lines = []
+    with mirrored(tmp_path, "pass-changes-on.md") as (typed, blocks):
         for block in blocks:
-            in_a_shell(block, here)
-            lines.append((here / "changes.ndjson").read_text())
+            typed.succeed(block)
+            lines.append((typed.folder / "changes.ndjson").read_text())
 
     first, later, own = lines
-    assert first.count('"change":"created"') == len(list((here / "museum").rglob("*.txt")))
+    assert first.count('"change":"created"') == len(files_of(typed.folder / "museum"))
     assert '"type":"change"' not in later + own
     assert '"exit":0' in own
 
 
 def test_the_page_on_repairing_does_what_it_says(tmp_path: Path) -> None:
-    (audit, repair), here = shell_blocks(HOW_TO / "repair-a-mirror.md"), tmp_path / "here"
-    with museum(tmp_path) as (port, _, _):
-        in_a_shell(f"resourcesync pull http://127.0.0.1:{port} museum", here)
-        altered = next((here / "museum").rglob("*.txt"))
+    with mirrored(tmp_path, "repair-a-mirror.md") as (typed, (audit, repair)):
+        altered = next((typed.folder / "museum").rglob("*.txt"))
         whole = altered.read_text()
         altered.write_text("damaged")
-        found = in_a_shell(audit, here)
-        mended = in_a_shell(f"{repair.rstrip()} 2>told\n", here)
+        found = typed.succeed(audit)
+        mended = typed.succeed(f"{repair.rstrip()} 2>told\n")
 
     assert found.endswith("something is wrong\n")
     assert "In sync" in mended
@@ -236,20 +219,16 @@ def test_the_page_on_repairing_does_what_it_says(tmp_path: Path) -> None:
 
 
 def test_the_page_on_several_mirrors_does_what_it_says(tmp_path: Path) -> None:
-    page, here = HOW_TO / "several-mirrors.md", tmp_path / "here"
-    check, pull, named, show = shell_blocks(page)
-    [settings] = re.findall(r"```toml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-    with museum(tmp_path) as (port, _, _):
-        (here / "resourcesync.toml").write_text(settings.replace("8080", str(port)))
-        good = in_a_shell(f"export MUSEUM_TOKEN=secret\n{check}", here)
-        pulled = in_a_shell(f"set -e; {pull}", here)
-        again = in_a_shell(f"set -e; {named}", here)
-        shown = in_a_shell(show, here)
+    with mirrored(tmp_path, "several-mirrors.md") as (typed, blocks):
+        [settings] = typed.blocks("toml")
+        (typed.folder / "resourcesync.toml").write_text(settings)
+        typed.secrets["MUSEUM_TOKEN"] = "secret"
+        good, pulled, again, shown = map(typed.succeed, blocks)
 
     assert "2 mirrors, 1 secret" in good
     assert "2 of 2 mirrors OK" in pulled
-    assert len(files_of(here / "copies" / "museum")) == 2
-    assert list(files_of(here / "copies" / "bowls")) == ["objects/0002.txt"]
+    assert len(files_of(typed.folder / "copies" / "museum")) == 2
+    assert list(files_of(typed.folder / "copies" / "bowls")) == ["objects/0002.txt"]
     assert "nothing changed" in again
     assert 'trash = "7d"  # resourcesync.toml:' in shown
 
@@ -257,59 +236,37 @@ def test_the_page_on_several_mirrors_does_what_it_says(tmp_path: Path) -> None:
 # --- The page on nightly publishing is true: its lines are run as cron and systemd run them -------
 
 
-NIGHTLY = Path(__file__).parents[2] / "docs" / "how-to" / "publish-every-night.md"
 HOME = "/opt/resourcesync/bin"
 LINE = re.compile(r"(?:\S+ ){4}\S+  (.+)")
 
 
-def blocks(kind: str, folder: Path) -> list[str]:
-    """Return the blocks of the page, with the folders of this machine."""
-    text = NIGHTLY.read_text("utf-8").replace(HOME, str(script("resourcesync").parent))
-    text = text.replace("/srv/", f"{folder}/").replace("/etc/resourcesync", str(folder))
-    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-
-
-def started(words: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        words,
-        check=False,
-        cwd=folder,
-        env={"HOME": environment(folder)["HOME"], "PATH": "/usr/bin:/bin", **variables},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
-def by_cron(crontab: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def by_cron(page: TypedPage, crontab: str) -> str:
     """Run the job of a crontab as cron does: by sh, with the variables that it sets."""
     *variables, job = crontab.splitlines()
     found = LINE.fullmatch(job)
     assert found is not None
-    pairs = dict(line.split("=", 1) for line in variables)
-    return started(["/bin/sh", "-c", found[1]], folder, **pairs)
+    return page.succeed(shlex.join(["env", "-i", "HOME=.", *variables, "/bin/sh", "-c", found[1]]))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Return a folder with two trees, of which the first was published by hand."""
+def nightly(tmp_path: Path) -> TypedPage:
+    """Return the page for a folder with two trees, of which the first was published by hand."""
+    here = {HOME: str(script("resourcesync").parent), "/srv/": f"{tmp_path}/"}
+    here["/etc/resourcesync"] = str(tmp_path)
+    page = TypedPage(HOW_TO / "publish-every-night.md", tmp_path, here)
     for name in ("museum", "archive"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "jug.txt").write_text("a jug")
-    first, *_ = blocks("sh", tmp_path)
-    ran = started(["/bin/sh", "-c", first], tmp_path, PATH=f"{script('resourcesync').parent}:/bin")
-    assert ran.returncode == 0
-    return tmp_path
+    page.succeed(page.blocks("sh")[0])
+    return page
 
 
-def test_cron_publishes_what_changed_and_packs_it(folder: Path) -> None:
-    nightly, *_ = blocks("text", folder)
-    (folder / "museum" / "bowl.txt").write_text("a bowl")
+def test_cron_publishes_what_changed_and_packs_it(nightly: TypedPage) -> None:
+    (nightly.folder / "museum" / "bowl.txt").write_text("a bowl")
 
-    ran = by_cron(nightly, folder)
+    assert by_cron(nightly, nightly.blocks("text")[0]) == ""
 
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
-    lists = folder / "museum" / "resourcesync"
+    lists = nightly.folder / "museum" / "resourcesync"
     assert "bowl.txt" in (lists / "changelist.xml").read_text()
     [manifest] = [
         path for path in lists.glob("*-manifest.xml") if "bowl.txt" in path.read_text("utf-8")
@@ -317,17 +274,15 @@ def test_cron_publishes_what_changed_and_packs_it(folder: Path) -> None:
     assert "jug.txt" in manifest.read_text("utf-8")
 
 
-def test_one_line_publishes_all_folders_of_the_configuration(folder: Path) -> None:
-    [settings] = blocks("toml", folder)
-    (folder / "resourcesync.toml").write_text(settings)
-    nightly, every, often = blocks("text", folder)
-    variables = "".join(f"{line}\n" for line in nightly.splitlines()[:-1])
+def test_one_line_publishes_all_folders_of_the_configuration(nightly: TypedPage) -> None:
+    [settings] = nightly.blocks("toml")
+    (nightly.folder / "resourcesync.toml").write_text(settings)
+    first, *jobs = nightly.blocks("text")
+    variables = "".join(f"{line}\n" for line in first.splitlines()[:-1])
 
-    for job in (every, often):
-        ran = by_cron(variables + job, folder)
-        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert [by_cron(nightly, variables + job) for job in jobs] == ["", ""]
 
-    assert (folder / "museum" / "resourcesync" / "resourcedump.xml").is_file()
+    assert (nightly.folder / "museum" / "resourcesync" / "resourcedump.xml").is_file()
 
 
 # --- The page on judging is true: its commands are run as written, against a Source that is served

@@ -1,22 +1,16 @@
-"""The page on scenarios is complete: every key, every event and its fields, every figure."""
+"""The page on scenarios is complete: every event and its fields."""
 
 import ast
-import re
 from pathlib import Path
 from typing import Any
 
 from docs.scenario_events import EVENTS
-from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 
-from resourcesync_simulator import experiments
 from resourcesync_simulator.scenario import (
     HOUR,
-    Burst,
-    DestinationSettings,
     Faults,
     OriginSettings,
-    PublishSettings,
     Scenario,
     Sizes,
 )
@@ -25,33 +19,6 @@ from resourcesync_simulator.simulation import simulate
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "annexes/simulator/scenarios.md").read_text("utf-8")
 SIMULATOR = ROOT / "annexes/simulator/src/resourcesync_simulator"
-
-
-def encoded(kind: type[Struct]) -> set[str]:
-    return {field.encode_name for field in fields(kind)}
-
-
-def test_every_key_that_a_scenario_may_have_is_explained_and_no_other() -> None:
-    parts = re.split(r"^## ", PAGE, flags=re.MULTILINE)
-    tables = {
-        "Above": {"seed", "start", "duration", "scale"},
-        "`[source]`": encoded(OriginSettings),
-        "`source.sizes`": encoded(Sizes),
-        "`source.bursts`": encoded(Burst),
-        "`[publish]`": encoded(PublishSettings),
-        "`[[destination]]`": encoded(DestinationSettings) - {"phase"},
-        "`[faults]`": encoded(Faults),
-    }
-    for head, known in tables.items():
-        (part,) = [part for part in parts if part.startswith(head)]
-        rows = re.findall(r"^\|`(\w+)`\|(.+)\|(.*)\|(.+)\|$", part, re.MULTILINE)
-        assert {name for name, *_ in rows} == known
-        assert all(value.strip() and meaning.strip() for _, value, _, meaning in rows)
-
-
-def test_every_figure_of_the_table_is_explained() -> None:
-    for name in experiments.FIGURES:
-        assert re.search(rf"^\|`{name}`\|\S.+\|$", PAGE, re.MULTILINE), name
 
 
 def test_every_event_that_the_code_can_tell_of_is_explained_and_no_other() -> None:

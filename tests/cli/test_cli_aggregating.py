@@ -30,6 +30,7 @@ from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.publication_options import PublishRequest
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said
+from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.aggregating import Site, via
 
@@ -67,13 +68,8 @@ def pass_on(*sites: Site, words: Sequence[str] = ()) -> None:
 
 
 def contents(origin: Site) -> dict[str, bytes]:
-    root = origin.folder
-    return {
-        origin.url + path.relative_to(root).as_posix().replace(" ", "%20"): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file()
-        and path.relative_to(root).parts[0] not in {".resourcesync", "resourcesync", ".well-known"}
-    }
+    found = files_of(origin.folder)
+    return {origin.url + name.replace(" ", "%20"): body for name, body in found.items()}
 
 
 def get(uri: str) -> tuple[int, bytes]:

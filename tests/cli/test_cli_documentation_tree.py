@@ -12,6 +12,7 @@ import pytest
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
+from tests.support.commands.run import files_of
 from tests.support.servers import nginx
 from tests.support.sources.aggregating import Site
 
@@ -48,7 +49,6 @@ NAMES = (
     'quo"te',
     "n" * 200,
 )
-OURS = frozenset({".resourcesync", "resourcesync", ".well-known", "robots.txt"})
 
 
 @pytest.fixture
@@ -61,15 +61,6 @@ def docs(tmp_path: Path) -> Path:
         for name in NAMES:
             (root / folder / name).write_bytes(f"{folder}/{name} ".encode() + luck.randbytes(20))
     return root
-
-
-def tree(root: Path) -> dict[str, bytes]:
-    """Return the files of a folder by their names, but for documents and what is ours."""
-    return {
-        path.relative_to(root).as_posix(): path.read_bytes()
-        for path in root.rglob("*")
-        if path.is_file() and path.relative_to(root).parts[0] not in OURS
-    }
 
 
 def get(origin: str, target: str) -> tuple[int, bytes]:
@@ -99,7 +90,7 @@ def test_a_mirror_of_what_nginx_serves_is_the_same_tree_and_is_served_the_same_w
         said.readouterr()
         assert run(["pull", there.url, str(mirror), "--json"]) == 0
     assert not [row for row in rows(said) if row.get("action") == "move"]
-    assert tree(mirror) == tree(docs)
+    assert files_of(mirror) == files_of(docs)
 
     with nginx.configured(lines_of_the_page(mirror), tmp_path / "here") as here:
         assert_answers(here.url, Site(mirror, LateApplication(), here.url))

@@ -96,18 +96,6 @@ def test_a_restored_mirror_of_a_site_without_hashes_is_not_fetched_again(tmp_pat
     assert world.asked_resources() == []
 
 
-def test_a_dry_run_of_a_baseline_of_a_restored_mirror_writes_nothing(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    _by_cp(world.folder)
-
-    report = world.pull(mode="baseline", dry_run=True)
-
-    assert (report.listed.unchanged, report.listed.pending) == (41, 0)
-    assert _count_unlike(world) == 41
-
-
 @pytest.mark.parametrize("offline", [False, True])
 @pytest.mark.parametrize("method", ["stat", "hash"])
 def test_an_audit_of_a_restored_mirror_finds_nothing_and_learns_its_files(
@@ -123,18 +111,6 @@ def test_an_audit_of_a_restored_mirror_finds_nothing_and_learns_its_files(
     assert (report.accurate, report.doubted) == (41, 0)
     assert _count_unlike(world) == 0
     assert world.audit(method="stat").read_bytes == 0, "what was learned is not read again"
-
-
-def test_a_repair_of_a_restored_mirror_has_nothing_to_do(world: World[PublishedSource]) -> None:
-    world.pull()
-    _by_rsync(world.folder)
-    world.fetcher.asked.clear()
-
-    report = world.repair()
-
-    assert report.state == "in sync"
-    assert world.asked_resources() == []
-    assert _quarantined(world) == []
 
 
 def test_other_bytes_in_a_restored_mirror_are_still_kept(world: World[PublishedSource]) -> None:

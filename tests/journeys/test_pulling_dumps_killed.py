@@ -21,6 +21,7 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError, StoppedError
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
+from tests.support.commands.run import files_of
 from tests.support.crashes.killing import Dying, Fuse, Killed
 from tests.support.documents.text import document
 from tests.support.documents.written import sha256
@@ -252,12 +253,8 @@ class Served:
         return [asked.fields.get("range") for asked in self.server.asked if asked.target == PACKAGE]
 
     def is_here(self) -> bool:
-        found = {
-            str(path.relative_to(self.folder)): path.read_bytes()
-            for path in self.folder.rglob("*")
-            if path.is_file() and ".resourcesync" not in path.parts
-        }
-        return sorted(found.values()) == sorted(told.data for told in self._told)
+        found = files_of(self.folder).values()
+        return sorted(found) == sorted(told.data for told in self._told)
 
 
 @pytest.fixture
