@@ -86,7 +86,7 @@ def one_name(name: str, of: str = "a file") -> str:
         raise StateError(
             f"{name[:200]!r} cannot be the name of {of}: it leads to another folder",
             evidence=(("kept", "nothing was touched there"),),
-            hint=f"move {OWN_FOLDER}/state.db away and pull its address again: good copies are kept",
+            hint=f"move {OWN_FOLDER}/state.db away and pull the address again: copies are kept",
         )
     return name
 

@@ -186,5 +186,5 @@ def decode_stored(text: str, kind: type[T]) -> T:
         raise StateError(
             f"the mirror's state is damaged: {error}: {text[:100]!r}",
             evidence=(("kept", "all copies, and the last complete step"),),
-            hint="move .resourcesync/state.db away and pull its address again: good copies are kept",
+            hint="move .resourcesync/state.db away and pull the address again: copies are kept",
         ) from error
