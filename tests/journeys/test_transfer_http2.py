@@ -6,8 +6,8 @@ import pytest
 import trustme
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import open_destination
-from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports import CancelToken

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import open_destination
-from resourcesync.app.mirrors.stores import Home
 from resourcesync.app.mirrors.workers import Workers
 from resourcesync.cli.main import run
 from resourcesync.destination.options import PullOptions

@@ -50,7 +50,7 @@ def configured_folder(
 
 def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
     """Return a mirror's folder on this machine, and the address of its store; empty for none."""
-    if ":" in place and app.stores.is_store_address(place):
+    if ":" in place and app.mirror_state.is_store_address(place):
         home = app.stores.home_of(place, state)
         return home.folder, home.store
     if state is not None:
@@ -65,7 +65,7 @@ def check_state(place: str, folder: Path) -> None:
     """Refuse the address of a store whose state is elsewhere: only the operator knows where."""
     if ":" not in place or folder.exists():
         return
-    if app.stores.is_store_address(place):
+    if app.mirror_state.is_store_address(place):
         raise ConfigurationError(
             f"the state of {place} is not on this machine, or was made with -o state=",
             evidence=(("tried", f"{folder}: there is no such folder"),),

@@ -230,9 +230,9 @@ def _report_with(
     report(event, {**where, **fields})
 
 
-def _home(target: PullTarget, folder: Path) -> "app.stores.Home":
+def _home(target: PullTarget, folder: Path) -> "app.mirror_state.Home":
     """Return the place of the mirror, and its workers."""
     engine = target.place.engine
     if engine is None:
-        return app.stores.Home(folder, target.store)
-    return app.stores.Home(folder, target.store, app.workers.Workers(engine=engine))
+        return app.mirror_state.Home(folder, target.store)
+    return app.mirror_state.Home(folder, target.store, app.workers.Workers(engine=engine))

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Final, Self, Unpack
 import msgspec
 from msgspec import structs
 
+from resourcesync import app
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import mirror_state, opening, stores
+from resourcesync.app.mirrors import mirror_state, opening
+from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import FailedPulls
 from resourcesync.destination.options import AuditMethod, PullMode, PullOptions
 from resourcesync.destination.planner import Delete, Fetch
@@ -149,7 +151,7 @@ class Mirror:
 
     def _begin(
         self,
-        home: stores.Home,
+        home: Home,
         options: PullOptions,
         network: Network,
         source: str | None,
@@ -448,7 +450,7 @@ class Mirror:
         return find_uri(self.folder, Path(path))
 
     def _check_files(self) -> None:
-        if stores.store_of(self.folder):
+        if mirror_state.store_of(self.folder):
             raise ConfigurationError(
                 "the copies of this mirror are in a store", hint="iterate over its resources"
             )
@@ -525,7 +527,7 @@ _DEFAULTS: Final = PullOptions()
 
 
 def mirror_at(
-    place: Path | stores.Home,
+    place: Path | Home,
     network: Network,
     options: PullOptions = _DEFAULTS,
     source: str | None = None,
@@ -537,26 +539,26 @@ def mirror_at(
     Those of a configured mirror are all its settings: no filter is as it was stored.
     """
     mirror = Mirror.__new__(Mirror)
-    home = stores.Home(place) if isinstance(place, Path) else place
+    home = Home(place) if isinstance(place, Path) else place
     mirror._begin(home, options, network, source, is_configured=is_configured)  # noqa: SLF001 - its maker
     return mirror
 
 
-def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | None) -> stores.Home:
+def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | None) -> Home:
     if isinstance(folder, str) and folder.lower().startswith(("http://", "https://")):
         raise ConfigurationError(
             f"{folder!r:.200} is no folder", hint="name the Source first, then the mirror's folder"
         )
-    if isinstance(folder, str) and stores.is_store_address(folder):
+    if isinstance(folder, str) and mirror_state.is_store_address(folder):
         if state is None:
             raise ConfigurationError(
                 "a mirror in a store needs a folder for its state", hint="name it: state=FOLDER"
             )
-        return stores.home_of(folder, state)
+        return app.stores.home_of(folder, state)
     if state is not None:
         raise ConfigurationError("a mirror in a folder has its state there: leave state out")
     if Path(folder).is_file():
         raise ConfigurationError(
             f"{folder!s:.200} is a file", hint="name a folder for the mirror; it may be a new one"
         )
-    return stores.Home(Path(folder))
+    return Home(Path(folder))

@@ -11,7 +11,7 @@ import msgspec
 from resourcesync.adapters.files.names import UNKNOWN_TYPE, media_type
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import mirror_state, stores
+from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
@@ -177,7 +177,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
 
     def _read_again(self) -> bytes | None:
         """Return the bytes at the present path of the copy, if it is still that of this change."""
-        if stores.store_of(self.mirror):
+        if mirror_state.store_of(self.mirror):
             raise ConfigurationError(
                 "the copies of this mirror are in a store", hint="read them from the store"
             )

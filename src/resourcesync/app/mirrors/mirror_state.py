@@ -1,6 +1,11 @@
-"""A mirror's state, read without a lock."""
+"""A mirror's home and state, read without a lock.
+
+State, lock and partial downloads are always in a folder of this machine, the home. If the copies
+are in a store, the home has none, and a file that names the store.
+"""
 
 import os
+import re
 from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -10,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from resourcesync import app, own_files
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets
 from resourcesync.destination.reports import MirrorStatus
@@ -30,13 +36,52 @@ from resourcesync.model.timestamps import to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.adapters.mirror.small_files import AuditFiles, ConsumerFiles, PartFiles
+    from resourcesync.app.mirrors.workers import Workers
     from resourcesync.destination.audits.reports import AuditFinding
     from resourcesync.destination.changelog import ChangeLogReader
 
 _SHOWN_SETS: Final = 20
+STORE_FILE: Final = "store"
+"""File of a home that names the store of the copies."""
+STORE_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
+LONGEST_ADDRESS: Final = 4_096
 
 
 is_mirror = own_folder.is_mirror
+
+
+class Home(NamedTuple):
+    """The place of a mirror: its folder on this machine, and the workers that fetch, if any."""
+
+    folder: Path
+    store: str = ""
+    """The address of the store of its copies; empty for what the folder says."""
+    workers: "Workers | None" = None
+
+
+def is_store_address(text: str) -> bool:
+    """True if a destination is the address of a store, not a folder."""
+    match = STORE_ADDRESS.fullmatch(text)
+    return match is not None and ("://" in text or app.plugins.has(app.plugins.STORES, match[1]))
+
+
+def is_known(address: str) -> bool:
+    """True if an address is that of a store."""
+    match = STORE_ADDRESS.fullmatch(address)
+    return match is not None and app.plugins.has(app.plugins.STORES, match[1])
+
+
+def store_of(folder: Path) -> str:
+    """Return the address of the store that has the copies of a mirror; empty for the folder."""
+    file = folder / OWN_FOLDER / STORE_FILE
+    try:
+        return own_files.read_file(file, LONGEST_ADDRESS).decode("ascii").strip()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return ""
+    except OSError as error:
+        raise own_folder.mirror_error(error, f"reading {file}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"cannot read {file}: {error}") from error
 
 
 def check_mirror(folder: Path) -> None:

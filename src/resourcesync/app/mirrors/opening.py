@@ -20,8 +20,8 @@ from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app.mirrors import mirror_state, stores
-from resourcesync.app.mirrors.stores import Home
+from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.requests import StoredOrigins, open_fetcher
 from resourcesync.destination.dependencies import Dependencies, FindingWriter
 from resourcesync.destination.destination import Destination
@@ -52,7 +52,7 @@ def _open_workers(
     site = workers.Site(
         source=source,
         folder=str(home.folder.absolute()),
-        store=stores.store_of(home.folder),
+        store=mirror_state.store_of(home.folder),
         network=network,
     )
     with workers.open_workers(site, home.workers, cancel, report) as fetcher:
@@ -78,8 +78,8 @@ def open_mirror_folder(
 ) -> Iterator[MirrorFolder]:
     """Open a mirror's folder, and lock it."""
     folder = home.folder
-    if home.workers is not None and (store := home.store or stores.store_of(folder)):
-        stores.open_staging_store(store)
+    if home.workers is not None and (store := home.store or mirror_state.store_of(folder)):
+        app.stores.open_staging_store(store)
     was_folder, was_mirror = folder.is_dir(), mirror_state.is_mirror(folder)
     if not was_mirror:
         if source is None:
@@ -88,7 +88,7 @@ def open_mirror_folder(
     _check_not_nested(folder, is_new=not was_mirror)
     had_own = (folder / OWN_FOLDER).is_dir()
     if home.store:
-        stores.bind(home)
+        app.stores.bind(home)
     with MirrorFolder(folder, clock) as mirror:
         state = mirror.state
         assert state is not None
@@ -203,10 +203,11 @@ def _open_copies(
     mirror: MirrorFolder, clock: Clock, recorded: FailedPulls
 ) -> "Iterator[FileTreeCopies | StoredCopies]":
     """Open the copies of a mirror; a failure is recorded as that of the pull."""
-    state, _ = open_state_and_copies(mirror)
+    state, local = open_state_and_copies(mirror)
     with ExitStack() as stack:
         try:
-            copies = stack.enter_context(stores.copies_of(mirror, clock))
+            is_local = not mirror_state.store_of(mirror.root)
+            copies = local if is_local else stack.enter_context(app.stores.copies_of(mirror, clock))
         except (ConfigurationError, LockedError):
             raise  # neither says anything of the mirror
         except ResourceSyncError as error:

@@ -1,8 +1,4 @@
-"""Mirrors whose copies are in a store: the store's address, and the mirror's home.
-
-A mirror's state, its lock and partial downloads are always in a folder of this machine, its home;
-for a store, that folder has no copies, and a file that names the store.
-"""
+"""Mirrors whose copies are in a store, which a plug-in opens."""
 
 import hashlib
 import os
@@ -10,12 +6,14 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from resourcesync import app
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.mirror.own_folder import is_mirror, mirror_error
+from resourcesync.adapters.mirror.own_folder import is_mirror
+from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors.mirror_state import LONGEST_ADDRESS, STORE_ADDRESS, STORE_FILE, Home
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import NEW, open_path, read_file, replace_file
@@ -24,37 +22,12 @@ from resourcesync.settings import environment
 
 if TYPE_CHECKING:
     from resourcesync.adapters.stored_copies import StoredCopies
-    from resourcesync.app.mirrors.workers import Workers
     from resourcesync.ports.stores import StagingStore, Store, StoreFactory
 
-_FILE: Final = "store"
 _LEASE_FILE: Final = "holder"
 _MAX_LEASE_NAME: Final = 64
-_MOST_BYTES: Final = 4_096
-_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
 _NOT_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _METHODS: Final = ("put", "stat", "open", "move", "remove", "keys", "lock")
-
-
-class Home(NamedTuple):
-    """The place of a mirror: its folder on this machine, and the workers that fetch, if any."""
-
-    folder: Path
-    store: str = ""
-    """The address of the store of its copies; empty for what the folder says."""
-    workers: "Workers | None" = None
-
-
-def is_store_address(text: str) -> bool:
-    """True if a destination is the address of a store, not a folder."""
-    match = _ADDRESS.fullmatch(text)
-    return match is not None and ("://" in text or app.plugins.has(app.plugins.STORES, match[1]))
-
-
-def is_known(address: str) -> bool:
-    """True if an address is that of a store."""
-    match = _ADDRESS.fullmatch(address)
-    return match is not None and app.plugins.has(app.plugins.STORES, match[1])
 
 
 def home_of(address: str, state: str | os.PathLike[str] | None = None) -> Home:
@@ -72,8 +45,8 @@ def _own_folder(address: str) -> Path:
 
 def check_plugin_address(address: str, group: str) -> None:
     """Refuse an address that no plug-in of a group handles, or that may have a secret."""
-    match = _ADDRESS.fullmatch(address)
-    if match is None or len(address) > _MOST_BYTES:
+    match = STORE_ADDRESS.fullmatch(address)
+    if match is None or len(address) > LONGEST_ADDRESS:
         raise ConfigurationError(f"{address[:200]!r} is not the address of a store")
     if "@" in address.partition("://")[2].partition("/")[0]:
         raise ConfigurationError(
@@ -83,21 +56,9 @@ def check_plugin_address(address: str, group: str) -> None:
     app.plugins.find(group, match[1])
 
 
-def store_of(folder: Path) -> str:
-    """Return the address of the store that has the copies of a mirror; empty for the folder."""
-    try:
-        return read_file(folder / OWN_FOLDER / _FILE, _MOST_BYTES).decode("ascii").strip()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return ""
-    except OSError as error:
-        raise mirror_error(error, f"reading {folder / OWN_FOLDER / _FILE}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"cannot read {folder / OWN_FOLDER / _FILE}: {error}") from error
-
-
 def bind(home: Home) -> None:
     """Record in a folder the store whose home it is."""
-    known = store_of(home.folder)
+    known = mirror_state.store_of(home.folder)
     if known == home.store:
         return
     if known or is_mirror(home.folder):
@@ -108,7 +69,7 @@ def bind(home: Home) -> None:
         )
     own = home.folder / OWN_FOLDER
     try:
-        replace_file(own / _FILE, f"{home.store}\n".encode("ascii"), folder_mode=0o700)
+        replace_file(own / STORE_FILE, f"{home.store}\n".encode("ascii"), folder_mode=0o700)
     except OSError as error:
         raise ConfigurationError(f"{home.folder} cannot be used: {error.strerror}") from error
 
@@ -118,7 +79,7 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
     """Open the copies of a mirror: in its folder, or in its store, which is locked meanwhile."""
     assert mirror.state is not None
     assert mirror.copies is not None
-    address = store_of(mirror.root)
+    address = mirror_state.store_of(mirror.root)
     if not address:
         yield mirror.copies
         return

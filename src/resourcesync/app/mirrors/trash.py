@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state, stores
+from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
-from resourcesync.app.mirrors.stores import Home
 from resourcesync.destination.removal.deletion import register_lost_trash
 from resourcesync.destination.removal.trash import Trash
 from resourcesync.errors import ConfigurationError
@@ -69,7 +69,7 @@ def read_rows(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
 
 def _sizes(folder: Path) -> Callable[[str], int | None]:
     """Return the function for the size of a file in the trash."""
-    address = stores.store_of(folder)
+    address = mirror_state.store_of(folder)
     if address:
         store = stores.open_store(address)
 

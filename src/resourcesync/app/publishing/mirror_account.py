@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 def folder_of(address: str) -> Path:
     """Return the folder of a mirror that is named ``mirror:FOLDER`` or ``mirror:STORE``."""
     place = address.removeprefix(MIRROR_SCHEME)
-    return stores.home_of(place).folder if stores.is_store_address(place) else Path(place)
+    return stores.home_of(place).folder if mirror_state.is_store_address(place) else Path(place)
 
 
 def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:

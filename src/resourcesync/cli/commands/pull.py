@@ -186,7 +186,7 @@ def _is_source(places: Sequence[str]) -> bool:
     first = "".join(places[:1])
     if "://" not in first or _is_web_address(first) or len(places) > 1:
         return "://" in first
-    return not app.stores.is_known(first)
+    return not app.mirror_state.is_known(first)
 
 
 def _check_folder(place: str) -> None:

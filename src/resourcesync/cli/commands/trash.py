@@ -16,7 +16,7 @@ from resourcesync.model import formatting
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirrors.stores import Home
+    from resourcesync.app.mirrors.mirror_state import Home
     from resourcesync.app.mirrors.trash import TrashFilter
     from resourcesync.destination.removal.trash import TrashResult
 
@@ -90,15 +90,15 @@ def command(**values: Any) -> Job:
     )
 
 
-def _home_of(mirror: str, config: Any) -> "app.stores.Home":
+def _home_of(mirror: str, config: Any) -> "app.mirror_state.Home":
     configuration = options.load(config)
     if mirror in configuration.names:
         configuration.check_present(mirror)
         known = configuration.mirror(mirror)
-        return app.stores.Home(known.dest, known.store)
+        return app.mirror_state.Home(known.dest, known.store)
     folder, store = locate_mirror(mirror, None)
     check_state(mirror, folder)
-    return app.stores.Home(folder, store or app.stores.store_of(folder))
+    return app.mirror_state.Home(folder, store or app.mirror_state.store_of(folder))
 
 
 def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) -> CommandOutcome:
