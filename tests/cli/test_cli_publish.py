@@ -12,8 +12,8 @@ import pytest
 from resourcesync import Catalogue, Resource
 from resourcesync.adapters.system import SystemClock
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.cli.formatting import QUIET
 from resourcesync.cli.main import run
+from resourcesync.cli.output import QUIET
 from resourcesync.cli.render.publish import conclude
 from resourcesync.source.publication_options import PublicationResult
 from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings

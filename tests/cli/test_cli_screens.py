@@ -11,16 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import DETAIL, QUIET, TextLine, with_local_times
 from resourcesync.cli.output import (
+    DETAIL,
+    QUIET,
     CommandOutcome,
     Job,
     OutputLostError,
     OutputOptions,
     Problem,
     Screen,
+    TextLine,
     problem_of,
     render_nothing,
+    with_local_times,
     write_line,
 )
 from resourcesync.cli.terminal import Progress, Streams, TextEncoder, choose_progress, open_screen

@@ -16,8 +16,7 @@ import click
 import pytest
 
 from resourcesync.cli import exit_codes, main
-from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.output import CommandOutcome, Screen
+from resourcesync.cli.output import QUIET, CommandOutcome, Screen, TextLine
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import environment, files_of
 from tests.support.commands.started import Started, python

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from resourcesync.cli.exit_codes import worst
-from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.output import CommandOutcome, Problem, Screen, problem_of
+from resourcesync.cli.output import QUIET, CommandOutcome, Problem, Screen, TextLine, problem_of
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model import formatting
 from resourcesync.ports import Reporter

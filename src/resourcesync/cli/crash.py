@@ -1,18 +1,27 @@
-"""Crash reports: the details of a bug, without secrets."""
+"""Crash reports: the details of a bug, without secrets.
+
+A report is sent to strangers, so it hides queries too, and rather too much than too little.
+"""
 
 import os
 import platform
+import re
 import sys
 import tempfile
 import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
+from urllib.parse import unquote
 
 from resourcesync import __version__, app
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import HIDDEN, secret_strings, shown_arguments, without_queries
-from resourcesync.cli.output import Problem
+from resourcesync.cli.output import HIDDEN, Problem
 from resourcesync.settings import environment
+
+_SECRET_OPTIONS: Final = frozenset({"--with"})
+_HEADER: Final = re.compile(r"(-o|--option=)?header=")
+_MIN_SECRET_LENGTH: Final = 4
 
 
 def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
@@ -22,7 +31,7 @@ def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
     only the user may read it. Values of ``-o`` and ``--with`` are left out, and the user
     information and queries of all addresses.
     """
-    evidence = [("error", _message(error, secret_strings(arguments))[:400])]
+    evidence = [("error", _message(error, _secret_strings(arguments))[:400])]
     try:
         evidence.append(("report", str(_save(_report_text(error, arguments)))))
     except OSError as failure:
@@ -42,10 +51,10 @@ def _report_text(error: Exception, arguments: Sequence[str]) -> str:
         "resourcesync": __version__,
         "python": sys.version.replace("\n", " "),
         "platform": platform.platform(),
-        "command": " ".join(shown_arguments(arguments)),
+        "command": " ".join(_shown_arguments(arguments)),
     }
     head = "".join(f"{name}: {value}\n" for name, value in facts.items())
-    words = secret_strings(arguments)
+    words = _secret_strings(arguments)
     return "\n".join(
         [head, *(_format_error(exception, words) for exception in _error_chain(error))]
     )
@@ -67,9 +76,9 @@ def _format_error(error: BaseException, words: Iterable[str]) -> str:
     """Return the traceback and the message of an error, without secrets."""
     frames = [
         traceback.FrameSummary(
-            summary.filename, summary.lineno, summary.name, line=without_queries(summary.line or "")
+            at.filename, at.lineno, at.name, line=_without_queries(at.line or "")
         )
-        for summary in traceback.extract_tb(error.__traceback__)
+        for at in traceback.extract_tb(error.__traceback__)
     ]
     lines = "".join(traceback.StackSummary.from_list(frames).format())
     head = "Traceback (most recent call last):\n" if lines else ""
@@ -79,7 +88,7 @@ def _format_error(error: BaseException, words: Iterable[str]) -> str:
 def _message(error: BaseException, words: Iterable[str]) -> str:
     """Return the type and the message of an error, without secrets."""
     kind, colon, text = "".join(traceback.format_exception_only(error)).rstrip().partition(": ")
-    text = without_queries(text)
+    text = _without_queries(text)
     for word in words:
         text = text.replace(word, HIDDEN)
     return kind + colon + text
@@ -99,3 +108,61 @@ def _write(path: Path, text: str) -> Path:
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(text)
     return path
+
+
+def _without_queries(text: str) -> str:
+    """Return a text with the possible secrets of addresses hidden: user information and query.
+
+    All from the beginning of the first address to the last ``@``, and from the first ``?`` (in an
+    address also ``#``) to the end, is hidden, wherever the secrets really begin and end.
+    """
+    return _split_address(text)[0]
+
+
+def _shown_arguments(arguments: Sequence[str]) -> list[str]:
+    """Return a command line without its possible secrets."""
+    shown, is_secret = [], False
+    for argument in arguments:
+        name = argument.partition("=")[0]
+        header = _HEADER.match(argument)
+        if header is not None:
+            shown.append(f"{header[0]}{HIDDEN}")
+        elif is_secret:
+            shown.append(HIDDEN)
+        elif name in _SECRET_OPTIONS and name != argument:
+            shown.append(f"{name}={HIDDEN}")
+        else:
+            shown.append(_without_queries(argument))
+        is_secret = not is_secret and argument in _SECRET_OPTIONS
+    return shown
+
+
+def _secret_strings(arguments: Iterable[str]) -> list[str]:
+    """Return the hidden parts of the addresses on a command line, longest first.
+
+    A message may contain such a part without its address, so they are removed everywhere.
+    """
+    found: set[str] = set()
+    for hidden in (piece for argument in arguments for piece in _split_address(argument)[1]):
+        for part in (hidden, *hidden.split("&"), *hidden.split("@")):
+            found.update((part, part.partition("=")[2], part.partition(":")[2]))
+    found |= {unquote(word) for word in found}
+    found |= {repr(word)[1:-1] for word in found}
+    return sorted(
+        (word for word in found if len(word) >= _MIN_SECRET_LENGTH), key=len, reverse=True
+    )
+
+
+def _split_address(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the text with secrets hidden, and the hidden parts."""
+    start = text.find("//")
+    start = start + 2 if start >= 0 else 0
+    asks = [text.find("?"), text.find("#", start) if start else -1]
+    query = min((place for place in asks if place >= 0), default=len(text))
+    at = text.rfind("@")
+    begin = min(start, query)
+    if at >= query:  # a password with a question mark, or a query with an @: both are possible
+        return f"{text[:begin]}{HIDDEN}", (text[begin:at], text[begin:], text[query + 1 :])
+    head = f"{text[:begin]}{HIDDEN}{text[at:query]}" if at >= begin else text[:query]
+    tail = f"{text[query]}{HIDDEN}" if query < len(text) else ""
+    return head + tail, (text[begin:at] if at >= begin else "", text[query + 1 :])

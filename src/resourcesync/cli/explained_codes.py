@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync import errors
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
-from resourcesync.cli.formatting import QUIET, TextLine, clause_of
-from resourcesync.cli.output import CommandOutcome, Job, Screen
+from resourcesync.cli.output import QUIET, CommandOutcome, Job, Screen, TextLine, clause_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from typing import Final, TextIO
 
 import msgspec
 
-from resourcesync.cli.formatting import without_users
-from resourcesync.cli.output import SILENT, CommandOutcome, write_line
+from resourcesync.cli.output import SILENT, CommandOutcome, without_users, write_line
 from resourcesync.model.digests import Digest
 from resourcesync.model.formatting import stamp
 from resourcesync.ports import Clock

@@ -9,9 +9,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from resourcesync.cli.formatting import DETAIL, NORMAL, TextLine, labelled, without_users
 from resourcesync.cli.json_output import VERSION, json_text
-from resourcesync.cli.output import CommandOutcome, Job
+from resourcesync.cli.output import (
+    DETAIL,
+    NORMAL,
+    CommandOutcome,
+    Job,
+    TextLine,
+    labelled,
+    without_users,
+)
 from resourcesync.errors import StorageError
 from resourcesync.model.formatting import escape
 

@@ -14,14 +14,15 @@ import click
 from resourcesync import __version__, app
 from resourcesync.cli import exit_codes
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.output import (
+    QUIET,
     CommandOutcome,
     Job,
     OutputLostError,
     OutputOptions,
     Problem,
     Screen,
+    TextLine,
     problem_of,
 )
 from resourcesync.errors import ResourceSyncError, StorageError, storage_error

@@ -1,32 +1,50 @@
-"""Jobs, outcomes and screens: the interface between commands and ``cli.main``.
+"""Jobs, outcomes and screens: the interface between commands and ``cli.main``; lines of text.
 
 A command parses its options (click) and returns a `Job`; ``cli.main`` runs it. So errors, signals
 and crashes become text and an exit code in one place. All encoders get the same events.
+
+Normal output hides only the user information of addresses: a query is part of a resource's name.
 """
 
 import errno
+import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync import app
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
-from resourcesync.cli.formatting import TextLine, with_mirror
 from resourcesync.errors import (
     DocumentError,
     Evidence,
     ResourceSyncError,
     TruncatedDocumentError,
     TruncatedPackageError,
+    quoted,
 )
-from resourcesync.model.formatting import stamp
+from resourcesync.model.formatting import counted, stamp
 
 if TYPE_CHECKING:
     from resourcesync.ports import Clock
 
 ProgressStyle = Literal["auto", "bar", "plain", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
+
+QUIET, NORMAL, DETAIL = 0, 1, 2
+"""Levels of a line: shown even with ``-q``, shown by default, shown with ``-v``."""
+
+LABEL_WIDTH: Final = 10
+
+
+class TextLine(NamedTuple):
+    """One line of text output."""
+
+    text: str  # escaped when shown: it may be text of a Source
+    label: str = ""
+    level: int = NORMAL
+
 
 Renderer = Callable[[str, Mapping[str, object]], Iterable[TextLine]]
 """A function that turns one event of a run into lines of text."""
@@ -258,3 +276,80 @@ class Job(NamedTuple):
         file = chosen.log_file or log.get("file")
         chosen = chosen._replace(log_file=file, log_level=log.get("level"))
         return self._replace(command=command, output=chosen)
+
+
+_UTC_MOMENT: Final = re.compile(r"(?<![\w-])(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)Z(?!\w)")
+
+
+def with_local_times(text: str) -> str:
+    """Return a text with the times that ``moment`` wrote as local times: ``12:04:09 +01:00``.
+
+    The zone is that of this machine (``TZ``); in UTC they stay as they are.
+    """
+    return _UTC_MOMENT.sub(_local_time, text) if "Z" in text else text
+
+
+def _local_time(written: re.Match[str]) -> str:
+    try:
+        local = datetime.fromisoformat(f"{written[1]}+00:00").astimezone()
+    except (ValueError, OverflowError, OSError):  # no such day; a text of a Source
+        return written[0]
+    day, _, time = local.isoformat().partition("T")
+    return f"{day} {time[:8]} {time[8:]}" if local.utcoffset() else written[0]
+
+
+def with_mirror(hint: str, folder: str) -> str:
+    """Return a hint with the folder of the mirror that it is about."""
+    return hint.replace(" MIRROR", f" {quoted(folder, 'MIRROR')}")
+
+
+def labelled(line: TextLine) -> tuple[str, str]:
+    """Return a line's label with its padding, and its text."""
+    if not line.label:
+        return "", line.text
+    if len(line.label) == 1:
+        return f"{line.label} ", line.text
+    gap = LABEL_WIDTH if len(line.label) < LABEL_WIDTH else len(line.label) + 3
+    return line.label.ljust(gap), line.text
+
+
+HIDDEN: Final = "(hidden)"
+# An address begins a value or a word: one within a query is part of a name. The text behind a
+# user's colon is not a port; a password may contain an unescaped slash.
+_USER_INFO: Final = re.compile(
+    r"""(?<![^\s"'`(<\[,])((?:[a-z][a-z0-9+.-]*:)*//|https?:/)"""
+    r"""(?:[^/?#\s]*|[^/?#\s@\[]*:(?![0-9]*(?:[/?#,\s"']|$))\S*)@""",
+    re.IGNORECASE,
+)
+
+
+def without_users(text: str) -> str:
+    """Return a text with the user information of the addresses in it hidden, and nothing else."""
+    return _USER_INFO.sub(rf"\1{HIDDEN}@", text) if "@" in text else text
+
+
+def clause_of(text: str) -> str:
+    """Return a clause as a phrase: ``section 12.1``, or the name of another document."""
+    return f"section {text}" if text[:1].isdigit() else text
+
+
+def leniency_line(fields: Mapping[str, object]) -> TextLine:
+    """Return the line about a departure from the rules that was tolerated."""
+    where = f"{fields['uri']}, line {fields['line']}" if fields["line"] else str(fields["uri"])
+    rule = f"; rule {fields['rule']}" if fields["rule"] else ""
+    places = counted(int(str(fields["count"])), "place")
+    return TextLine(f"{fields['reason']}  ({places}; {where}{rule})", "Lenient", DETAIL)
+
+
+SERVER_VERIFIED: Final = "verified by the server's digest"
+"""Words for copies that the server's own digest proves, and no list."""
+
+
+def proof(fields: Mapping[str, object]) -> str:
+    """Return how the bytes of an ``item`` event were proven; empty if they were not."""
+    if fields.get("fixity") == "server-verified":
+        return SERVER_VERIFIED
+    if fields.get("bad_digest"):
+        return "its digest field is malformed"
+    algorithm = str(fields.get("hash") or "").partition(":")[0]
+    return f"{algorithm} verified" if fields.get("verified") else ""

@@ -15,16 +15,10 @@ from typing import Any, Final, NamedTuple, TextIO
 import click
 
 from resourcesync import app
-from resourcesync.cli.formatting import (
+from resourcesync.cli.output import (
     DETAIL,
     NORMAL,
     QUIET,
-    TextLine,
-    labelled,
-    with_local_times,
-    without_users,
-)
-from resourcesync.cli.output import (
     SILENT,
     CommandOutcome,
     Job,
@@ -32,6 +26,10 @@ from resourcesync.cli.output import (
     OutputOptions,
     Renderer,
     Screen,
+    TextLine,
+    labelled,
+    with_local_times,
+    without_users,
     write_line,
 )
 from resourcesync.model import formatting

@@ -16,9 +16,17 @@ from msgspec.structs import replace
 
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
-from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.output import (
+    NORMAL,
+    QUIET,
+    CommandOutcome,
+    Job,
+    OutputLostError,
+    OutputOptions,
+    Screen,
+    TextLine,
+)
 from resourcesync.errors import ConfigurationError
 from resourcesync.model import formatting
 

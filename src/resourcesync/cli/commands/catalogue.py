@@ -10,9 +10,16 @@ import click
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputLostError, OutputOptions, Screen
+from resourcesync.cli.output import (
+    QUIET,
+    CommandOutcome,
+    Job,
+    OutputLostError,
+    OutputOptions,
+    Screen,
+    TextLine,
+)
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model import formatting
 

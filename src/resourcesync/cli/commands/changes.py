@@ -10,9 +10,8 @@ import click
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.csv_lines import CsvLines, write_text
-from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import MirrorArgument, SectionedCommand, mirror_argument, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, TextLine
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.formatting import count, moment

@@ -15,14 +15,15 @@ from resourcesync.app.configured_sources import ConfiguredSources
 from resourcesync.app.tables import SettingValue, pull_keys
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.log_file import check_log
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import (
+    QUIET,
     CommandOutcome,
     Job,
     OutputOptions,
     Screen,
+    TextLine,
     problem_of,
     write_line,
 )

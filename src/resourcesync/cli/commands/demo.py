@@ -14,9 +14,8 @@ import click
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, Screen
+from resourcesync.cli.output import QUIET, CommandOutcome, Job, Screen, TextLine
 from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.formatting import counted, counts, duration, size
 

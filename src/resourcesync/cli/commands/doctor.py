@@ -12,9 +12,8 @@ from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.tables import overlay
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import NORMAL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, Screen
+from resourcesync.cli.output import NORMAL, QUIET, CommandOutcome, Job, Screen, TextLine
 from resourcesync.model import formatting
 
 _LEVELS: Final = {"ok": NORMAL, "warning": QUIET, "problem": QUIET}

@@ -9,9 +9,8 @@ import click
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.csv_lines import CsvLines
-from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import MirrorArgument, SectionedCommand, mirror_argument, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, TextLine
 from resourcesync.model.digests import format_digests
 from resourcesync.model.formatting import count, moment
 

@@ -13,9 +13,16 @@ from resourcesync.app.tables import source_keys
 from resourcesync.cli import options
 from resourcesync.cli.batch import run_all
 from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
-from resourcesync.cli.formatting import QUIET, TextLine, leniency_line
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, Screen, problem_of
+from resourcesync.cli.output import (
+    QUIET,
+    CommandOutcome,
+    Job,
+    Screen,
+    TextLine,
+    leniency_line,
+    problem_of,
+)
 from resourcesync.cli.render.publish import (
     conclude,
     notified_line,

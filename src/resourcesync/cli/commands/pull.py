@@ -15,9 +15,8 @@ from resourcesync.app import configured_mirrors, tables
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.configured_pulls import PulledMirror, Puller, PullTarget, TargetResolver
 from resourcesync.cli import options
-from resourcesync.cli.formatting import TextLine
 from resourcesync.cli.options import SectionedCommand, given_options, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, TextLine, problem_of
 from resourcesync.ports import Reporter
 from resourcesync.settings.schema import fields_of
 

@@ -10,9 +10,8 @@ import click
 
 from resourcesync import app
 from resourcesync.cli import options
-from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
+from resourcesync.cli.output import QUIET, CommandOutcome, Job, OutputOptions, Screen, TextLine
 from resourcesync.errors import StorageError
 from resourcesync.ports import Clock
 

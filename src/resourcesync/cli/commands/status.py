@@ -13,9 +13,16 @@ from resourcesync import app
 from resourcesync.app.configured_mirrors import ConfiguredMirror, MirrorConfiguration
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, worst
-from resourcesync.cli.formatting import QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
+from resourcesync.cli.output import (
+    QUIET,
+    CommandOutcome,
+    Job,
+    OutputOptions,
+    Screen,
+    TextLine,
+    problem_of,
+)
 from resourcesync.cli.render.status import (
     UnreadableMirror,
     lag_of,

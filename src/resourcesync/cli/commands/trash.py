@@ -9,9 +9,8 @@ from resourcesync import app
 from resourcesync.app.configured_mirrors import check_state, locate_mirror
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import DETAIL, QUIET, TextLine
 from resourcesync.cli.options import SectionedCommand, option
-from resourcesync.cli.output import CommandOutcome, Job, Screen
+from resourcesync.cli.output import DETAIL, QUIET, CommandOutcome, Job, Screen, TextLine
 from resourcesync.model import formatting
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 

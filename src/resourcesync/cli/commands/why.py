@@ -10,9 +10,16 @@ from msgspec.structs import asdict
 from resourcesync import app
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import LABEL_WIDTH, QUIET, SERVER_VERIFIED, TextLine
 from resourcesync.cli.options import MirrorArgument, SectionedCommand, option, resolve_mirror
-from resourcesync.cli.output import CommandOutcome, Job, Screen
+from resourcesync.cli.output import (
+    LABEL_WIDTH,
+    QUIET,
+    SERVER_VERIFIED,
+    CommandOutcome,
+    Job,
+    Screen,
+    TextLine,
+)
 from resourcesync.model import formatting
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds

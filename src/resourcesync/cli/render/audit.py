@@ -7,8 +7,7 @@ from typing import Final
 import msgspec
 
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
-from resourcesync.cli.output import CommandOutcome
+from resourcesync.cli.output import DETAIL, NORMAL, QUIET, CommandOutcome, TextLine
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import report_fields
 from resourcesync.model import formatting

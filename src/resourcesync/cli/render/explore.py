@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.output import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.destination.reports import report_fields
 from resourcesync.discovery.tree import DocumentReading, DocumentSurvey, PartsTotal, SourceNode
 from resourcesync.model import formatting

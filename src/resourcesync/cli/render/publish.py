@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.output import CommandOutcome, Screen
+from resourcesync.cli.output import QUIET, CommandOutcome, Screen, TextLine
 from resourcesync.destination.reports import report_fields
 from resourcesync.model import formatting
 

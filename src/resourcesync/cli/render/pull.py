@@ -13,8 +13,15 @@ from typing import Any, Final
 import msgspec
 
 from resourcesync.cli.exit_codes import ExitCode
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, leniency_line, proof
-from resourcesync.cli.output import CommandOutcome
+from resourcesync.cli.output import (
+    DETAIL,
+    NORMAL,
+    QUIET,
+    CommandOutcome,
+    TextLine,
+    leniency_line,
+    proof,
+)
 from resourcesync.cli.terminal import count_field
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport, report_fields
 from resourcesync.errors import ResourceMissingError, SourceRefusedError

@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli.exit_codes import exit_code_of_kind
-from resourcesync.cli.formatting import TextLine, with_mirror
+from resourcesync.cli.output import TextLine, with_mirror
 from resourcesync.cli.render.pull import say
 from resourcesync.destination.reports import (
     CheckedMirror,

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine, clause_of
+from resourcesync.cli.output import DETAIL, NORMAL, QUIET, TextLine, clause_of
 from resourcesync.model import formatting
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator import events

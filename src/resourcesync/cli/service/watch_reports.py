@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from resourcesync.cli.formatting import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.cli.output import DETAIL, NORMAL, QUIET, TextLine
 from resourcesync.model import formatting as forms
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from resourcesync.app.watching.service import StateCache, serve_operators
 from resourcesync.app.watching.watch_jobs import read_history
 from resourcesync.app.watching.watch_settings import WatchedMirror, WatchSettings
 from resourcesync.cli.exit_codes import ExitCode, Interrupted
-from resourcesync.cli.formatting import QUIET, TextLine
-from resourcesync.cli.output import CommandOutcome, Screen, problem_of
+from resourcesync.cli.output import QUIET, CommandOutcome, Screen, TextLine, problem_of
 from resourcesync.cli.service.watch_mirrors import JobReport, WatchJobRunner
 from resourcesync.cli.service.watch_reports import job_fields, subscription_fields
 from resourcesync.cli.service.watch_status import WatchView
