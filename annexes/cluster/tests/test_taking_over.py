@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.staging import FileSyncer, Staging, open_staging
+from resourcesync.adapters.mirror.staging import Staging, open_staging
+from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.ports import StagedCopy

@@ -201,6 +201,9 @@ class Disk:
                 node = self._node(operation)
                 if node is not None:
                     node.sync()
+            case "A":
+                for each in self._all:
+                    each.sync()
             case _:
                 file = self._open.get(operation.number)
                 if file is not None:

@@ -44,10 +44,15 @@ class Recorder:
         self._log = folder / "log"
         self.meanings = Meanings(folder / "meanings")
 
-    def record(self, scene: Scene, root: Path, mutant: str) -> tuple[Disk, list[Operation]]:
-        """Let a scene be done; return the disk as it was before, and what was done to it."""
+    def record(
+        self, scene: Scene, root: Path, mutant: str, *, together: bool
+    ) -> tuple[Disk, list[Operation]]:
+        """Let a scene be done; return the disk as it was before, and what was done to it.
+
+        ``together``: by one sync of the file system for a group, where else each file is synced.
+        """
         before = Disk(root)
-        with mutated(mutant):
+        with mutated(mutant, together=together):
             self._library.note_below(str(root).encode(), str(self._log).encode())
             try:
                 scene.do()
@@ -66,13 +71,13 @@ def tried(recorder: Recorder, folder: Path, job: tuple[str, int, str, int, bool]
     root.mkdir()
     try:
         scene = SCENES[name](root, seed)
-        disk, done = recorder.record(scene, root, mutant)
+        disk, done = recorder.record(scene, root, mutant, together=seed % 2 == 1)
         if twice:
             state, _ = luck.choice(list(_states(disk, done, luck, _FIRST, scene)))
             shutil.rmtree(root)
             root.mkdir()
             scene.begin_again(lay_out(state, root))
-            disk, done = recorder.record(scene, root, mutant)
+            disk, done = recorder.record(scene, root, mutant, together=seed % 2 == 1)
         wrong: list[str] = []
         ends: dict[tuple[int, bool], object] = {}
         states = 0
@@ -115,7 +120,7 @@ def _states(
     look there, and at the end. A quick look is at some of these points.
     """
     known: set[tuple[int, bool]] = set()
-    syncs = [n for n, operation in enumerate(done) if operation.kind == "S"]
+    syncs = [n for n, operation in enumerate(done) if operation.kind in "SA"]
     points = [*sorted(luck.sample(syncs, min(len(syncs), most // _EACH))), len(done)]
     at = 0
     for number, point in enumerate(points):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
+from resourcesync.adapters.mirror import syncing
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.open_folders import OpenFolders
 from resourcesync.destination.sync_state import MOVING, SyncState
@@ -30,7 +31,7 @@ def _commit_first() -> Iterator[Patch]:
     late: list[int] = []
     commit = SqliteMirrorState.commit
 
-    def put_off(self: Any) -> None:
+    def put_off(self: Any, *_: object) -> None:
         late.extend(os.dup(self._descriptors.get(folder, self._root)) for folder in self._changed)
         self._changed.clear()
 
@@ -43,6 +44,20 @@ def _commit_first() -> Iterator[Patch]:
 
     yield OpenFolders, "sync", put_off
     yield SqliteMirrorState, "commit", commit_first
+
+
+def _together() -> Iterator[Patch]:
+    """Sync groups of two files or folders by one sync of the file system, whatever it is."""
+    yield syncing, "SLOW_SECONDS", 0.0
+    yield syncing, "PROBED", 1
+    yield syncing, "WORTH", 2
+    yield syncing, "is_trusted", lambda *_, **__: True
+    yield syncing, "MAX_WAITING", 1 << 60
+
+
+def _lying_whole() -> Iterator[Patch]:
+    yield from _together()
+    yield syncing, "syncer_of", lambda _: lambda: True
 
 
 def _in_place() -> Iterator[Patch]:
@@ -91,16 +106,18 @@ MUTANTS: Final[dict[str, tuple[tuple[str, ...], Callable[[], Iterator[Patch]]]]]
     "folders are not synced": (("pull", "publish"), lambda: _synced_only(stat.S_ISREG)),
     "the commit comes before the names": (("pull", "rename"), _commit_first),
     "copies move before that is written down": (("rename",), _moved_first),
+    "a whole file system is not synced": (("pull",), _lying_whole),
     "files are written in place": (("pull", "publish"), _in_place),
 }
 """What is done wrong, in which scenes, and how."""
 
 
 @contextmanager
-def mutated(name: str) -> Iterator[None]:
-    """Write in a wrong way while the block runs; not at all wrong for no name."""
+def mutated(name: str, *, together: bool) -> Iterator[None]:
+    """Write in a wrong way while the block runs, or rightly for no name, by groups or not."""
+    patches = MUTANTS[name][1]() if name else _together() if together else ()
     with ExitStack() as undo:
-        for thing, part, other in MUTANTS[name][1]() if name else ():
+        for thing, part, other in patches:
             undo.callback(setattr, thing, part, getattr(thing, part))
             setattr(thing, part, other)
         yield

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { OPEN = 'O', WRITE = 'W', TRUNCATE = 'T', SYNC = 'S', TIMES = 'M' };
+enum { OPEN = 'O', WRITE = 'W', TRUNCATE = 'T', SYNC = 'S', SYNC_ALL = 'A', TIMES = 'M' };
 enum { RENAME = 'R', MKDIR = 'D', UNLINK = 'U' };
 
 struct header {
@@ -170,6 +170,7 @@ BY_FILE(TRUNCATE, ftruncate, (int file, off_t size), (file, size), size)
 BY_FILE(TRUNCATE, ftruncate64, (int file, off64_t size), (file, size), size)
 BY_FILE(SYNC, fsync, (int file), (file), 0)
 BY_FILE(SYNC, fdatasync, (int file), (file), 0)
+BY_FILE(SYNC_ALL, syncfs, (int file), (file), 0)
 BY_FILE(TIMES, futimens, (int file, const struct timespec times[2]), (file, times), 0)
 
 static void note_name(int kind, const char *path, const char *other) {

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from resourcesync.adapters.mirror.staging import FileSyncer, open_staging
+from resourcesync.adapters.mirror.staging import open_staging
+from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.destination.dependencies import Dependencies
 from resourcesync.errors import StorageError
 from resourcesync.model.own_names import OWN_FOLDER

@@ -15,6 +15,7 @@ import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.open_folders import MAX_OPEN
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.model.timestamps import to_microseconds
@@ -268,23 +269,24 @@ def test_a_file_system_that_takes_no_advice_still_gets_its_copies(
 def test_many_files_are_read_with_no_file_left_open_even_if_that_is_given_up(
     mirror: MirrorFolder,
 ) -> None:
-    for number in range(200):
+    count = MAX_OPEN + 40
+    for number in range(count):
         assert isinstance(put(mirror, f"{number}/file", b"content"), str)
-    wanted = [(f"{number}/file", ["md5"]) for number in range(200)]
+    wanted = [(f"{number}/file", ["md5"]) for number in range(count)]
 
     with copies_of(mirror).inspect() as look:
         opened = len(os.listdir("/proc/self/fd"))
         contents = [
             content[:2] if isinstance(content, CopyContent) else content
-            for first in range(0, 200, 20)
+            for first in range(0, count, 20)
             for content in look.digest_all(wanted[first : first + 20])
         ]
         reading = look.digest_all(wanted[:20])
         next(reading)
         del reading
 
-        assert len(os.listdir("/proc/self/fd")) <= opened + 128  # folders only, and not all
-    assert contents == [(7, f"md5:{hashlib.md5(b'content').hexdigest()}")] * 200
+        assert len(os.listdir("/proc/self/fd")) <= opened + MAX_OPEN  # folders only, and not all
+    assert contents == [(7, f"md5:{hashlib.md5(b'content').hexdigest()}")] * count
 
 
 def test_a_path_of_the_state_that_leads_out_removes_no_folder_outside(

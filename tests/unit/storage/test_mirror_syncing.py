@@ -2,6 +2,7 @@
 
 import errno
 import os
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from resourcesync.adapters.mirror import syncing
 from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.syncing import PROBED, is_trusted, syncer_of, waiting_bytes
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.ports import CopyInstallation
 
@@ -49,7 +52,8 @@ class Disk:
 
 
 @pytest.fixture
-def copies(tmp_path: Path) -> Iterator[FileTreeCopies]:
+def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileTreeCopies]:
+    monkeypatch.setattr(syncing, "syncer_of", lambda _: None)
     for name in ("tmp", "trash", "quarantine"):
         (tmp_path / "own" / name).mkdir(parents=True)
     (tmp_path / "root").mkdir()
@@ -62,13 +66,13 @@ def copies(tmp_path: Path) -> Iterator[FileTreeCopies]:
     os.close(own)
 
 
-def batch(copies: FileTreeCopies, count: int) -> list[CopyInstallation]:
+def batch(copies: FileTreeCopies, count: int, path: str = "{}.txt") -> list[CopyInstallation]:
     made = []
     for number in range(count):
         staged = copies.stage(["sha-256"])
         staged.write(f"{number}".encode())
         staged.seal()
-        made.append(CopyInstallation(staged=staged, path=f"{number}.txt"))
+        made.append(CopyInstallation(staged=staged, path=path.format(number)))
     return made
 
 
@@ -83,7 +87,7 @@ def test_every_file_is_durable_before_the_first_gets_its_name(
     group = batch(copies, COUNT)
     disk = Disk(monkeypatch, seconds)
     if not several:
-        monkeypatch.setattr("resourcesync.adapters.mirror.staging.SLOW_SECONDS", 1.0)
+        monkeypatch.setattr("resourcesync.adapters.mirror.syncing.SLOW_SECONDS", 1.0)
 
     results = copies.install(group)
 
@@ -124,3 +128,83 @@ def test_results_come_in_the_order_of_the_batch(
         for number, result in enumerate(results):
             info = (tmp_path / "root" / f"{number}.txt").stat()
             assert result == f"{info.st_size}:{info.st_mtime_ns}:{info.st_ino}"
+
+
+@pytest.mark.parametrize("succeeds", [True, False])
+def test_one_sync_stands_for_a_group_only_if_it_succeeds(
+    copies: FileTreeCopies, monkeypatch: pytest.MonkeyPatch, succeeds: bool
+) -> None:
+    disk = Disk(monkeypatch, 0.001)
+
+    def sync() -> bool:
+        disk.log.append("all")
+        return succeeds
+
+    monkeypatch.setattr(syncing, "syncer_of", lambda _: sync)
+
+    results = copies.install(batch(copies, COUNT, "{}/index.txt"))
+
+    assert all(isinstance(result, str) for result in results)
+    rest = COUNT - PROBED
+    assert disk.log == [
+        *["file"] * PROBED,
+        *(["all"] if succeeds else ["all", *["file"] * rest]),
+        *["rename"] * COUNT,
+        *(["all"] if succeeds else ["all", *["folder"] * (COUNT + 1)]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("release", "kind", "has_journal", "trusted"),
+    [
+        ("6.1.0-13-amd64", 0xEF53, True, True),
+        ("6.1.0-13-amd64", 0xEF53, False, False),
+        ("5.17", 0x58465342, False, True),
+        ("6.8.0", 0x9123683E, False, True),
+        ("5.16.20", 0x58465342, False, False),
+        ("4.18.0-553.el8", 0xEF53, True, False),
+        ("6.8.0", 0x6969, False, False),
+        ("6.8.0", 0x794C7630, False, False),
+        ("unknown", 0x58465342, False, False),
+    ],
+    ids=["ext4", "no journal", "xfs", "btrfs", "5.16", "4.18", "nfs", "overlay", "unknown"],
+)
+def test_a_whole_file_system_is_synced_only_where_that_promises_what_a_sync_of_each_file_does(
+    release: str, kind: int, has_journal: bool, trusted: bool
+) -> None:
+    assert is_trusted(release, kind, has_journal=has_journal) is trusted
+
+
+def test_what_waits_for_the_disks_is_read_in_bytes() -> None:
+    text = "MemFree:    900 kB\nDirty:       12 kB\nWriteback:    3 kB\nWritebackTmp:   9 kB\n"
+
+    assert waiting_bytes(text) == 15 << 10
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_a_real_file_system_with_a_journal_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, journal: bool
+) -> None:
+    monkeypatch.setattr(syncing, "MAX_WAITING", 1 << 60)  # others may write
+    image, disk = tmp_path / "image", tmp_path / "disk"
+    disk.mkdir()
+    image.write_bytes(b"")
+    os.truncate(image, 16 << 20)
+    option = "has_journal" if journal else "^has_journal"
+    try:
+        subprocess.run(["mkfs.ext4", "-q", "-O", option, image], check=True, timeout=60)
+        subprocess.run(["mount", "-o", "loop", image, disk], check=True, timeout=60)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no ext4 can be mounted here")
+    folder = os.open(disk, os.O_RDONLY)
+    try:
+        sync = syncer_of(folder)
+        assert (sync is not None and sync()) is (journal and is_new_enough())
+    finally:
+        os.close(folder)
+        subprocess.run(["umount", disk], check=True, timeout=60)
+
+
+def is_new_enough() -> bool:
+    major, minor, *_ = os.uname().release.split(".")
+    return (int(major), int(minor)) >= (5, 17)

@@ -10,7 +10,8 @@ from typing import cast
 from msgspec import structs
 
 from resourcesync.adapters.mirror.staged_file import StagedFile
-from resourcesync.adapters.mirror.staging import FileSyncer, Staging, open_staging
+from resourcesync.adapters.mirror.staging import Staging, open_staging
+from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.workers import Site, Workers

@@ -20,7 +20,8 @@ from resourcesync import own_files
 from resourcesync.adapters.mirror.open_folders import FolderCopyInspector, OpenFolders
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.adapters.mirror.staged_file import StagedFile, digest_of, signature_of
-from resourcesync.adapters.mirror.staging import FileSyncer, Staging
+from resourcesync.adapters.mirror.staging import Staging
+from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.model.own_names import OWN_FOLDER
@@ -82,7 +83,7 @@ class FileTreeCopies:
         self._trash = own_files.open_below(own, ["trash"])
         self._quarantine = own_files.open_below(own, ["quarantine"])
         self._made_way: list[tuple[str, str]] = []
-        self._syncer = FileSyncer(monotonic)
+        self._syncer = FileSyncer(monotonic, self._tmp)
         self._staging = Staging(self._tmp)
 
     def close(self) -> None:
@@ -159,7 +160,7 @@ class FileTreeCopies:
                 self._place(folders, installation, result) if isinstance(result, str) else result
                 for installation, result in zip(batch, synced, strict=True)
             ]
-            folders.sync()
+            folders.sync(self._syncer.sync_together)
         return results
 
     def _place(

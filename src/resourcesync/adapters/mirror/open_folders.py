@@ -5,7 +5,7 @@ The read-only inspection of a mirror's files shares one chain of open folders am
 
 import errno
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -16,7 +16,8 @@ from resourcesync.model.digests import Digest
 from resourcesync.own_files import FOLDER, is_regular, open_file, sync_folder
 from resourcesync.ports import CopyContent, is_copy_path
 
-_MAX_OPEN: Final = 128
+MAX_OPEN: Final = 288
+"""The most folders that are open: those of a group of 256 copies, and some above them."""
 _IN_THE_WAY: Final = frozenset({errno.ENOTDIR, errno.ELOOP})
 
 
@@ -62,7 +63,7 @@ class OpenFolders:
             return held
         above, _, name = folder.rpartition("/")
         parent = self._open(above, create=create)
-        if len(self._descriptors) >= _MAX_OPEN:
+        if len(self._descriptors) >= MAX_OPEN:
             self._close_unused(keep=above)
             parent = self._open(above, create=create)
         self._descriptors[folder] = opened = self._open_child(parent, above, name, create=create)
@@ -102,9 +103,10 @@ class OpenFolders:
         """Record that a name in the folder of ``path`` was added, removed or replaced."""
         self._changed.add(path.rpartition("/")[0])
 
-    def sync(self) -> None:
-        """Make all changed folders durable."""
-        for folder in sorted(self._changed, reverse=True):
+    def sync(self, together: Callable[[int], bool] = lambda _: False) -> None:
+        """Make all changed folders durable: ``together``, or one after the other if it cannot."""
+        changed = () if together(len(self._changed)) else sorted(self._changed, reverse=True)
+        for folder in changed:
             try:
                 sync_folder(self._descriptors.get(folder, self._root))
             except OSError as error:

@@ -338,11 +338,15 @@ class StagedFile:
                 pass  # it is advice: not every file system takes it
 
     def sync(self) -> str:
-        """Make the bytes durable and close the file; return the stat signature.
+        """Make the bytes durable and close the file; return the stat signature."""
+        os.fsync(self._file)
+        return self.close_durable()
+
+    def close_durable(self) -> str:
+        """Close the file, whose bytes are durable; return the stat signature.
 
         A rename does not change that.
         """
-        os.fsync(self._file)
         info = os.fstat(self._file)
         self._close()
         self._small = b""
