@@ -226,6 +226,17 @@ def test_a_user_that_no_proxy_can_be_told_is_refused(
 # --- the environment --------------------------------------------------------------------------
 
 
+def test_a_host_in_no_proxy_is_asked_directly(
+    source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy.origin)
+    monkeypatch.setenv("NO_PROXY", "example.org,127.0.0.0/8")
+
+    assert run(["pull", source.url, "here"]) == 0
+
+    assert not proxy.asked
+
+
 def test_doctor_names_the_proxy_that_counts_without_its_secret(
     source: TinySource, proxy: Proxy, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,5 @@
 """The programs of ``examples/`` keep an index equal to a mirror, whatever happens to it."""
 
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -126,36 +125,6 @@ def test_a_vector_store_gets_only_new_chunks_and_loses_those_that_are_gone(
     assert store.embedded == 4  # its last part alone
 
 
-@pytest.mark.parametrize("history", ["restored", "made again", "empty"])
-def test_a_vector_store_starts_over_when_the_mirror_has_another_history(
-    mirror: Mirror, source: TinySource, tmp_path: Path, history: str
-) -> None:
-    store, progress = Vectors(), tmp_path / "position"
-    shutil.copytree(mirror.folder, tmp_path / "backup")
-    source.offer(LATER, at=LATE)
-    mirror.pull()
-    vector_store.update(mirror, store, progress)
-    shutil.rmtree(mirror.folder)
-    now = FILES
-    if history == "restored":
-        (tmp_path / "backup").rename(mirror.folder)
-    elif history == "made again":
-        now = {**FILES, "/objects/another.txt": b"another", "/objects/third.txt": b"third"}
-        source.offer(now, at="2026-03-01")
-        mirror.pull()
-    else:
-        now = {}
-        mirror = Mirror(source.url, mirror.folder, include=["/nothing/*"])
-        mirror.pull()
-    store.embedded = 0
-
-    vector_store.update(mirror, store, progress)
-    vector_store.update(mirror, store, progress)
-
-    assert store.texts() == chunks_of(files_of(source, now))
-    assert store.embedded <= len(now.items() - LATER.items())
-
-
 def test_a_vector_store_never_gets_a_damaged_file(
     mirror: Mirror, source: TinySource, tmp_path: Path
 ) -> None:
@@ -168,6 +137,3 @@ def test_a_vector_store_never_gets_a_damaged_file(
     vector_store.update(mirror, store, progress)
 
     assert store.texts() == chunks_of(files_of(source, FILES))
-
-
-# --- the page -------------------------------------------------------------------------------------

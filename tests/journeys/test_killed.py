@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.crashes.killed import kill_again_and_again
 
-KILLS = 25
+KILLS = 12
 
 
 @pytest.mark.slow

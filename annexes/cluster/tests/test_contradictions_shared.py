@@ -49,14 +49,9 @@ def summary(report: RunReport) -> tuple[Any, ...]:
 ENTRIES = {
     "no change": (),
     "updated": (change("updated", "second"),),
-    "without a time": (change("updated", "second", ""),),
-    "to the same": (change("updated", "first", ""),),
     "deleted": (change("deleted"),),
-    "deleted without a time": (change("deleted", time=""),),
     "deleted later": (change("deleted", time=LATER),),
-    "updated later": (change("updated", "second", LATER),),
     "first unknown, then later": (change("deleted", time=""), change("created", "second", LATER)),
-    "updated, then deleted": (change("updated", "second", ""), change("deleted", time="")),
     "of another": (change("deleted", name="none.html"), change("updated", "x", name="0.html")),
 }
 
