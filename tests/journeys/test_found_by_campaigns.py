@@ -1,6 +1,7 @@
 """What lives of simulated Sources found, each in the smallest form that shows it."""
 
 import contextlib
+import re
 from datetime import timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
-from tests.support.worlds.daily_source import DailySource
+from tests.support.worlds.daily_source import WEEK, DailySource
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
@@ -456,4 +457,40 @@ def test_while_changes_are_missing_a_deletion_waits_for_the_next_resource_list(
     assert {"b.txt", "f.txt"} <= set(world.texts())
     world.source.snapshot()
     assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_deletion_of_an_earlier_version_than_the_resource_list_has_is_settled_by_the_source(
+    tmp_path: Path, *, is_followed: bool
+) -> None:
+    """A cursor life (878): a window whose order nothing shows, so that the deletion came last."""
+    source = DailySource("newest-first", window=3)
+    world = World(tmp_path, source)
+    if is_followed:
+        world.pull()
+    source.days = WEEK
+    source.remove("1.txt")
+    source.remove("2.txt")
+    source.put("1.txt", "made again")
+    source.end_day()
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_the_source_may_still_say_that_an_earlier_version_was_the_last(tmp_path: Path) -> None:
+    """An old file took the place of a newer one before it was deleted, after the Resource List."""
+    source = DailySource("newest-first", window=3)
+    world = World(tmp_path, source)
+    world.pull()
+    source.remove("1.txt")
+    source.end_day()
+    written = source.written("changelist.xml")
+    older = re.sub(
+        "2026-[^<]*(?=</lastmod><rs:md change=.deleted)", "2010-01-01T00:00:00Z", written
+    )
+    world.network.answers[f"{BASE}changelist.xml"] = Answer(body=older.encode())
+
+    assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
     assert world.in_sync()

@@ -17,7 +17,14 @@ import msgspec
 
 from resourcesync.destination.external_sort import ExternalSorter, PairSorter
 from resourcesync.destination.lists.fetch_locations import MAX_MIRRORS
-from resourcesync.destination.planner import DISPUTED, FILTERED, UNLISTED, ListedEntry, deduplicate
+from resourcesync.destination.planner import (
+    DISPUTED,
+    FILTERED,
+    MADE_AGAIN,
+    UNLISTED,
+    ListedEntry,
+    deduplicate,
+)
 from resourcesync.destination.session import SyncSession
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (
@@ -384,6 +391,6 @@ def listing_status(
         return ListingStatus.LISTED
     if not is_read or (waiting is not None and waiting.task == PendingTask.FETCH):
         return ListingStatus.OPEN
-    if row.change != DISPUTED:
-        return ListingStatus.LISTED
-    return ListingStatus.GONE if copy is None or waiting is not None else ListingStatus.OPEN
+    if row.change in {DISPUTED, MADE_AGAIN} and (copy is None or waiting is not None):
+        return ListingStatus.GONE
+    return ListingStatus.OPEN if row.change == DISPUTED else ListingStatus.LISTED

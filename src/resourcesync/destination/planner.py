@@ -33,8 +33,14 @@ FILTERED: Final = "filtered"
 DISPUTED: Final = "disputed"
 """Value of ``ListedEntry.change``: listed, and deleted by a change of unknown age."""
 
+MADE_AGAIN: Final = "made again"
+"""Value of ``ListedEntry.change``: the same, but the list has a later version than was deleted."""
+
 UNLISTED: Final = "unlisted"
 """Value of ``ListedEntry.change``: a change dated before the Resource List, which lacks it."""
+
+MAY_BE_GONE: Final = frozenset({DISPUTED, MADE_AGAIN, UNLISTED})
+"""Values of ``ListedEntry.change``: the Source is asked whether the resource exists."""
 
 UNREADABLE: Final = "unreadable"
 """Value of ``ListedEntry.change``: a change that cannot be read; `deduplicate` consumes it."""
@@ -602,7 +608,9 @@ def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEnt
         is_kept = listed.change == FILTERED and changed.change == ChangeKind.DELETED
         return listed if is_kept else changed
     if changed.change == ChangeKind.DELETED:
-        return listed._replace(change=DISPUTED, undated=True, is_older=changed.is_older)
+        was, now = changed.lastmod, listed.lastmod
+        change = MADE_AGAIN if was is not None and was < (now or 0) else DISPUTED
+        return listed._replace(change=change, undated=True, is_older=changed.is_older)
     is_same = listed.hash == changed.hash
     if is_same and not listed.hash:
         is_same = listed.lastmod in (None, changed.lastmod)  # without a date it claims nothing

@@ -145,7 +145,7 @@ class CommitBatch:
         """Add a resource that could not be fetched; its present copy stays."""
         listed = fetch.listed
         self._waiting += 1
-        if listed.change in {planner.DISPUTED, planner.UNLISTED} and code in tasks.ABSENT_CODES:
+        if listed.change in planner.MAY_BE_GONE and code in tasks.ABSENT_CODES:
             if planner.is_gone_by_answer(
                 listed, fetch.before, is_old_reading=self._pull.is_old_reading
             ):
