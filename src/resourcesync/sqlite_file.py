@@ -255,8 +255,15 @@ class SqliteFile:
 
     @contextmanager
     def writing(self, *, commits: bool = True) -> Iterator[Connection]:
-        """Run the block in a transaction: all that it writes is durable after it, or nothing."""
+        """Run the block in a transaction: all that it writes is durable after it, or nothing.
+
+        A block within another one is a part of it.
+        """
         connection = self.connection
+        is_inner = connection.in_transaction
+        if is_inner:
+            yield connection
+            return
         with self.errors:
             connection.execute("BEGIN IMMEDIATE")
             try:

@@ -192,6 +192,7 @@ def test_other_filters_count_for_what_was_processed_too(world: World[PublishedSo
     assert world.pull(exclude=("b.txt",), prune=True).state is MirrorState.IN_SYNC
 
     assert set(world.texts()) == {"a.txt"}
+    assert len(world.asked()) == len(set(world.asked())), "each list is read once"
 
 
 @pytest.mark.parametrize("by_hand", [True, False])
@@ -253,7 +254,7 @@ def test_a_list_without_interval_that_does_not_go_on_is_a_later_beginning(
 
 
 @pytest.mark.parametrize("is_stale", [True, False])
-@pytest.mark.parametrize("writes", range(7))
+@pytest.mark.parametrize("writes", range(6))
 def test_a_deletion_that_a_killed_pull_wrote_down_and_the_source_withdrew_is_not_done(
     world: World[PublishedSource], writes: int, *, is_stale: bool
 ) -> None:
@@ -276,3 +277,25 @@ def test_a_deletion_that_a_killed_pull_wrote_down_and_the_source_withdrew_is_not
         world.pull()
 
     assert world.texts()["0.txt"] == "new"
+
+
+@pytest.mark.parametrize("writes", range(9))
+def test_who_was_killed_goes_on_from_what_was_processed_though_older_lists_are_gone(
+    world: World[PublishedSource], writes: int
+) -> None:
+    world.source.policy = Policy(resource_list=False, rotate=3_600, keep=7_200)
+    for number in range(6):
+        world.clock.advance(hours=1)
+        world.source.put(f"{number}.txt", "new")
+        world.source.publish()
+        world.pull(changes_only=True)
+    since = world.pull().listed.since
+    world.source.remove("0.txt")
+    world.source.put("6.txt", "new")
+    world.source.publish()
+    killed(world, writes)
+
+    report = world.pull()
+
+    assert (report.state, report.listed.since) == (MirrorState.IN_SYNC, since)
+    assert set(world.texts()) == {f"{number}.txt" for number in range(1, 7)}

@@ -122,6 +122,17 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
             window=self.window,
         )
 
+    def beginning(self) -> ReadingStart:
+        """Return where the reading of all changes starts, compared with what was processed."""
+        return ReadingStart(
+            checkpoint=0,
+            list_clock=0,
+            is_beginning=True,
+            processed=self.processed,
+            last_changes=self.last_changes,
+            window=self.window,
+        )
+
     def list_positions(self, at: int, *, vouched: bool = False) -> ListPositions:
         """Return the number of changes in each list when the Resource List of ``at`` was read."""
         is_known = self.positions_at == at

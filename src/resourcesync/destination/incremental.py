@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination import listed_rows, planner
-from resourcesync.destination.changes.times import ChangeHistory, ReadingStart
+from resourcesync.destination.changes.times import ChangeHistory
 from resourcesync.destination.cursor import (
     Following,
     Gap,
@@ -64,7 +64,7 @@ class Incremental:
         self._linked: ExternalSorter[planner.ListedEntry] | None = None
         self._has_gap = pull.cursor.has_gap
         self._is_unproven = False
-        self._begins_at: int | None = None
+        self._begin_notes: dict[str, int] = {}
         self._is_void: Callable[[Pending], bool] = lambda _: False
         self._orphans: Callable[[], Iterator[str]] = lambda: iter(())
         self._policy = pull.decision_policy(planner.Absence.UNCHANGED)
@@ -101,46 +101,29 @@ class Incremental:
         changes are missing later: the lists begin anew. All of them are read: a list that was
         processed may be rewritten, or other filters apply.
         """
-        pull = self._pull
-        is_lacking = self._lacks_processed(uri)
-        if is_lacking and not pull.options.dry_run:
-            pull.sync_state.write(changes_accepted=0)
-        completed = pull.cursor.completed_generation
-        self._is_void = partial(_is_void, completed, pull.generation, is_lacking=is_lacking)
+        pull, before, lists = self._pull, self._pull.cursor, self._pull.change_lists
         pull.cursor = structs.replace(
-            pull.cursor,
-            phase=Phase.GAP,
-            checkpoint=None,
-            list_clock=None,
-            processed=(),
-            window=None,
+            before, phase=Phase.GAP, checkpoint=None, list_clock=None, processed=(), window=None
         )
         with timed_phase(pull.dependencies, "lists"):
-            start = ReadingStart(checkpoint=0, list_clock=0)
-            lists = pull.change_lists.bypassing_caches()
-            history = lists.read(uri, start, None, lambda _: True)
+            fresh = lists.bypassing_caches()
+            history = fresh.read(uri, before.beginning(), None, lambda _: True)
         with ExitStack() as held:
             held.enter_context(history.sorter)
+            # A copy that only a withdrawn change tells of is in no list, whatever the lists' start.
+            is_known = pull.sync_state.changes_since is not None and not before.is_rolled_back
+            is_lacking = not (is_known and is_followed(before, history))
+            completed = before.completed_generation
+            self._is_void = partial(_is_void, completed, pull.generation, is_lacking=is_lacking)
             self._has_gap = True
-            self._begins_at = history.begins_at or history.checkpoint or pull.now
-            moment = format_w3c(from_microseconds(self._begins_at))
+            since = history.begins_at or history.checkpoint or pull.now
+            self._begin_notes = {"changes_since": since}
+            if is_lacking or pull.options.changes_only:
+                accepted = since if pull.options.changes_only else 0
+                self._begin_notes["changes_accepted"] = accepted
+            moment = format_w3c(from_microseconds(since))
             pull.warn("changes-only", CHANGES_ONLY.format(moment))
             return self._apply(history, held)
-
-    def _lacks_processed(self, uri: str) -> bool:
-        """True if the lists may no longer have what was processed: then no acceptance holds.
-
-        A copy that only a withdrawn change tells of is in no list, whatever the lists' start.
-        """
-        pull = self._pull
-        if pull.sync_state.changes_since is None or pull.cursor.is_rolled_back:
-            return True
-        cursor, mark = pull.cursor, pull.selection.refusals.mark()
-        follows = partial(is_followed, cursor)
-        history = pull.change_lists.read(uri, cursor.start(), pull.state, follows)
-        history.sorter.close()
-        pull.selection.refusals.restore(mark)
-        return not follows(history)
 
     def _follow(self, uri: str, history: ChangeHistory, held: ExitStack) -> SyncOutcome | Next:
         """Apply lists that continue the mirror, unless others show that it is not as they say."""
@@ -237,7 +220,6 @@ class Incremental:
             completed_generation=pull.generation,
         )
         if history.change_count:
-            pull.begin()
             # New changes without a time are later all the same: T must advance.
             least = (pull.cursor.checkpoint or 0) + 1
             cursor = structs.replace(cursor, checkpoint=max(history.checkpoint, least))
@@ -248,20 +230,13 @@ class Incremental:
                 checkpoint=pull.cursor.checkpoint,
                 list_clock=pull.cursor.list_clock,
             )
-        self._store_tasks(history, cursor.checkpoint or 0)
-        pull.record_refused(add=True)
-        notes = cursor_note(cursor) | encode_notes(found=pull.discovered, **self._begin_notes())
-        pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
+        with pull.state.writing():  # all or nothing: part of the tasks would be of no known reading
+            self._store_tasks(history, cursor.checkpoint or 0)
+            pull.record_refused(add=True)
+            notes = cursor_note(cursor) | encode_notes(found=pull.discovered, **self._begin_notes)
+            pull.state.commit(StateTransaction(documents=history.documents, notes=notes))
         pull.cursor, pull.list_clock = cursor, cursor.list_clock or 0
         return self._execute(pulled)
-
-    def _begin_notes(self) -> dict[str, int]:
-        """Return the notes of a mirror that begins with changes; none if it goes on."""
-        since = self._begins_at
-        if since is None:
-            return {}
-        accepted = {"changes_accepted": since} if self._pull.options.changes_only else {}
-        return {"changes_since": since, **accepted}
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[planner.ListedEntry]:
         """Yield the last change of each URI, and the targets of links of changed entries."""

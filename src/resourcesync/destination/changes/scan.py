@@ -133,16 +133,18 @@ class ChangeListScan:
 
     def read(self, seen: ProcessedDocument | None) -> None:
         """Collect the new changes of the list."""
-        reading, span = self._reading, self._span
-        self._known = 0 if seen is None else seen.entries
+        reading, span, begins = self._reading, self._span, self._reading.start.is_beginning
+        self._known = 0 if seen is None or begins else seen.entries
         document = self._fetched.open(self._refuse)
         changes = changes_of(document)
         for change in islice(changes, self._known):
             self._record(change)
         known, earlier = document.dropped, dict(document.tolerated_counts)
         count = reading.change_count
-        is_intact = seen is None or is_same_prefix(self._prefix, seen)
-        if is_intact:
+        is_intact = seen is None or (
+            self._begins_with(seen) if begins else is_same_prefix(self._prefix, seen)
+        )
+        if is_intact or begins:
             self._collect_new(changes, is_known=seen is not None)
         else:  # it is not applied, but its times are of interest
             for change in changes:
@@ -156,7 +158,7 @@ class ChangeListScan:
             prefix=self._prefix.hexdigest(),
         )
         reading.documents.append(record)
-        has_news = reading.change_count > count
+        has_news = reading.change_count > count and not begins
         reading.lists.append(times.ReadList(record, seen, is_intact, has_news))
 
     def read_window(self, *, follows: bool = False) -> None:
@@ -180,6 +182,7 @@ class ChangeListScan:
         else:
             found = times.continuation(ordered, start.window, start.list_clock)
             reading.is_continuous, news, reading.is_older = found
+            news = range(len(ordered)) if start.is_beginning else news
         reading.has_undated |= any(not ordered[number].is_own for number in news)
         reading.window = times.window_of(ordered, newest_first=newest_first)
         self._add_news([order[number] for number in news], in_order=newest_first is not None)

@@ -482,13 +482,15 @@ class ReadingStart(msgspec.Struct, frozen=True, kw_only=True):
 
     ``checkpoint`` is T, ``list_clock`` the same by the clock of the lists. ``is_resource_list``: it
     is the moment of a Resource List, which has all up to it, so that earlier changes are older than
-    its entries; else a list may add a change of the second before late. ``open_lists`` are behind
-    an index. ``window`` is the processed list, if it gives no interval.
+    its entries; else a list may add a change of the second before late. ``is_beginning``: all
+    changes count, those that were processed too. ``open_lists`` are behind an index. ``window`` is
+    the processed list, if it gives no interval.
     """
 
     checkpoint: int
     list_clock: int
     is_resource_list: bool = False
+    is_beginning: bool = False
     resource_list_at: int | None = None
     head: str = ""
     processed: tuple[ProcessedDocument, ...] = ()
