@@ -167,7 +167,17 @@ OLD_COPIES = [2994, 7026, 2149, 10095, 11225, 20362]
 UNDATED = [10163, 10525, 10554, 30162]
 
 
-@pytest.mark.parametrize("seed", [*SET_BACK, *OLD_COPIES, *UNDATED])
+# The journeys have such faults in their smallest forms: one life or two of each kind do by day.
+DAILY = (SET_BACK[0], OLD_COPIES[0], *UNDATED[:2])
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=() if seed in DAILY else pytest.mark.night)
+        for seed in (*SET_BACK, *OLD_COPIES, *UNDATED)
+    ],
+)
 def test_lives_in_which_a_mirror_lied_once_end_in_step(seed: int) -> None:
     scenario = scenario_of(seed)
 
