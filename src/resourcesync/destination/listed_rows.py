@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from resourcesync.destination.external_sort import ExternalSorter, PairSorter
-from resourcesync.destination.lists.fetch_locations import MAX_MIRRORS
+from resourcesync.destination.lists.selection import MAX_MIRRORS
 from resourcesync.destination.planner import (
     DISPUTED,
     FILTERED,

@@ -101,6 +101,15 @@ class PartialBody(msgspec.Struct, frozen=True, kw_only=True):
     total: int | None = None
 
 
+_LONGEST_VALIDATOR: Final = 1024
+
+
+def is_sendable(validator: str) -> bool:
+    """True if a validator, perhaps from a file, can be sent without ending its header field."""
+    is_plain = validator.isascii() and validator.isprintable()
+    return is_plain and 0 < len(validator) <= _LONGEST_VALIDATOR
+
+
 class Message(msgspec.Struct, frozen=True, kw_only=True):
     """The message of a POST.
 

@@ -23,10 +23,10 @@ from resourcesync.adapters.http.politeness import (
     RobotsRules,
     parse_rules,
 )
-from resourcesync.adapters.http.response_head import blocked_error, is_sendable, range_fields
+from resourcesync.adapters.http.response_head import blocked_error, range_fields
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import SourceError, SourceRefusedError
-from resourcesync.ports import Clock, FetchRequest, PartialBody, Purpose
+from resourcesync.ports import Clock, FetchRequest, PartialBody, Purpose, is_sendable
 
 _REMEMBERED = 1024
 _FAILURES_IN_A_ROW = 8

@@ -32,7 +32,7 @@ from resourcesync.errors import (
     quoted,
 )
 from resourcesync.model.content_codings import content_codings
-from resourcesync.ports import PartialBody, Proof, age_when_served
+from resourcesync.ports import PartialBody, Proof, age_when_served, is_sendable
 
 LARGEST = 64 * 1024
 """Bytes of all heads of one response together."""
@@ -202,7 +202,6 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
 MIN_RESUMED_BYTES: Final = 16 * 1024
 """Bytes below which a body is quicker fetched again than resumed."""
 
-_LONGEST: Final = 1024
 _OLD_ENOUGH: Final = 60.0
 _STRONG_TAG: Final = re.compile(r'"[!#-~]*"')
 _CONTENT_RANGE: Final = re.compile(
@@ -218,14 +217,9 @@ def validator_of(fields: Mapping[str, str]) -> str:
     """
     tag = fields.get("etag", "")
     if tag:
-        return tag if len(tag) <= _LONGEST and _STRONG_TAG.fullmatch(tag) else ""
+        return tag if is_sendable(tag) and _STRONG_TAG.fullmatch(tag) else ""
     modified, age = fields.get("last-modified", ""), age_when_served(fields)
     return modified if age is not None and age >= _OLD_ENOUGH and is_sendable(modified) else ""
-
-
-def is_sendable(validator: str) -> bool:
-    """True if a validator, perhaps from a file, can be sent without ending its header field."""
-    return 0 < len(validator) <= _LONGEST and validator.isascii() and validator.isprintable()
 
 
 def range_fields(part: PartialBody) -> list[str]:

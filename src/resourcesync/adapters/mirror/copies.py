@@ -17,10 +17,14 @@ from contextlib import closing, contextmanager, suppress
 from typing import BinaryIO, Final
 
 from resourcesync import own_files
-from resourcesync.adapters.mirror.open_folders import FolderCopyInspector, OpenFolders
+from resourcesync.adapters.mirror.open_folders import (
+    FolderCopyInspector,
+    OpenFolders,
+    digest_of,
+    signature_of,
+)
 from resourcesync.adapters.mirror.own_folder import mirror_error
-from resourcesync.adapters.mirror.staged_file import StagedFile, digest_of, signature_of
-from resourcesync.adapters.mirror.staging import Staging
+from resourcesync.adapters.mirror.staging import StagedFile, Staging
 from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree

@@ -4,15 +4,15 @@ The read-only inspection of a mirror's files shares one chain of open folders am
 """
 
 import errno
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from resourcesync.adapters.mirror import staged_file
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.errors import StorageError
-from resourcesync.model.digests import Digest
+from resourcesync.model.digests import ALGORITHMS, Digest, new_hashers, parse_digests
 from resourcesync.own_files import FOLDER, is_regular, open_file, sync_folder
 from resourcesync.ports import CopyContent, is_copy_path
 
@@ -120,7 +120,11 @@ class OpenFolders:
         self._descriptors.clear()
 
 
+CONSTRUCTORS: Final = {name: getattr(hashlib, name.replace("-", "")) for name in ALGORITHMS}
+CAN_ADVISE: Final = hasattr(os, "posix_fadvise")
 _PIECE: Final = 1 << 20
+_READ: Final = 1 << 18
+"""Bytes to read and hash at a time: more do not fit into the processor's cache."""
 # A socket cannot even be opened: ENXIO. EINVAL: it is no file.
 _MISSING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL})
 
@@ -146,7 +150,7 @@ class FolderCopyInspector:
             if error.errno in _MISSING:
                 return None
             raise mirror_error(error, f"looking at {path}") from error
-        return staged_file.signature_of(info) if is_regular(info) else None
+        return signature_of(info) if is_regular(info) else None
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length in bytes and its digests, ``None`` when there is none."""
@@ -155,7 +159,7 @@ class FolderCopyInspector:
             return None
         try:
             info = os.fstat(file)
-            return staged_file.digest_of(file, algorithms, info.st_size)
+            return digest_of(file, algorithms, info.st_size)
         except OSError as error:
             raise mirror_error(error, f"reading {path}") from error
         finally:
@@ -185,7 +189,7 @@ class FolderCopyInspector:
             file = self._open(path)
         except StorageError as error:
             return error
-        if file is not None and staged_file.CAN_ADVISE:
+        if file is not None and CAN_ADVISE:
             try:  # noqa: SIM105 - once for each file
                 os.posix_fadvise(file, 0, _PIECE, os.POSIX_FADV_WILLNEED)
             except OSError:
@@ -207,10 +211,39 @@ class FolderCopyInspector:
 def _content_of(file: int, path: str, algorithms: Sequence[str]) -> CopyContent | StorageError:
     try:
         info = os.fstat(file)
-        return CopyContent(
-            *staged_file.content_of(file, algorithms, info.st_size), staged_file.signature_of(info)
-        )
+        return CopyContent(*content_of(file, algorithms, info.st_size), signature_of(info))
     except OSError as error:
         return mirror_error(error, f"reading {path}")
     finally:
         os.close(file)
+
+
+def signature_of(info: os.stat_result) -> str:
+    """Return a text that differs for another or an edited file, without reading it."""
+    return f"{info.st_size}:{info.st_mtime_ns}:{info.st_ino}"
+
+
+def digest_of(
+    file: int, algorithms: Sequence[str], expected: int = -1
+) -> tuple[int, tuple[Digest, ...]]:
+    """Read an open file from its start; return its length and digests."""
+    length, text = content_of(file, algorithms, expected)
+    return length, parse_digests(text)
+
+
+def content_of(file: int, algorithms: Sequence[str], expected: int = -1) -> tuple[int, str]:
+    """Read an open file from its start; return its length, and its digests as a text."""
+    size = expected + 1 if 0 <= expected < _READ else _READ  # room for one byte more
+    chunk = os.pread(file, size, 0)
+    if len(chunk) == expected and len(algorithms) == 1:
+        name = algorithms[0]
+        hasher = CONSTRUCTORS[name](chunk, usedforsecurity=False)
+        return expected, f"{name}:{hasher.hexdigest()}"
+    hashers = new_hashers(algorithms)
+    length = 0
+    while chunk:
+        length += len(chunk)
+        for hasher in hashers.values():
+            hasher.update(chunk)
+        chunk = os.pread(file, _READ, length)
+    return length, " ".join(f"{name}:{hasher.hexdigest()}" for name, hasher in hashers.items())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from resourcesync.adapters.mirror.own_folder import mirror_error
-from resourcesync.adapters.mirror.staged_file import StagedFile
+from resourcesync.adapters.mirror.staging import StagedFile
 from resourcesync.errors import StorageError
 from resourcesync.ports import CopyInstallation
 

@@ -15,7 +15,6 @@ from resourcesync.destination.links import (
     encode_entry_links,
     usable_patch_of,
 )
-from resourcesync.destination.lists.fetch_locations import memento_of, mirrors_of
 from resourcesync.destination.mapping.escapes import PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.planner import FILTERED, ListedEntry
@@ -24,14 +23,15 @@ from resourcesync.discovery.uris import (
     host_twin,
     normalise,
     origin,
+    origin_if_any,
     percent_encode,
     present_uri,
     tls_counterpart,
 )
 from resourcesync.errors import OutOfScopeError
 from resourcesync.mirror_state.rows import RefusedRow
-from resourcesync.model.digests import format_digests
-from resourcesync.model.entries import Change, RefusedEntry, Resource, ResourceRun
+from resourcesync.model.digests import disagree, format_digests, usable
+from resourcesync.model.entries import Change, Link, RefusedEntry, Resource, ResourceRun
 from resourcesync.model.leniencies import Leniency, LeniencyTally
 from resourcesync.model.timestamps import lastmod_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new__, ListedEntry)
 _ROW_DEFAULTS: Final = tuple(ListedEntry._field_defaults.values())
+MAX_MIRRORS: Final = 8
+"""Other locations of a resource that may be used."""
 MAX_REFUSED: Final = 1_000
 """Refused entries that are stored."""
 _MAX_COUNTED: Final = 100_000
@@ -432,9 +434,46 @@ class ResourceSelection:
         entry = encode_entry_links(resource)
         self.has_entries = self.has_entries or bool(entry)
         return listed._replace(
-            mirrors=mirrors_of(resource, self._scope.origins),
-            memento=memento_of(resource, moment),
+            mirrors=_mirrors_of(resource, self._scope.origins),
+            memento=_memento_of(resource, moment),
             patch=usable_patch_of(resource, self._patch_formats()) if patched else None,
             links=() if self._links is None else self._links.targets_of(resource),
             entry=entry,
         )
+
+
+def _mirrors_of(resource: Resource, allowed: frozenset[str]) -> tuple[str, ...]:
+    """Return the other locations of the same bytes that may be used, preferred first.
+
+    Bytes of an origin outside the Source's scope are compared with the listed digest, so there has
+    to be one. A match by a weak one is weak evidence, as it is of the Source's own answer.
+    """
+    links = (link for link in resource.mirrors if not disagree(link.digests, resource.digests))
+    found = _usable_addresses(links, resource, allowed)
+    return tuple(uri for uri in found if uri != resource.uri)[:MAX_MIRRORS]
+
+
+def _memento_of(resource: Resource, moment: datetime | None) -> str:
+    """Return the address of the listed version; empty if no digest could verify it.
+
+    It is the memento; else the TimeGate, and after a blank the moment to request: that of the list,
+    or when the resource was modified.
+    """
+    nowhere: frozenset[str] = frozenset()
+    if resource.memento is not None:
+        return next(iter(_usable_addresses([resource.memento], resource, nowhere)), "")
+    at = moment or resource.lastmod
+    if resource.timegate is None or at is None:
+        return ""
+    from email.utils import formatdate  # noqa: PLC0415 - few entries have a TimeGate
+
+    gates = _usable_addresses([resource.timegate], resource, nowhere)
+    return "".join(f"{uri} {formatdate(at.timestamp(), usegmt=True)}" for uri in gates)
+
+
+def _usable_addresses(
+    links: Iterable[Link], resource: Resource, allowed: frozenset[str]
+) -> dict[str, None]:
+    homes = ((link.href, origin_if_any(link.href)) for link in links)
+    proven = bool(usable(resource.digests))
+    return dict.fromkeys(uri for uri, home in homes if home in allowed or (proven and home))

@@ -6,16 +6,16 @@ to the version before; on any fault the whole resource is fetched.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from resourcesync import errors
 from resourcesync.destination import planner, tasks
-from resourcesync.destination.lists import fetch_locations
 from resourcesync.destination.reports import TransferTally
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
@@ -30,7 +30,7 @@ from resourcesync.destination.transfers.verification import (
 from resourcesync.discovery.uris import origin
 from resourcesync.mirror_state.rows import LARGE, Copy, Fixity
 from resourcesync.model.content_codings import content_codings
-from resourcesync.model.digests import STRONG, agree, parse_digests, usable
+from resourcesync.model.digests import STRONG, agree, has_strong, parse_digests, usable
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Proof, StagedCopy
 
 if TYPE_CHECKING:
@@ -40,9 +40,97 @@ _MAX_DEFERRED: Final = 1_000
 _MAX_EXPECTED: Final = 4_096
 _MAX_FAILED_PATCHES: Final = 16
 """Failed patches after which a run tries no more: they cost time."""
+_MIN_RESUMABLE: Final = 1 << 20
 _NOT_MODIFIED: Final = 304
 _ANSWER_LABELS: Final = frozenset({"got", "tried"})
 """Labels of the evidence that describes the server's answer."""
+
+
+class FetchLocation(NamedTuple):
+    """Location of a resource's bytes.
+
+    ``after_mismatch``: it helps only after the resource's own URI gave other bytes. ``is_patch``:
+    of the present copy. ``version_at`` is the ``Accept-Datetime`` for a TimeGate (RFC 7089).
+    """
+
+    uri: str
+    is_own: bool = True
+    uncached: bool = False
+    after_mismatch: bool = False
+    is_patch: bool = False
+    version_at: str = ""
+
+
+_new_location: Final[Callable[[tuple[Any, ...]], FetchLocation]] = partial(
+    tuple.__new__, FetchLocation
+)
+
+
+class FetchAttempt(msgspec.Struct):
+    """Fetch with its locations and the present one; it is never changed.
+
+    ``has_mismatch`` and ``last_failure`` are of the resource's own URI. ``has_waited``: for the
+    same bytes of another resource.
+    """
+
+    fetch: planner.Fetch
+    locations: tuple[FetchLocation, ...]
+    location: FetchLocation
+    position: int = 0
+    has_mismatch: bool = False
+    tries: int = 0
+    last_failure: tuple[str, str] = ("", "")
+    has_waited: bool = False
+
+    def after_failure(
+        self, code: str, reason: str, *, mismatch: bool, tries: int
+    ) -> "FetchAttempt":
+        """Return the attempt after a failure at its location."""
+        own = self.location.is_own
+        return replace(
+            self,
+            has_mismatch=self.has_mismatch or (own and mismatch),
+            tries=self.tries + tries,
+            last_failure=(code, reason) if own else self.last_failure,
+        )
+
+    def next_attempt(self) -> "FetchAttempt | None":
+        """Return the attempt at the next location that may help, or ``None``."""
+        for at in range(self.position + 1, len(self.locations)):
+            if self.has_mismatch or not self.locations[at].after_mismatch:
+                return replace(self, position=at, location=self.locations[at])
+        return None
+
+
+def _first_attempt(fetch: planner.Fetch) -> FetchAttempt:
+    """Return a fetch at its first location: patch, mirrors by priority, the resource's own URI.
+
+    If that gives other bytes than listed, a cache may be stale, or the resource may have changed;
+    then it is requested again, uncached, and then the memento of the listed version. Where the
+    Source decides between lists, only the Source itself is requested, past all caches.
+    """
+    listed = fetch.listed
+    loc = listed.loc
+    if listed.undated:
+        locations: tuple[FetchLocation, ...] = (FetchLocation(loc, uncached=True),)
+    else:
+        own = _new_location((loc, True, False, False, False, ""))
+        locations = (own, _new_location((loc, True, True, True, False, "")))
+        if listed.mirrors or listed.memento or listed.patch is not None:
+            locations = tuple(_around(fetch, locations))
+    return FetchAttempt(fetch, locations, locations[0])
+
+
+def _around(fetch: planner.Fetch, own: tuple[FetchLocation, ...]) -> Iterator[FetchLocation]:
+    """Yield the locations of a fetch, those at the resource's own URI among others."""
+    listed = fetch.listed
+    if listed.patch is not None and not listed.patch.path and fetch.before is not None:
+        yield FetchLocation(listed.patch.uri, is_own=False, is_patch=True)
+    yield from (FetchLocation(uri, is_own=False) for uri in listed.mirrors)
+    yield from own
+    if listed.memento:
+        uri, _, moment = listed.memento.partition(" ")
+        yield FetchLocation(uri, is_own=False, after_mismatch=True, version_at=moment)
 
 
 class ResourceTransfer:
@@ -55,11 +143,11 @@ class ResourceTransfer:
         self._options, self._own_algorithm = pull.options, pull.options.own_algorithm
         self._is_lenient = pull.options.verify == "lenient"
         self._budget, self._patch_formats = pull.budget, equipment.patches
-        self._under_way: dict[FetchRequest, fetch_locations.FetchAttempt] = {}
+        self._under_way: dict[FetchRequest, FetchAttempt] = {}
         self._digest_fields = wanted_fields(self._own_algorithm)
         self._commit_batch = CommitBatch(pull, at)
-        self._retries: deque[fetch_locations.FetchAttempt] = deque()
-        self._deferred: list[fetch_locations.FetchAttempt] = []
+        self._retries: deque[FetchAttempt] = deque()
+        self._deferred: list[FetchAttempt] = []
         self._expected: dict[str, None] = {}
         self._stop = False
         # In an empty folder there is no file to adopt: no check for each resource.
@@ -81,7 +169,7 @@ class ResourceTransfer:
         self._commit_batch.expect(total, size)
         try:
             self._budget.raise_if_cancelled()
-            self._run(map(fetch_locations.first_attempt, fetches))
+            self._run(map(_first_attempt, fetches))
             while (self._retries or self._deferred) and not self.stopped:
                 self._commit_batch.flush()  # some wait for the bytes of others
                 late, self._deferred = self._deferred, []
@@ -97,7 +185,7 @@ class ResourceTransfer:
         self._commit_batch.report_progress()
         return self._commit_batch.tally
 
-    def _run(self, attempts: Iterator[fetch_locations.FetchAttempt]) -> None:
+    def _run(self, attempts: Iterator[FetchAttempt]) -> None:
         with closing(self._fetcher.fetch(self._requests(attempts))) as outcomes:
             for outcome in outcomes:
                 attempt = self._under_way.pop(outcome.request)
@@ -115,7 +203,7 @@ class ResourceTransfer:
                 if self._stop:
                     return
 
-    def _requests(self, attempts: Iterator[fetch_locations.FetchAttempt]) -> Iterator[FetchRequest]:
+    def _requests(self, attempts: Iterator[FetchAttempt]) -> Iterator[FetchRequest]:
         """Yield requests; those whose last location failed come first, so that few ever wait."""
         budget = self._budget
         while not (self._stop or budget.spent):
@@ -131,7 +219,7 @@ class ResourceTransfer:
                 return
             yield request
 
-    def _begin(self, attempt: fetch_locations.FetchAttempt) -> FetchRequest | None:
+    def _begin(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for an attempt, which may resume a part; ``None`` if it needs none."""
         fetch, place, listed = attempt.fetch, attempt.location, attempt.fetch.listed
         is_small = listed.length is not None and listed.length < LARGE
@@ -139,7 +227,7 @@ class ResourceTransfer:
             return None
         if place.is_patch:
             return self._begin_patch(attempt)
-        of = "" if place.uncached else fetch_locations.part_name(place.uri, listed)
+        of = "" if place.uncached else _part_name(place.uri, listed)
         staged = self._copies.stage(planner.algorithms_for(listed, self._own_algorithm), of)
         if staged.part is not None and staged.part.length == listed.length:
             self._handle_bytes(attempt, staged, {})  # the download was complete, but not committed
@@ -162,13 +250,13 @@ class ResourceTransfer:
         )
 
     def _fields(
-        self, place: fetch_locations.FetchLocation, listed: planner.ListedEntry
+        self, place: FetchLocation, listed: planner.ListedEntry
     ) -> tuple[tuple[str, str], ...]:
         if place.version_at:
             return (("Accept-Datetime", place.version_at),)
         return () if listed.hash else self._digest_fields
 
-    def _use_present(self, attempt: fetch_locations.FetchAttempt) -> bool:
+    def _use_present(self, attempt: FetchAttempt) -> bool:
         """Use bytes that are in the mirror already; return whether there are any.
 
         The Source itself must serve what its lists dispute, or what it served otherwise.
@@ -178,7 +266,7 @@ class ResourceTransfer:
             return False
         return (self._may_adopt and self._adopt(attempt.fetch)) or self._use_local_copy(attempt)
 
-    def _begin_patch(self, attempt: fetch_locations.FetchAttempt) -> FetchRequest | None:
+    def _begin_patch(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for a patch; ``None`` if it does not apply to the copy."""
         if self._commit_batch.tally.unpatched >= _MAX_FAILED_PATCHES:
             fetch = attempt.fetch._replace(listed=planner.without_patch(attempt.fetch.listed))
@@ -209,12 +297,12 @@ class ResourceTransfer:
         self._commit_batch.add(StagedResource(fetch, copy, None))
         return True
 
-    def _use_local_copy(self, attempt: fetch_locations.FetchAttempt) -> bool:
+    def _use_local_copy(self, attempt: FetchAttempt) -> bool:
         """Use the bytes of another copy, present or expected; return whether there is one."""
         listed, own = attempt.fetch.listed, self._own_algorithm
         if listed.length is None or listed.length < LARGE:
             return False
-        digest = fetch_locations.digest_by(listed, own)
+        digest = _digest_by(listed, own)
         if not digest:
             return False
         known = self._state.copy_by_digest(digest, listed.length)
@@ -246,7 +334,7 @@ class ResourceTransfer:
         self._commit_batch.add(StagedResource(fetch, copy, staged, local=True))
         return True
 
-    def _handle_failure(self, attempt: fetch_locations.FetchAttempt, outcome: FetchFailure) -> None:
+    def _handle_failure(self, attempt: FetchAttempt, outcome: FetchFailure) -> None:
         error: errors.ResourceSyncError = outcome.error
         staged = _staged(outcome.request)
         if isinstance(error, errors.SourceUnavailableError):
@@ -269,7 +357,7 @@ class ResourceTransfer:
             attempt.after_failure(code, reason, mismatch=mismatch, tries=outcome.tries)
         )
 
-    def _try_next_location(self, attempt: fetch_locations.FetchAttempt) -> None:
+    def _try_next_location(self, attempt: FetchAttempt) -> None:
         """Try the next location that may help; without one the fetch fails."""
         following = attempt.next_attempt()
         if following is None:
@@ -296,7 +384,7 @@ class ResourceTransfer:
             self._commit_batch.add_unchanged(fetch)
 
     def _handle_bytes(
-        self, attempt: fetch_locations.FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
+        self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
     ) -> None:
         fetch, own = attempt.fetch, attempt.location.is_own
         try:
@@ -334,7 +422,7 @@ class ResourceTransfer:
             self._commit_batch.add(ready)
 
     def _check(
-        self, attempt: fetch_locations.FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
+        self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
     ) -> ReceivedBytes:
         """Return a body in the form that is listed, with what proves it."""
         listed = attempt.fetch.listed
@@ -345,7 +433,7 @@ class ResourceTransfer:
         return received if served is None else received.with_answer(served)
 
     def _in_listed_form(
-        self, attempt: fetch_locations.FetchAttempt, sent: ReceivedBytes, codings: tuple[str, ...]
+        self, attempt: FetchAttempt, sent: ReceivedBytes, codings: tuple[str, ...]
     ) -> ReceivedBytes:
         from resourcesync.destination.transfers.derived_bytes import (  # noqa: PLC0415 - rarely
             decode_staged,
@@ -367,7 +455,7 @@ class ResourceTransfer:
         (sent if decoded.wrong is None else decoded).staged.discard()
         return decoded if decoded.wrong is None else sent
 
-    def _handle_patch(self, attempt: fetch_locations.FetchAttempt, patch: StagedCopy) -> None:
+    def _handle_patch(self, attempt: FetchAttempt, patch: StagedCopy) -> None:
         fetch = attempt.fetch
         try:
             made, size = self._patching.apply(fetch, patch), patch.seal()[0]
@@ -380,8 +468,8 @@ class ResourceTransfer:
         self._commit_batch.add(StagedResource(fetch, copy, made.staged, patched=size))
 
     def _without_patch(
-        self, attempt: fetch_locations.FetchAttempt, error: errors.ResourceSyncError, *, tries: int
-    ) -> fetch_locations.FetchAttempt:
+        self, attempt: FetchAttempt, error: errors.ResourceSyncError, *, tries: int
+    ) -> FetchAttempt:
         """Report why a patch failed; return the attempt without it."""
         self._commit_batch.add_failed_patch(attempt.fetch, error.message)
         fetch = attempt.fetch._replace(listed=planner.without_patch(attempt.fetch.listed))
@@ -431,3 +519,20 @@ def _staged(request: FetchRequest) -> StagedCopy:
     # Every request of this module has a staged copy as its sink.
     staged: StagedCopy = request.sink  # type: ignore[assignment]  # see above
     return staged
+
+
+def _digest_by(listed: planner.ListedEntry, algorithm: str) -> str:
+    """Return the listed strong digest of this algorithm; empty if there is none."""
+    for digest in usable(parse_digests(listed.hash)):
+        if digest.algorithm == algorithm and algorithm in STRONG:
+            return str(digest)
+    return ""
+
+
+def _part_name(uri: str, listed: planner.ListedEntry) -> str:
+    """Return the name of a partial download for a later run; empty if it is not worth storing.
+
+    Only a strong digest of the whole can prove bytes assembled from parts.
+    """
+    large = listed.length is None or listed.length >= _MIN_RESUMABLE
+    return f"{uri} {listed.hash}" if large and has_strong(parse_digests(listed.hash)) else ""
