@@ -215,7 +215,7 @@ PULL: list[Step] = [
     ("Send within the limits of each origin", "adapters.http.fetcher:CurlFetcher.fetch"),
     (
         "Hash and store the bytes in a temporary file",
-        "adapters.mirror.staged_file:StagedFile.write",
+        "adapters.mirror.staging:StagedFile.write",
     ),
     ("Check length and hash against the list", "destination.transfers.verification:verify_bytes"),
     (

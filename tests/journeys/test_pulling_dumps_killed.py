@@ -14,9 +14,8 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
 from resourcesync.app.mirrors.mirror_state import Home
-from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import PullOptions
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import DiskFullError, StoppedError
 from resourcesync.ports import CancelToken

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.mirror.staged_file import MAX_PARTS, MIN_SAVED_BYTES
+from resourcesync.adapters.mirror.staging import MAX_PARTS, MIN_SAVED_BYTES
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import requests
 from resourcesync.app.requests import fetch_settings
@@ -195,7 +195,7 @@ def test_parts_are_bounded_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pass
     tmp = root / ".resourcesync/tmp"
     plant(tmp, 5)
-    limit = "resourcesync.adapters.mirror.staged_file.MAX_PART_BYTES"
+    limit = "resourcesync.adapters.mirror.staging.MAX_PART_BYTES"
     monkeypatch.setattr(limit, 3 * MIN_SAVED_BYTES)
     with MirrorFolder(root, SystemClock()):
         assert {path.name for path in tmp.iterdir() if path.suffix != ".part"} == {

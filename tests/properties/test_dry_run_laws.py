@@ -13,9 +13,8 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import PullOptions
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.planner import (
     ABSENT,
     DELETED_BY_SOURCE,

@@ -19,10 +19,9 @@ from msgspec.structs import replace
 
 from resourcesync import errors
 from resourcesync.destination.changes.times import ListPrefix, is_later, is_plausible
-from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.lists.resource_reader import list_version
-from resourcesync.destination.options import PullOptions
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, discovery_rank

@@ -17,11 +17,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.mapping.escapes import FileSystemProfile, PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
 from resourcesync.destination.sync_state import MOVING, SyncState
 from resourcesync.errors import StorageError, SyncError

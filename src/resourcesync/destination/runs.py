@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from resourcesync import ports
 from resourcesync.destination import reports, status
-from resourcesync.destination.dependencies import Dependencies
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from resourcesync.adapters.mirror import copies, open_folders, staged_file
+from resourcesync.adapters.mirror import copies, open_folders, staging
 
 Numbers = Mapping[int, int]
 """The inode number that a file had before the power cut, by the one it has now."""
@@ -13,12 +13,12 @@ Numbers = Mapping[int, int]
 @contextmanager
 def numbered(numbers: Numbers) -> Iterator[None]:
     """Let each file have the inode number that it had before the power cut."""
-    real = staged_file.signature_of
+    real = open_folders.signature_of
 
     def signature_of(info: Any) -> str:
         return signature(real(info), numbers)
 
-    modules: tuple[Any, ...] = (staged_file, copies, open_folders)
+    modules: tuple[Any, ...] = (staging, copies, open_folders)
     for module in modules:
         module.signature_of = signature_of
     try:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.app import plugins
 from resourcesync.app.mirrors.mirror_state import part_files
-from resourcesync.destination.dependencies import Dependencies
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.own_names import OWN_FOLDER

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from resourcesync.adapters.mirror.staging import open_staging
 from resourcesync.adapters.mirror.syncing import FileSyncer
-from resourcesync.destination.dependencies import Dependencies
+from resourcesync.destination.options import Dependencies
 from resourcesync.errors import StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import StagedCopy

@@ -7,9 +7,8 @@ from typing import Any, Generic, Protocol, TypeVar, cast, overload
 
 from resourcesync.destination.audits.explain import Explanation
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport
-from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import PullOptions
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorStatus, RunReport
 from resourcesync.destination.status import status_of
 from resourcesync.mirror_state.database import SqliteMirrorState

@@ -9,8 +9,7 @@ from typing import cast
 
 from msgspec import structs
 
-from resourcesync.adapters.mirror.staged_file import StagedFile
-from resourcesync.adapters.mirror.staging import Staging, open_staging
+from resourcesync.adapters.mirror.staging import StagedFile, Staging, open_staging
 from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import stores

@@ -14,9 +14,8 @@ from weakref import WeakSet
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.small_files import PartFiles
-from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import PullOptions
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import RunReport
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model.digests import Digest, format_digests

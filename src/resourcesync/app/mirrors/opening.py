@@ -23,8 +23,8 @@ from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.requests import StoredOrigins, open_fetcher
-from resourcesync.destination.dependencies import Dependencies, FindingWriter
 from resourcesync.destination.destination import Destination
+from resourcesync.destination.options import Dependencies, FindingWriter
 from resourcesync.destination.runs import failed_run, record_failed_run
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, quoted

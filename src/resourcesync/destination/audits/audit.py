@@ -19,11 +19,10 @@ from resourcesync.destination.audits import fixity
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.dependencies import FindingWriter
 from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.options import AuditMethod
+from resourcesync.destination.options import AuditMethod, FindingWriter
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable, serves_too_little

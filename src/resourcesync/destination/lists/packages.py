@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import msgspec
 
 from resourcesync import errors
-from resourcesync.destination.dependencies import Dependencies
 from resourcesync.destination.external_sort import translate_disk_errors
+from resourcesync.destination.options import Dependencies
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin_if_any
 from resourcesync.model.digests import Digest, disagree, format_digests, has_strong, usable

@@ -13,11 +13,11 @@ import msgspec
 from msgspec import structs
 
 from resourcesync import errors
-from resourcesync.destination.dependencies import StoredParts
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import proof
 from resourcesync.destination.lists.packages import REPORT_IT, DumpPackages, too_many_listed
 from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.destination.options import StoredParts
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin, own_entries

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination import planner, tasks
-from resourcesync.destination.dependencies import Dependencies
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.reports import DeletionResult, Failing
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import gone_rows

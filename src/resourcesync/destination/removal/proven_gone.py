@@ -9,7 +9,7 @@ from contextlib import suppress
 from itertools import chain, islice, takewhile
 from typing import Final
 
-from resourcesync.destination.dependencies import Dependencies
+from resourcesync.destination.options import Dependencies
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError, ResourceMissingError
 from resourcesync.mirror_state.database import SqliteMirrorState

@@ -10,7 +10,7 @@ from contextlib import closing
 from itertools import islice
 from typing import Final, NamedTuple
 
-from resourcesync.destination.dependencies import Dependencies
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import ListedEntry, as_unknown, is_unknown
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.rows import Copy, Fixity, StateTransaction
