@@ -6,6 +6,7 @@ import re
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 
@@ -14,6 +15,7 @@ from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.run import files_of
 from tests.support.servers import nginx
+from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.aggregating import Site
 
 FOLDERS = (
@@ -97,9 +99,27 @@ def test_a_mirror_of_what_nginx_serves_is_the_same_tree_and_is_served_the_same_w
         assert get(here.url, "/.resourcesync/state.db")[0] == 403
 
 
+@pytest.mark.skipif(not nginx.installed(), reason="nginx is not here")
+def test_a_mirror_of_a_site_without_html_in_its_addresses_is_served_the_same_way(
+    tmp_path: Path,
+) -> None:
+    names = ("", "about", "blog", "blog/one", "docs/", "docs/v1.2")
+    pages = {f"/{name}": f"page {name}".encode() for name in names}
+    with TinySource() as source:
+        source.offer(pages)
+        assert run(["pull", source.url, str(tmp_path / "mirror")]) == 0
+
+    with nginx.configured(lines_of_the_page(tmp_path / "mirror"), tmp_path / "here") as here:
+        assert {target: get(here.url, target) for target in pages} == {
+            target: (200, body) for target, body in pages.items()
+        }
+        with urlopen(f"{here.url}/docs/v1.2") as answer:
+            assert answer.headers["content-type"] == "text/html"
+
+
 def lines_of_the_page(mirror: Path) -> str:
     """Return what the page says to write into nginx's configuration."""
     page = Path(__file__).parents[2] / "docs/how-to/choose-file-names.md"
     (lines,) = re.findall(r"```nginx\n(.*?)```", page.read_text(), re.DOTALL)
-    assert len(lines.splitlines()) == 4
+    assert len(lines.splitlines()) == 6
     return str(lines).replace("/srv/mirror", str(mirror))
