@@ -103,9 +103,8 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.enable()
-        gc.collect()
         gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture

@@ -7,16 +7,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import flask
-from flask_websub.hub import Hub, SQLite3HubStorage
-from flask_websub.subscriber import (
-    SQLite3SubscriberStorage,
-    SQLite3TempSubscriberStorage,
-    Subscriber,
-    discover,
-)
-from werkzeug.serving import make_server
-
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.push_state.rows import FollowerState
@@ -30,6 +20,8 @@ class Queue:
     """What flask-websub needs of Celery: tasks that run in a thread of their own."""
 
     def task(self, bind: bool = False, **_: Any) -> Callable[[Any], Any]:
+        import flask  # with all that it imports, when it is used
+
         def made(function: Any) -> Any:
             def delay(*arguments: Any) -> None:
                 first = (flask,) if bind else ()
@@ -42,13 +34,18 @@ class Queue:
 
 
 @contextmanager
-def running(app: flask.Flask) -> Iterator[str]:
+def running(app: Any) -> Iterator[str]:
+    from werkzeug.serving import make_server
+
     server = make_server("127.0.0.1", 0, app, threaded=True)
     with serving(server) as origin:
         yield f"{origin}/"
 
 
 def test_we_subscribe_at_a_foreign_hub_and_tell_it_to_look(tmp_path: Path) -> None:
+    import flask
+    from flask_websub.hub import Hub, SQLite3HubStorage
+
     root = tmp_path / "public"
     root.mkdir()
     (root / "a.txt").write_text("a")
@@ -86,12 +83,15 @@ def test_we_subscribe_at_a_foreign_hub_and_tell_it_to_look(tmp_path: Path) -> No
 
 
 def test_a_foreign_subscriber_finds_our_hub_and_gets_what_we_publish(tmp_path: Path) -> None:
+    import flask
+    from flask_websub import subscriber as others
+
     root = tmp_path / "public"
     root.mkdir()
     (root / "a.txt").write_text("a")
-    foreign = Subscriber(
-        SQLite3SubscriberStorage(str(tmp_path / "foreign.db")),
-        SQLite3TempSubscriberStorage(str(tmp_path / "foreign-temp.db")),
+    foreign = others.Subscriber(
+        others.SQLite3SubscriberStorage(str(tmp_path / "foreign.db")),
+        others.SQLite3TempSubscriberStorage(str(tmp_path / "foreign-temp.db")),
     )
     heard: list[tuple[str, bytes]] = []
     done: list[str] = []
@@ -102,7 +102,7 @@ def test_a_foreign_subscriber_finds_our_hub_and_gets_what_we_publish(tmp_path: P
     with running(app) as there, served_with_hub(root) as base:
         app.config["SERVER_NAME"] = there[7:-1]
         topic = f"{base}resourcesync/changenotification.xml"
-        found = discover(topic)
+        found = others.discover(topic)
         assert found == {"hub_url": f"{base}hub", "topic_url": topic}
         with app.app_context():
             callback = foreign.subscribe(**found)
