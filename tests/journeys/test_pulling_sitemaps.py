@@ -1,5 +1,6 @@
 """A site with a plain sitemap, served by nginx: what a mirror of it costs, and keeps."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import pytest
 from tests.support.commands.run import Ran, files_of, resourcesync
 from tests.support.servers.nginx import Asked, Nginx, installed, serving
 from tests.support.sources.documentation import Site
+from tests.support.worlds import site_maps
 
 pytestmark = pytest.mark.skipif(not installed(), reason="nginx is not here")
 PAGES = 60
@@ -143,3 +145,69 @@ def test_pages_that_left_a_sitemap_are_kept_until_it_is_said_that_they_may_go(
     assert (done.code, done.end["deleted"]) == (0, 2)
     assert files_of(museum.mirror) == now
     assert len(list((museum.mirror / ".resourcesync/trash").iterdir())) == 2
+
+
+PARTS = 4
+LONG_AGO = 1_700_000_000
+
+
+@pytest.fixture
+def indexed(museum: Museum) -> Museum:
+    """The same site with an index of sitemaps, pulled once."""
+    pages = museum.site.pages()
+    for number in range(PARTS):
+        uris = (
+            f"{museum.server.url}/{page.relative_to(museum.site.root).as_posix()}"
+            for page in pages[number::PARTS]
+        )
+        part = museum.site.root / f"part{number}.xml"
+        part.write_bytes(site_maps.urlset(*((uri, "2026-01-01") for uri in uris)))
+    names = (f"{museum.server.url}/part{number}.xml" for number in range(PARTS))
+    (museum.site.root / "sitemap.xml").write_bytes(site_maps.index(*names))
+    for document in museum.site.root.glob("*.xml"):
+        os.utime(document, (LONG_AGO, LONG_AGO))  # the ETag of a file of this second proves nothing
+    ran, _ = museum.pull(museum.server.url)
+    assert ran.code == 0, ran.said
+    return museum
+
+
+def statuses(asked: list[Asked]) -> Counter[int]:
+    return Counter(each.status for each in asked if each.target.endswith(".xml"))
+
+
+def test_nothing_is_sent_of_an_index_of_sitemaps_that_did_not_change(indexed: Museum) -> None:
+    for _ in range(2):
+        ran, asked = indexed.pull()
+
+        assert ran.code == 0, ran.said
+        assert statuses(asked) == {304: PARTS + 1}
+        assert len(asked) == PARTS + 1
+
+
+@pytest.mark.parametrize("harm", ["", "lost", "damaged"])
+def test_a_part_that_changed_or_is_stored_no_more_is_sent_and_the_others_are_not(
+    indexed: Museum, harm: str
+) -> None:
+    (indexed.site.root / "new.html").write_text("new")
+    part = indexed.site.root / "part1.xml"
+    entry = f"<url><loc>{indexed.server.url}/new.html</loc></url>"
+    part.write_text(part.read_text().replace("</urlset>", f"{entry}</urlset>"))
+    for stored in (indexed.mirror / ".resourcesync" / "parts").iterdir():
+        if harm == "lost":
+            stored.unlink()
+        elif harm == "damaged" and stored.suffix != ".json":
+            stored.write_bytes(stored.read_bytes()[:-3] + b"???")
+
+    ran, asked = indexed.pull()
+
+    assert ran.code == 0, ran.said
+    assert files_of(indexed.mirror)["new.html"] == b"new"
+    expected = {"": {304: PARTS, 200: 1}, "lost": {200: PARTS + 1}}
+    again = {304: PARTS, 200: PARTS + 1}  # "not modified", and then sent again
+    assert statuses(asked) == expected.get(harm, again)
+
+
+def test_a_baseline_that_the_operator_orders_is_sent_everything(indexed: Museum) -> None:
+    _, asked = indexed.pull("--mode", "baseline")
+
+    assert statuses(asked)[200] >= PARTS + 1

@@ -1,6 +1,6 @@
 """Dependencies of a Destination, and the options of one pull, each described where it is used."""
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Final, Literal, Protocol
@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType, structs
 from resourcesync.model import settings
 from resourcesync.model.timestamps import resolve_moment
 from resourcesync.ports import CancelToken, Clock, Copies, Fetcher, Reporter
+from resourcesync.ports.documents import StoredParts
 
 if TYPE_CHECKING:
     from resourcesync.destination.planner import ReviewedDecision
@@ -291,22 +292,6 @@ class FindingWriter(Protocol):
 
     def set_name(self, audit: str, moment: str) -> None:
         """Set the audit's id and its time, as ``20261121020004``; without it nothing is stored."""
-
-
-class StoredParts(Protocol):
-    """Parts of the index that was read last, as they were sent, by their SHA-256 in hex.
-
-    They only save requests: what is lost, damaged or cannot be stored is requested again.
-    """
-
-    def open(self, digest: str) -> BinaryIO | None:
-        """Return the bytes with this SHA-256, to be closed after use."""
-
-    def add(self, digest: str, stream: BinaryIO) -> None:
-        """Store the bytes of a stream, which have this SHA-256."""
-
-    def retain(self, digests: Container[str]) -> None:
-        """Remove all others."""
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from resourcesync.destination.changes.reader import ChangeListReader
 from resourcesync.destination.changes.times import ChangeHistory, is_plausible
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
+from resourcesync.destination.lists.list_documents import ListDocuments
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
@@ -198,9 +199,9 @@ class SyncSession:
         self.accepts_missing = self._accepts_missing()
         self.packages = DumpPackages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
-        is_trusting = not options.dry_run and options.mode != "baseline"
-        stored = equipment.stored_parts if is_trusting else lambda: None
-        self.resource_lists = ResourceListReader(documents, selection, manifests, stored)
+        self.resource_lists = ResourceListReader(
+            documents, selection, manifests, self._list_documents
+        )
         self.change_lists = ChangeListReader(
             documents=documents,
             selection=selection,
@@ -209,6 +210,13 @@ class SyncSession:
             packages=manifests,
             archive=found.change_list_archive or found.change_dump_archive or "",
         )
+
+    def _list_documents(self, documents: DocumentFetcher) -> ListDocuments:
+        """Return the documents of a reading; stored ones stand for others unless it is ordered."""
+        is_trusting = not self.options.dry_run and self.options.mode != "baseline"
+        open_stored = self.dependencies.stored_parts if is_trusting else lambda: None
+        is_sitemap = self.discovered.is_sitemap
+        return ListDocuments(documents, open_stored, self.now, is_sitemap=is_sitemap)
 
     def _accepts_missing(self) -> bool:
         """Return the operator's choice, of now or of before; else that of a plain sitemap."""

@@ -60,7 +60,7 @@ class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     ``uri`` is the requested address, which identifies it. ``links`` joins the answer's ``Link``
     fields with commas. ``served`` is the time of the answer by the server's clock, less its ``Age``
-    in a cache.
+    in a cache. ``is_stored``: the bytes are of an earlier answer, and "not modified" since.
     """
 
     uri: str
@@ -71,6 +71,7 @@ class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
     links: str
     media_type: str
     served: int | None = None
+    is_stored: bool = False
 
     def open(self, on_refused: Callable[[RefusedEntry], None] | None = None) -> "Document":
         """Begin to read it, from its start."""
@@ -125,21 +126,30 @@ class DocumentFetcher:
         return DocumentFetcher(self._fetcher, self._scratch, uncached=True)
 
     def get(
-        self, uri: str, known: Validated | None = None, *, purpose: Purpose = Purpose.DOCUMENT
+        self,
+        uri: str,
+        known: Validated | None = None,
+        *,
+        purpose: Purpose = Purpose.DOCUMENT,
+        reopen: Callable[[str], BinaryIO | None] = lambda _uri: None,
     ) -> FetchedDocument | None:
-        """Fetch one document; ``None`` if it is what is known of it."""
+        """Fetch one document; ``None`` if it is as known, and ``reopen`` has no bytes of it."""
         request = self._request(uri, known, purpose)
-        with closing(self._outcomes([request], _raise)) as outcomes:
+        with closing(self._outcomes([request], _raise, reopen)) as outcomes:
             return next(outcomes)
 
     def get_all(
         self,
         known: Mapping[str, Validated | None],
         on_missing: Callable[[str, ResourceSyncError], None],
+        reopen: Callable[[str], BinaryIO | None] = lambda _uri: None,
     ) -> Generator[FetchedDocument, None, None]:
-        """Fetch those of many documents that are not as known, several at a time, as they come."""
+        """Fetch many documents, several at a time, as they come.
+
+        Those that are as known are left out, unless ``reopen`` has their bytes.
+        """
         requests = (self._request(uri, validated) for uri, validated in known.items())
-        yield from filter(None, self._outcomes(requests, on_missing))
+        yield from filter(None, self._outcomes(requests, on_missing, reopen))
 
     def _request(
         self, uri: str, known: Validated | None, purpose: Purpose = Purpose.DOCUMENT
@@ -157,6 +167,7 @@ class DocumentFetcher:
         self,
         requests: Iterable[FetchRequest],
         on_missing: Callable[[str, ResourceSyncError], None],
+        reopen: Callable[[str], BinaryIO | None],
     ) -> Generator[FetchedDocument | None, None, None]:
         asked: set[_FileSink] = set()
         with (
@@ -168,7 +179,7 @@ class DocumentFetcher:
                     if isinstance(outcome, FetchFailure):
                         on_missing(outcome.request.uri, outcome.error)
                         continue
-                    document = _document(outcome)
+                    document = _document(outcome, reopen)
                     asked.discard(_sink(outcome.request))
                     yield document
             finally:  # a stopped fetch leaves no file open
@@ -194,19 +205,27 @@ def _raise(_uri: str, error: ResourceSyncError) -> None:
     raise error
 
 
-def _document(outcome: FetchResponse) -> FetchedDocument | None:
-    sink = _sink(outcome.request)
-    if outcome.status == _NOT_MODIFIED:
+def _document(
+    outcome: FetchResponse, reopen: Callable[[str], BinaryIO | None]
+) -> FetchedDocument | None:
+    sink, request, headers = _sink(outcome.request), outcome.request, outcome.headers
+    stream: BinaryIO | None
+    if is_stored := outcome.status == _NOT_MODIFIED:
         sink.close()
+        stream = reopen(request.uri)
+        etag, last_modified = request.etag, request.last_modified
+    else:
+        stream = sink.stream()
+        etag, last_modified = validators_of(headers)
+    if stream is None:
         return None
-    headers = outcome.headers
-    etag, last_modified = validators_of(headers)
     return FetchedDocument(
-        uri=outcome.request.uri,
+        uri=request.uri,
         final_uri=outcome.uri,
-        stream=sink.stream(),
+        stream=stream,
         etag=etag,
         last_modified=last_modified,
+        is_stored=is_stored,
         links=headers.get("link", ""),
         media_type=headers.get("content-type", ""),
         served=_served(headers),

@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, BinaryIO, Final
@@ -27,11 +27,14 @@ from resourcesync.own_files import (
     read_file,
     replace_file,
 )
+from resourcesync.ports.documents import StoredVersion
 
 MAX_AUDITS: Final = 20
 MAX_FINDINGS: Final = 100_000
 MAX_PARTS: Final = 1 << 30
 """The most bytes of compressed parts that one run stores."""
+_VERSIONS: Final = "versions.json"
+_MOST_VERSIONS: Final = 64 << 20
 _CHUNK: Final = 1 << 18
 _AUDIT: Final = re.compile(r"[0-9]{20}-([0-9a-f]{12})\.ndjson")
 """Names sort by time, to the microsecond."""
@@ -40,6 +43,7 @@ _MOST_BYTES: Final = 4096
 _FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, str]).decode
+_decode_versions = msgspec.json.Decoder(dict[str, StoredVersion]).decode
 
 
 class _Acknowledged(msgspec.Struct):
@@ -99,13 +103,23 @@ class PartFiles:
             self._most = 0  # a file that was not written to its end is found by its name
         self._known.add(digest)
 
-    def retain(self, digests: Container[str]) -> None:
-        """Remove all others."""
+    def versions(self) -> Mapping[str, StoredVersion]:
+        """Return the validators of those that the server can vouch for, by URI."""
+        try:
+            return _decode_versions(read_file(self._folder / _VERSIONS, _MOST_VERSIONS))
+        except (OSError, msgspec.MsgspecError):
+            return {}
+
+    def retain(self, digests: Collection[str], versions: Mapping[str, StoredVersion]) -> None:
+        """Remove all others; store these validators."""
         with suppress(OSError), opened(open_folder(self._folder)) as folder:
             with os.scandir(folder) as entries:
                 others = [entry.name for entry in entries if entry.name not in digests]
             for name in others:
                 os.unlink(name, dir_fd=folder)
+            if versions:
+                with os.fdopen(open_file(_VERSIONS, folder, NEW), "wb") as file:
+                    file.write(msgspec.json.encode(versions))
 
 
 def _compress(stream: BinaryIO, file: IO[bytes]) -> int:

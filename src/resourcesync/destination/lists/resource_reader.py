@@ -5,9 +5,8 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import structs
@@ -15,9 +14,9 @@ from msgspec import structs
 from resourcesync import errors
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import proof
+from resourcesync.destination.lists.list_documents import ListDocuments
 from resourcesync.destination.lists.packages import REPORT_IT, DumpPackages, too_many_listed
 from resourcesync.destination.lists.selection import ResourceSelection
-from resourcesync.destination.options import StoredParts
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin, own_entries
@@ -38,9 +37,6 @@ from resourcesync.model.vocabulary import Capability, Dialect
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
-
-_OnMissing = Callable[[str, errors.ResourceSyncError], None]
-_Offered = Callable[[_OnMissing], Iterable[FetchedDocument]]
 
 MAX_PARTS: Final = 50_000
 """The most parts of an index (sitemaps.org)."""
@@ -116,11 +112,10 @@ class ResourceListReader:
         documents: DocumentFetcher,
         selection: ResourceSelection,
         packages: DumpPackages | None = None,
-        open_stored: Callable[[], StoredParts | None] = lambda: None,
+        in_lists: Callable[[DocumentFetcher], ListDocuments] = ListDocuments,
     ) -> None:
-        self._open_stored = open_stored
-        self._stored: StoredParts | None = None
         self._documents = documents
+        self._in_lists = in_lists
         self._selection = selection
         self._packages = packages
 
@@ -135,8 +130,12 @@ class ResourceListReader:
         A part of an index that cannot be read is refused, and the others are read; if none can be,
         or another request may bring one that was not had, it raises all the same.
         """
-        documents = self._documents if known else self._documents.uncached()
-        fetched = documents.get(uri, known)
+        if known:
+            documents = self._in_lists(self._documents)
+            fetched = self._documents.get(uri, known)
+        else:
+            documents = self._in_lists(self._documents.uncached())
+            fetched = documents.first(uri)
         if fetched is None:
             return None
         with fetched:
@@ -149,12 +148,9 @@ class ResourceListReader:
                 return self._read_one(document, fetched, spool)
             parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
             self._selection.refusals.count_tolerated(document)
-        if any(part.digests for part in parts.values()):
-            self._stored = self._stored or self._open_stored()
-        offered = partial(self._parts_of, parts, documents, fetched.served)
-        snapshot, read = self._read_parts(document, parts, spool, offered)
-        if self._stored is not None:
-            self._stored.retain({part.version.digest for part in read if part.is_meant})
+            documents.record(fetched, head.digest, is_meant=False)
+        snapshot, read = self._read_parts(document, parts, spool, documents, fetched.served)
+        documents.retain()
         is_one_moment, moments = self._moments_of(fetched, read, snapshot.moments)
         return structs.replace(
             snapshot,
@@ -218,7 +214,8 @@ class ResourceListReader:
         index: "Document",
         parts: dict[str, Part],
         spool: ExternalSorter[ListedEntry],
-        offered: _Offered,
+        documents: ListDocuments,
+        served: int | None,
     ) -> tuple[ListSnapshot, list[proof.ReadPart]]:
         read: list[proof.ReadPart] = []
         entries, complete = 0, True
@@ -229,10 +226,10 @@ class ResourceListReader:
                 raise error
             self._refuse_part(uri, error, unread)
 
-        for fetched in offered(refuse_missing):
+        for fetched in documents.parts(parts, served, refuse_missing):
             announced = parts[fetched.uri]
             try:
-                document, count, part = self._read_part(fetched, announced, spool)
+                document, count, part = self._read_part(fetched, announced, spool, documents)
             except errors.DocumentError as error:
                 self._refuse_part(fetched.uri, error, unread)
                 continue
@@ -262,44 +259,12 @@ class ResourceListReader:
         reason = f"this part of the list cannot be read: {error.message}"
         self._selection.refusals.add(uri, PART_UNREAD, reason)  # its content is unknown
 
-    def _parts_of(
-        self,
-        parts: Mapping[str, Part],
-        documents: DocumentFetcher,
-        served: int | None,
-        on_missing: _OnMissing,
-    ) -> Iterator[FetchedDocument]:
-        """Yield the parts of an index that was sent at ``served``; request those not stored.
-
-        A stored part has the hash that the index gives, so it is as current as the index.
-        """
-        wanted: dict[str, None] = {}
-        for uri, part in parts.items():
-            stream = self._stored_part(part)
-            if stream is None:
-                wanted[uri] = None
-                continue
-            yield FetchedDocument(
-                uri=uri,
-                final_uri=uri,
-                stream=stream,
-                etag="",
-                last_modified="",
-                links="",
-                media_type="",
-                served=served,
-            )
-        if wanted:
-            yield from documents.get_all(wanted, on_missing)
-
-    def _stored_part(self, part: Part) -> BinaryIO | None:
-        digest = next((each for each in usable(part.digests) if each.algorithm == "sha-256"), None)
-        if self._stored is None or digest is None or part.at is None:
-            return None
-        return self._stored.open(digest.value)
-
     def _read_part(
-        self, fetched: FetchedDocument, announced: Part, spool: ExternalSorter[ListedEntry]
+        self,
+        fetched: FetchedDocument,
+        announced: Part,
+        spool: ExternalSorter[ListedEntry],
+        documents: ListDocuments,
     ) -> tuple["Document", int, proof.ReadPart]:
         """Add the resources of one part; return it, their number, and what it proves."""
         with fetched:
@@ -310,8 +275,7 @@ class ResourceListReader:
             version = list_version(fetched)
             has_hash = agree([Digest("sha-256", version.digest)], announced.digests)
             part = proof.ReadPart(version, announced, fetched.served, has_hash)
-            if self._stored is not None and part.is_meant and fetched.uri == fetched.final_uri:
-                self._stored.add(version.digest, fetched.stream)
+            documents.record(fetched, version.digest, is_meant=part.is_meant)
             return document, count, part
 
     def _read_dump(

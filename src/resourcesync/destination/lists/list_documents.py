@@ -1,0 +1,125 @@
+"""The documents of a Resource List or a sitemap, requested only where no stored bytes are proven.
+
+A stored part of a Resource List is proven by the hash that its index gives. The index of plain
+sitemaps and its parts are requested with their validators: "not modified" proves the stored bytes.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import BinaryIO, Final
+
+from resourcesync.destination.lists.proof import is_believed
+from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
+from resourcesync.errors import ResourceSyncError
+from resourcesync.model.digests import usable
+from resourcesync.model.entries import Part
+from resourcesync.ports.documents import StoredParts, StoredVersion
+
+OnMissing = Callable[[str, ResourceSyncError], None]
+_STORED: Final = "sha-256"
+
+
+class ListDocuments:
+    """The documents of one reading, at ``now``; ``open_stored`` returns those of the last one.
+
+    ``is_sitemap``: a plain sitemap is read, or its index.
+    """
+
+    def __init__(
+        self,
+        documents: DocumentFetcher,
+        open_stored: Callable[[], StoredParts | None] = lambda: None,
+        now: int = 0,
+        *,
+        is_sitemap: bool = False,
+    ) -> None:
+        self._documents, self._open_stored, self._now = documents, open_stored, now
+        self._is_sitemap = is_sitemap
+        self._stored: StoredParts | None = None
+        self._before: Mapping[str, StoredVersion] = {}
+        self._read: dict[str, StoredVersion] = {}
+        self._retained: set[str] = set()
+
+    def _open(self) -> StoredParts | None:
+        if self._stored is None and (stored := self._open_stored()) is not None:
+            self._stored, self._before = stored, stored.versions()
+        return self._stored
+
+    def first(self, uri: str) -> FetchedDocument:
+        """Return the list, or the index, at a URI."""
+        if self._is_sitemap and self._open() and (known := self._validators(uri)):
+            fetched = self._documents.get(uri, known, reopen=self._reopen)
+            if fetched is not None:
+                return fetched
+        return fetch(self._documents, uri)
+
+    def parts(
+        self, parts: Mapping[str, Part], served: int | None, on_missing: OnMissing
+    ) -> Iterator[FetchedDocument]:
+        """Yield the parts of an index that was sent at ``served``."""
+        if any(part.digests for part in parts.values()):
+            self._open()
+        left: dict[str, StoredVersion | None] = {}
+        for uri, part in parts.items():
+            stream = self._proven(part)
+            if stream is None:
+                left[uri] = self._validators(uri)
+            else:
+                yield _stored_document(uri, stream, served)
+
+        def leave(uri: str, error: ResourceSyncError) -> None:
+            del left[uri]
+            on_missing(uri, error)
+
+        if left:
+            for fetched in self._documents.get_all({**left}, leave, self._reopen):
+                del left[fetched.uri]
+                yield fetched
+        if left:  # "not modified", but what was stored is lost or damaged
+            yield from self._documents.get_all(dict.fromkeys(left), on_missing)
+
+    def record(self, fetched: FetchedDocument, digest: str, *, is_meant: bool) -> None:
+        """Store a document with this SHA-256, if its index or its server can vouch for it."""
+        is_validated = self._is_sitemap and bool(fetched.etag or fetched.last_modified)
+        if fetched.uri != fetched.final_uri or not (is_meant or is_validated) or not self._open():
+            return
+        assert self._stored is not None
+        self._stored.add(digest, fetched.stream)
+        self._retained.add(digest)
+        if is_validated:
+            before = self._before.get(fetched.uri)
+            read_at = before.read_at if fetched.is_stored and before else self._now
+            version = StoredVersion(digest, fetched.etag, fetched.last_modified, read_at)
+            self._read[fetched.uri] = version
+
+    def retain(self) -> None:
+        """Remove what is stored of other lists."""
+        if self._stored is not None:
+            self._stored.retain(self._retained, self._read)
+
+    def _validators(self, uri: str) -> StoredVersion | None:
+        known = self._before.get(uri)
+        return known if known and is_believed(known.etag, known.read_at, self._now) else None
+
+    def _reopen(self, uri: str) -> BinaryIO | None:
+        known = self._before.get(uri)
+        return None if self._stored is None or known is None else self._stored.open(known.digest)
+
+    def _proven(self, part: Part) -> BinaryIO | None:
+        """Return the stored bytes that have the hash of the index: as current as that."""
+        digest = next((each for each in usable(part.digests) if each.algorithm == _STORED), None)
+        if self._stored is None or digest is None or part.at is None:
+            return None
+        return self._stored.open(digest.value)
+
+
+def _stored_document(uri: str, stream: BinaryIO, served: int | None) -> FetchedDocument:
+    return FetchedDocument(
+        uri=uri,
+        final_uri=uri,
+        stream=stream,
+        etag="",
+        last_modified="",
+        links="",
+        media_type="",
+        served=served,
+    )
