@@ -49,36 +49,27 @@ class Durability(Enum):
 
 
 class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """The format of a file, and the words for its errors.
+    """The format of a file, and the words for its errors."""
 
-    Attributes:
-        noun: The file in words.
-        application_id: Its ``application_id``; 0 for none.
-        schema: The statements that make its tables.
-        number: The number of the schema; a file with another one is refused.
-        durability: The promise of a commit.
-        is_private: Only the owner may read the file; its folder is created if missing.
-        folder_mode: The mode of that folder.
-        any_thread: Several threads use the connection; they take turns.
-        retained: What an error leaves as it was.
-        repair: The hint for a damaged file; ``{path}`` is its path.
-        room: The hint for a full disk.
-        bad_row: The code of an error if a row is not UTF-8, or of other types than it must be;
-            empty: the file is damaged.
-    """
-
-    noun: str
-    application_id: int
-    schema: str
-    number: int = 1
-    durability: Durability
-    is_private: bool = True
-    folder_mode: int = 0o700
-    any_thread: bool = False
-    retained: str
-    repair: str
-    room: str = "free disk space, then try again"
+    noun: str  # the file in words
+    application_id: int  # its ``application_id``; 0 for none
+    schema: str  # the statements that make its tables
+    number: int = 1  # the number of the schema; a file with another one is refused
+    durability: Durability  # the promise of a commit
+    is_private: bool = True  # only the owner may read the file; its folder is created if missing
+    folder_mode: int = 0o700  # the mode of that folder
+    any_thread: bool = False  # several threads use the connection; they take turns
+    retained: str  # what an error leaves as it was
+    repair: str  # the hint for a damaged file; ``{path}`` is its path
+    room: str = "free disk space, then try again"  # the hint for a full disk
     bad_row: str = ""
+    """The code of an error if a row has wrong types; empty: the file is damaged."""
+
+
+def read_schema(module: str, name: str, **parts: str) -> str:
+    """Return the statements of a file beside a module, with the parts that code has, too."""
+    text = Path(module).with_name(name).read_text("ascii")
+    return text.format(note_table=NOTE_TABLE, **parts)
 
 
 class SqliteErrors:

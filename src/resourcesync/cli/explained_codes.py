@@ -125,17 +125,6 @@ def _kinds() -> dict[str, type[ResourceSyncError]]:
     return {kind.default_code: kind for kind in reversed(kinds)}
 
 
-_CHECKED = {
-    "document": "in each document",
-    "together": "between documents: resourcesync validate ADDRESS --live",
-    "delivery": "over HTTP: resourcesync validate ADDRESS --live --sample 20",
-    "message": "not by validate, which sees no message of a hub; programs may hand them over",
-    "package": "in a package: resourcesync validate PACKAGE.zip",
-    "partly": "in part",
-    "live": "not by validate",
-}
-
-
 def _render_rule(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     if event == "error-code":
         yield TextLine(f"{fields['code']}  {fields['meaning']}", level=QUIET)
@@ -171,28 +160,6 @@ _NEAR: Final = 0.8
 """Similarity above which an unknown code is a misspelt known one, from 0 to 1."""
 _ENDS: Final = {"unreadable-file": ExitCode.PARTIAL, "mended-row": ExitCode.PARTIAL}
 """How a run ends that goes on without what an error is about."""
-_FIXES: Final = {
-    "config": "Correct the setting that the message names; check a file with config check.",
-    "storage": "Check that the folder exists, that its disk is mounted, and who may write there.",
-    "missing": "Run pull again: what the Source deleted is then no longer listed.",
-    "unavailable": "Run again later; doctor ADDRESS shows whether it answers from here.",
-    "refused": "Check the address; if the Source needs a login, name the secret with --auth.",
-    "disk": "Free some room, or choose a folder on another disk; then run again.",
-    "state": "Restore the folder .resourcesync from a backup, or begin in another folder.",
-    "locked": "Wait for the end of the other run.",
-}
-"""What to do about the kinds of errors, after what they mean."""
-WORDS: Final = {
-    "absent": "The Source lists the resource, but its server does not have it (404 or 410).",
-    "skipped": "The Source lists the resource, but its robots.txt or a redirect denies it.",
-    "held": "The deletion is not applied: a safety limit, or changes that may be missing.",
-    "resting": "The resource failed often: only a pull after a pause tries it again.",
-    "pending": "The resource is listed, but the mirror does not have it as listed.",
-    "refused": "The entry of the list cannot be used.",
-    "suspect": "The copy was changed in the mirror: the next pull fetches it again.",
-    "paused": "An operator paused the mirror: `watch` does not pull it until it is resumed.",
-}
-"""What the words of the lines at the end of a run mean, which are no codes."""
 
 
 class CodeMeaning(NamedTuple):
@@ -202,17 +169,28 @@ class CodeMeaning(NamedTuple):
     meaning: str
 
 
-def _read_codes() -> dict[str, CodeMeaning]:
-    found: dict[str, CodeMeaning] = {}
+def _read_codes() -> dict[str, dict[str, str]]:
+    """Return the sections of ``codes.txt``: classes of errors, warnings, and other words."""
+    found: dict[str, dict[str, str]] = {}
     kind = ""
     for line in Path(__file__).with_name("codes.txt").read_text("utf-8").splitlines():
-        code, _, meaning = line.strip().partition(" ")
         if line.startswith(" "):
-            found[code] = CodeMeaning(kind, meaning.strip())
+            code, _, meaning = line.strip().partition(" ")
+            found.setdefault(kind, {})[code] = meaning.strip()
         else:
             kind = line
     return found
 
 
-CODES: Final = _read_codes()
-"""What each code means that is not the code of a kind of error: the file ``codes.txt``."""
+_SECTIONS: Final = _read_codes()
+WORDS: Final = _SECTIONS.pop("word")
+"""What the words of the lines at the end of a run mean, which are no codes."""
+_FIXES: Final = _SECTIONS.pop("fix")
+"""What to do about the kinds of errors, after what they mean."""
+_CHECKED: Final = _SECTIONS.pop("checked")
+CODES: Final = {
+    code: CodeMeaning(kind, meaning)
+    for kind, codes in _SECTIONS.items()
+    for code, meaning in codes.items()
+}
+"""What each code means that is not the code of a kind of error."""

@@ -167,13 +167,7 @@ _SUBJECTS: Final = ("mirror", "source", "tree")
 
 
 class Screen:
-    """The events of one run, from its start to its end, and what shows them.
-
-    Args:
-        command: The name of the command.
-        encoders: What shows the events; one may be added when the run has started.
-        clock: The time of events.
-    """
+    """The events of one run of a command, from its start to its end, and what shows them."""
 
     def __init__(
         self, command: str = "", encoders: Iterable[EventEncoder] = (), clock: "Clock | None" = None

@@ -54,11 +54,7 @@ def is_named_after_coding(uri: str, codings: tuple[str, ...]) -> bool:
 
 
 class Decoder:
-    """A decoder of one coding; no step yields more than 64 KiB, so the caller can stop it.
-
-    Attributes:
-        members: Number of streams so far; only those of gzip may follow each other.
-    """
+    """A decoder of one coding; no step yields more than 64 KiB, so the caller can stop it."""
 
     def __init__(self, form: int | None) -> None:
         self._form = form

@@ -108,23 +108,14 @@ LENIENCIES: Final = {
 
 
 class CountedLeniency(msgspec.Struct, frozen=True, kw_only=True):
-    """A leniency that was needed.
+    """A leniency that was needed."""
 
-    Attributes:
-        code: Its stable code.
-        rule: The rule that is broken, as `validate` names it; empty for none.
-        reason: A sentence for people.
-        count: Number of entries, or of other places, that needed it.
-        uri: The first document or entry.
-        line: The line in that document, 1-based; 0 if it has none.
-    """
-
-    code: Leniency
-    rule: str
-    reason: str
-    count: int
-    uri: str
-    line: int = 0
+    code: Leniency  # its stable code
+    rule: str  # the rule that is broken, as `validate` names it; empty for none
+    reason: str  # a sentence for people
+    count: int  # number of entries, or of other places, that needed it
+    uri: str  # the first document or entry
+    line: int = 0  # the line in that document, 1-based; 0 if it has none
 
 
 class LeniencyTally:

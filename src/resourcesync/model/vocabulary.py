@@ -183,10 +183,6 @@ class Dialect(StrEnum):
     V1_1 = "1.1"
 
     def phrase_for(self, capability: Capability | None) -> str:
-        """Return the possible versions of a document that was read as this dialect.
-
-        Args:
-            capability: That of the document: archives are not of 0.5.
-        """
+        """Return the possible versions of a document that was read so; archives are not of 0.5."""
         is_archive = capability is not None and capability.is_archive
         return "0.5 or 0.6" if self is Dialect.V0_6 and not is_archive else self.value

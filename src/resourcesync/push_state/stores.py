@@ -25,7 +25,14 @@ from resourcesync.push_state.rows import (
     SubscriptionIntent,
     TopicSubscriber,
 )
-from resourcesync.sqlite_file import Connection, Durability, Parameters, SqliteFile, SqliteFormat
+from resourcesync.sqlite_file import (
+    Connection,
+    Durability,
+    Parameters,
+    SqliteFile,
+    SqliteFormat,
+    read_schema,
+)
 
 _T = TypeVar("_T")
 _format: Final = partial(
@@ -68,29 +75,7 @@ class _SharedFile(SqliteFile):
 _HUB: Final = _format(
     noun="the state of a hub",
     application_id=0x52534831,  # "RSH1"
-    schema="""
-CREATE TABLE topic (name TEXT PRIMARY KEY, latest INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE payload (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, media_type TEXT NOT NULL,
-    body BLOB NOT NULL, digest BLOB NOT NULL, accepted_us INTEGER NOT NULL
-);
-CREATE INDEX payload_topic ON payload (topic, number);
-CREATE TABLE subscription (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, topic TEXT NOT NULL, callback TEXT NOT NULL,
-    origin TEXT NOT NULL, secret BLOB NOT NULL, expires_us INTEGER NOT NULL,
-    delivered INTEGER NOT NULL, attempts INTEGER NOT NULL DEFAULT 0,
-    due_us INTEGER NOT NULL DEFAULT 0, UNIQUE (topic, callback)
-);
-CREATE INDEX subscription_owed ON subscription (topic, delivered);
-CREATE TABLE intent (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, mode TEXT NOT NULL, topic TEXT NOT NULL,
-    callback TEXT NOT NULL, origin TEXT NOT NULL, secret BLOB NOT NULL,
-    lease INTEGER NOT NULL, asked_us INTEGER NOT NULL,
-    attempts INTEGER NOT NULL DEFAULT 0, due_us INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX intent_callback ON intent (topic, callback, number);
-CREATE TABLE moment (one INTEGER PRIMARY KEY CHECK (one = 1), latest_us INTEGER NOT NULL);
-""",
+    schema=read_schema(__file__, "hub.sql"),
 )
 _MOST_PAYLOADS: Final = 100
 _REMEMBERED: Final = 1_000
@@ -300,17 +285,7 @@ def _prune_payloads(connection: Connection, topic: str) -> None:
 _FOLLOWERS: Final = _format(
     noun="the state of a subscriber",
     application_id=0x52535331,  # "RSS1"
-    schema="""
-CREATE TABLE follower (
-    name TEXT NOT NULL, topic TEXT NOT NULL, hub TEXT NOT NULL, state TEXT NOT NULL,
-    token TEXT NOT NULL, secret BLOB NOT NULL, next_token TEXT NOT NULL,
-    next_secret BLOB NOT NULL, lease_until_us INTEGER NOT NULL,
-    attempts INTEGER NOT NULL, due_us INTEGER NOT NULL, base TEXT NOT NULL,
-    PRIMARY KEY (name, topic)
-) WITHOUT ROWID;
-CREATE INDEX follower_token ON follower (token);
-CREATE INDEX follower_next ON follower (next_token);
-""",
+    schema=read_schema(__file__, "followers.sql"),
 )
 
 

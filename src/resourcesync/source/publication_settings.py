@@ -382,11 +382,7 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
 
 
 def decode_settings(text: str | None) -> PublicationSettings:
-    """Return the settings of a note, or the defaults of a first publication.
-
-    Raises:
-        StateError: They are damaged.
-    """
+    """Return the settings of a note, or the defaults of a first publication."""
     try:
         return (
             PublicationSettings(rebase_up_to=MAX_REBASED)

@@ -39,45 +39,26 @@ _MOST_WINDOWS: Final = 10_000
 
 
 class _HarvestProgress(msgspec.Struct):
-    """The progress of a harvest; stored with each page.
+    """The progress of a harvest; stored with each page."""
 
-    Attributes:
-        is_full: All records are listed.
-        since: The ``from`` of an incremental harvest.
-        began: The provider's time at the start; the next harvest begins from there.
-        started: The local time at the start.
-        first: The first attempt of this harvest.
-        lists: Number of completed lists.
-        attempt: The attempt at the current list.
-        token: The resumption token of that list; empty for its beginning.
-        is_blind: A listed record could not be identified, so missing ones are unknown.
-    """
-
-    is_full: bool
-    since: str
-    began: str
-    started: str
-    first: int = 0
-    lists: int = 0
-    attempt: int = 0
-    token: str = ""
-    is_blind: bool = False
+    is_full: bool  # all records are listed
+    since: str  # the ``from`` of an incremental harvest
+    began: str  # the provider's time at the start; the next harvest begins from there
+    started: str  # the local time at the start
+    first: int = 0  # the first attempt of this harvest
+    lists: int = 0  # number of completed lists
+    attempt: int = 0  # the attempt at the current list
+    token: str = ""  # the resumption token of that list; empty for its beginning
+    is_blind: bool = False  # A listed record could not be identified, so missing ones are unknown
 
 
 class RecordList(msgspec.Struct, frozen=True, kw_only=True):
-    """A list to request.
+    """A list to request."""
 
-    Attributes:
-        prefix: The format.
-        spec: The set; empty for all.
-        begin: ``from``, as sent; empty for none.
-        end: ``until``, as sent; empty for none.
-    """
-
-    prefix: str
-    spec: str = ""
-    begin: str = ""
-    end: str = ""
+    prefix: str  # the format
+    spec: str = ""  # the set; empty for all
+    begin: str = ""  # ``from``, as sent; empty for none
+    end: str = ""  # ``until``, as sent; empty for none
 
     def arguments(self, token: str, *, by_days: bool) -> dict[str, str]:
         """Return the request arguments of its next page."""
@@ -293,6 +274,7 @@ class Harvest:
             taken = self._records.store_page(
                 connection, wanted.prefix, reply.records(goes_on=bool(state.token)), state.attempt
             )
+            self._endpoint.read["record"] += taken.records
             token = reply.token
             state.is_blind = state.is_blind or bool(taken.unnamed)
             state.token = token.value if token is not None else ""

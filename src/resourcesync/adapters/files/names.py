@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
@@ -60,89 +61,12 @@ def names_of(keys: list[str]) -> list[str]:
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
 
-_TABLE: Final = {
-    "application/epub+zip": "epub",
-    "application/geo+json": "geojson",
-    "application/gzip": "gz tgz",
-    "application/json": "json map",
-    "application/ld+json": "jsonld",
-    "application/msword": "doc",
-    "application/n-quads": "nq",
-    "application/n-triples": "nt",
-    "application/pdf": "pdf",
-    "application/postscript": "ps eps ai",
-    "application/rdf+xml": "rdf owl",
-    "application/rtf": "rtf",
-    "application/trig": "trig",
-    "application/vnd.apache.parquet": "parquet",
-    "application/vnd.ms-excel": "xls",
-    "application/vnd.ms-powerpoint": "ppt",
-    "application/vnd.oasis.opendocument.presentation": "odp",
-    "application/vnd.oasis.opendocument.spreadsheet": "ods",
-    "application/vnd.oasis.opendocument.text": "odt",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation": "pptx",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
-    "application/vnd.sqlite3": "sqlite sqlite3",
-    "application/wasm": "wasm",
-    "application/x-7z-compressed": "7z",
-    "application/x-bzip2": "bz2",
-    "application/x-hdf5": "h5 hdf5",
-    "application/x-ndjson": "ndjson jsonl",
-    "application/x-netcdf": "nc",
-    "application/x-sh": "sh",
-    "application/x-tar": "tar",
-    "application/x-tex": "tex",
-    "application/x-xz": "xz",
-    "application/xhtml+xml": "xhtml xht",
-    "application/xml": "xml xsd xsl xslt",
-    "application/yaml": "yaml yml",
-    "application/zip": "zip",
-    "application/zstd": "zst",
-    "audio/flac": "flac",
-    "audio/mp4": "m4a",
-    "audio/mpeg": "mp3",
-    "audio/ogg": "oga ogg opus",
-    "audio/wav": "wav",
-    "font/otf": "otf",
-    "font/ttf": "ttf",
-    "font/woff": "woff",
-    "font/woff2": "woff2",
-    "image/avif": "avif",
-    "image/bmp": "bmp",
-    "image/gif": "gif",
-    "image/jp2": "jp2",
-    "image/jpeg": "jpg jpeg jpe",
-    "image/png": "png",
-    "image/svg+xml": "svg",
-    "image/tiff": "tif tiff",
-    "image/vnd.microsoft.icon": "ico",
-    "image/webp": "webp",
-    "text/calendar": "ics",
-    "text/css": "css",
-    "text/csv": "csv",
-    "text/html": "html htm",
-    "text/javascript": "js mjs",
-    "text/markdown": "md markdown",
-    "text/n3": "n3",
-    "text/plain": "txt text log",
-    "text/tab-separated-values": "tsv",
-    "text/turtle": "ttl",
-    "text/vcard": "vcf",
-    "text/vtt": "vtt",
-    "text/x-bibtex": "bib",
-    "text/x-python": "py",
-    "text/x-rst": "rst",
-    "video/mp4": "mp4 m4v",
-    "video/mpeg": "mpg mpeg",
-    "video/ogg": "ogv",
-    "video/quicktime": "mov",
-    "video/webm": "webm",
-}
+MEDIA_TYPES: Final = Path(__file__).with_name("media_types.conf").read_text("ascii")
+"""The extensions of each media type that is known, as nginx has them in ``types``."""
 _BY_EXTENSION: Final = {
-    extension: media_type
-    for media_type, extensions in _TABLE.items()
-    for extension in extensions.split()
+    extension: line.split()[0]
+    for line in MEDIA_TYPES.replace(";", "").splitlines()
+    for extension in line.split()[1:]
 }
 
 

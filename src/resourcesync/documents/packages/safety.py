@@ -89,29 +89,17 @@ class PackageLimits(msgspec.Struct, frozen=True, kw_only=True):
     Unpacked bytes may be ``free`` plus ``ratio`` times the size of the package, and never
     more than ``unpacked``. This applies to what the package declares, and for what is read from it
     in one pass, so listing one member many times gains nothing.
-
-    Attributes:
-        members: Members of one package, the manifest and folders included.
-        directory: Bytes of the central directory of a ZIP.
-        name: Bytes of one member's name.
-        unpacked: Bytes of all members together, unpacked.
-        free: Bytes that may be unpacked however small the package is.
-        ratio: Unpacked bytes per byte of the package, beyond ``free``.
-        decoder: Bytes of memory for unpacking xz.
-        rewinds: Number of times that a compressed tar may be unpacked from its start again because
-            its members are in another order than its manifest.
-        manifest: Bounds of the manifest as a document.
     """
 
-    members: int = 100_000
-    directory: int = 32 * 2**20
-    name: int = 4096
-    unpacked: int = 2**40
-    free: int = 128 * 2**20
-    ratio: int = 200
-    decoder: int = 128 * 2**20
-    rewinds: int = 16
-    manifest: Limits = msgspec.field(default_factory=Limits)
+    members: int = 100_000  # members of one package, the manifest and folders included
+    directory: int = 32 * 2**20  # bytes of the central directory of a ZIP
+    name: int = 4096  # bytes of one member's name
+    unpacked: int = 2**40  # bytes of all members together, unpacked
+    free: int = 128 * 2**20  # bytes that may be unpacked however small the package is
+    ratio: int = 200  # unpacked bytes per byte of the package, beyond ``free``
+    decoder: int = 128 * 2**20  # bytes of memory for unpacking xz
+    rewinds: int = 16  # restarts of a compressed tar whose members are not in the manifest's order
+    manifest: Limits = msgspec.field(default_factory=Limits)  # bounds of the manifest as a document
 
     def budget(self, size: int) -> int:
         """Return how many bytes a package of ``size`` bytes may unpack to."""
