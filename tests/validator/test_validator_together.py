@@ -109,6 +109,8 @@ def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
     assert list(judge_robots("https://e.example/robots.txt", [plain])) == []
     assert list(judge_document_response(packed)) == []
     assert list(judge_resource(LISTED, replace(ANSWER, headers={"last-modified": "?"}))) == []
+    as_text = replace(ANSWER, headers={"content-type": "text/xml"})
+    assert list(judge_resource(replace(LISTED, media_type="application/xml"), as_text)) == []
     assert [finding.rule.id for finding in judge_package("p.zip", [lone], None)] == ["RM01"]
 
 

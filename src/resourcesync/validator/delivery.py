@@ -25,6 +25,7 @@ from resourcesync.validator.summaries import (
 _OK: Final = 200
 _GONE: Final = frozenset({404, 410})
 _XML: Final = frozenset({"application/xml", "text/xml"})
+"""Two names of one media type (RFC 7303 §9.2)."""
 _PACKED: Final = frozenset({"application/gzip", "application/x-gzip"})
 _DAY: Final = timedelta(days=1)
 
@@ -93,9 +94,9 @@ def _judge_representation(
     if listed.length is not None and response.length not in (None, listed.length):
         message = f"{listed.uri} has {response.length} bytes instead of {listed.length}"
         yield at_listed("HT01", message, listed)
-    wanted = bare_type(listed.media_type)
-    if wanted and response.media_type and response.media_type != wanted:
-        message = f"{listed.uri} is served as {response.media_type}, listed as {wanted}"
+    wanted, served = bare_type(listed.media_type), response.media_type
+    if wanted and served and served != wanted and not {served, wanted} <= _XML:
+        message = f"{listed.uri} is served as {served}, listed as {wanted}"
         yield at_listed("HT01", message, listed)
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if listed.encoding.strip().lower() != encoding and listed.encoding:
