@@ -1,6 +1,7 @@
 """A small repository becomes a Source that passes judgement, and a mirror follows it over HTTP."""
 
 import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,15 +77,19 @@ def test_a_repository_becomes_a_source_that_a_mirror_follows(tmp_path: Path) -> 
     provider.tick(3 * 86_400)  # behind the overlap of harvests
     url = f"http://127.0.0.1:{port}"
 
-    def do(*words: str | Path) -> None:
+    def do(*words: str | Path) -> str:
         ran = resourcesync(*words, cwd=tmp_path)
         assert ran.code == 0, ran.said
+        return ran.said
 
     def publish() -> int:
         before = len(provider.asked)
         chosen = ("--with", "prefixes=oai_dc,mods", "--with", "files-from=xoai")
-        do("publish", f"oai:{provider.base}", "--url", url, "--out", tmp_path / "out", *chosen)
-        return len(provider.asked) - before
+        address = ("--url", url, "--out", tmp_path / "out")
+        said = do("publish", f"oai:{provider.base}", *address, *chosen)
+        requests = len(provider.asked) - before
+        assert re.search(rf"^Read +\d+ records, {requests} requests$", said, re.MULTILINE), said
+        return requests
 
     def follow() -> None:
         do("pull", url, tmp_path / "mirror", "--quiet", "--allow-origin", provider.url)

@@ -86,7 +86,7 @@ class ChangeBatch(NamedTuple):
 class ResourceAccount(Protocol):
     """The resources of another system. One run uses it, from one thread.
 
-    Derive from it: the last two methods are optional.
+    Derive from it: the last three methods are optional.
 
     Any method may raise a ``ResourceSyncError``: then nothing of that call is recorded. A truncated
     answer must raise; a shorter answer means deletions.
@@ -136,6 +136,10 @@ class ResourceAccount(Protocol):
             StorageError: It cannot be removed.
         """
         return
+
+    def pop_counts(self) -> Mapping[str, int]:
+        """Return what was read since the last call, in numbers by nouns such as ``record``."""
+        return {}
 
 
 AccountFactory = Callable[[AccountOptions], AbstractContextManager[ResourceAccount]]

@@ -192,7 +192,7 @@ class AccountFollower:
         notified = [LeftFile(code=code, reason=reason) for code, reason in self._told]
         left, self._warnings = (*found.left, *self._warnings, *notified), []
         scan = replace(found, omitted=omitted, left=left)
-        return replace(done, scan=scan, omissions=omissions)
+        return replace(done, scan=scan, omissions=omissions, read=self._account.pop_counts())
 
     def _position(self) -> str:
         """Return the recorded position in the changes; empty when they have to start over."""

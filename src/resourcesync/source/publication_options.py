@@ -43,6 +43,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
         created, updated, deleted: Changes that are listed now and were not before; of a first
             publication, and in a dry run, what is new, has new bytes and is gone.
         touched: Files with other metadata and the same bytes.
+        read: What was read of another system, such as records and requests.
         changing, unreadable: Files that changed while they were read, or cannot be read: their
             former entries stay.
         left: The first 100 of those.
@@ -65,6 +66,7 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     updated: int = 0
     deleted: int = 0
     touched: int = 0
+    read: Mapping[str, int] = {}
     changing: int = 0
     unreadable: int = 0
     left: tuple[LeftFile, ...] = ()
@@ -102,6 +104,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
     dropped: tuple[tuple[str, str], ...] = ()
     former_out: str = ""  # the place of the documents before, if it was another one
     foreign_origins: tuple[str, ...] = ()
+    read: Mapping[str, int] = {}
     mended: int = 0  # rows of the catalogue that could not be published as they were
     seconds: float = 0.0
 
@@ -127,6 +130,7 @@ class PublicationResult(msgspec.Struct, frozen=True, kw_only=True):
             updated=changes.updated,
             deleted=changes.deleted,
             touched=scan.touched,
+            read=self.read,
             changing=scan.changing,
             unreadable=scan.unreadable,
             left=scan.left,

@@ -3,7 +3,7 @@
 ``FileMeasurements`` requests files by HEAD: length, media type, and whether access is public.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -163,6 +163,11 @@ class OaiAccount(ResourceAccount):
     def published(self) -> None:
         """Remove the files of withdrawn metadata: no published document refers to them now."""
         self._places.remove(self._options.base_uri, self._recorded)
+
+    def pop_counts(self) -> Mapping[str, int]:
+        """Return the numbers of records and requests of the harvest."""
+        found, self._endpoint.read = self._endpoint.read, {"record": 0, "request": 0}
+        return found
 
     def _harvest(self, *, is_full: bool, after: str = "") -> PublishedResources:
         """Synchronise the state and the files with the repository."""

@@ -159,6 +159,7 @@ class Endpoint:
     def __init__(self, address: str, fetcher: Fetcher, clock: Clock) -> None:
         self.address = address
         self._fetcher, self._clock = fetcher, clock
+        self.read = {"record": 0, "request": 0}
 
     def identify(self) -> ProviderIdentity:
         """Return the provider's self-description."""
@@ -201,6 +202,7 @@ class Endpoint:
         while True:
             request = FetchRequest(uri=uri, sink=sink, purpose=Purpose.DOCUMENT, is_explicit=True)
             (outcome,) = self._fetcher.fetch([request])
+            self.read["request"] += 1
             if not isinstance(outcome, FetchFailure):
                 return
             seconds = _requested_wait(outcome.error)

@@ -99,6 +99,9 @@ def conclude(
         bool(done.documents_written) and first and (scan.hashed or not scan.files)
     )
     lines = [TextLine(_scanned(done), "Scanned")] if shows_scan else []
+    if done.read:
+        read = (formatting.counted(number, noun) for noun, number in done.read.items())
+        lines.append(TextLine(", ".join(read), "Read"))
     if done.dry_run:
         lines += [*_omitted_lines(done), _would_line(done)]
     elif done.documents_written:
