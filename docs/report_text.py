@@ -6,6 +6,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 from docs.scenario_text import attributes
 
+from resourcesync.app.source_runs import SourceStatus
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import (
     EvidenceCounts,
@@ -15,7 +16,12 @@ from resourcesync.destination.reports import (
     RunReport,
 )
 
-REPORTS = {"pull": RunReport, "audit": AuditReport, "status": MirrorStatus}
+REPORTS = {
+    "pull": RunReport,
+    "audit": AuditReport,
+    "status": MirrorStatus,
+    "source": SourceStatus,
+}
 SHARED = {ListedCounts, RetainedCounts, EvidenceCounts}
 """Values of a pull that the status has, too."""
 EVENTS = {"findings"}

@@ -160,6 +160,10 @@ def publish_all(at: Scene) -> None:
     Path("gone").rename(PUBLIC)
     at.run("resourcesync publish --all")
     at.run("resourcesync publish museum")
+    lines = '[source.lines]\npath = "ndjson:lines"\nurl = "https://lines.example/"\nout = "out"\n'
+    at.configure(museum + lines)
+    at.run("resourcesync publish --all -n")
+    at.run("resourcesync publish lines -n")
     Path("museum").mkdir()
     Path("museum/a.txt").write_text("a")
     at.run("resourcesync publish museum")

@@ -129,6 +129,30 @@ def status_of_a_pull_that_was_stopped(at: Scene) -> None:
 
 
 @scene
+def status_of_sources(at: Scene) -> None:
+    table = '[source.{0}]\npath = "{0}"\nurl = "https://{0}.example/"\n'
+    for name in ("quiet", "dead", "failing", "new", "gone"):
+        Path(name).mkdir()
+        Path(name, "a.txt").write_text(name)
+    at.configure("".join(map(table.format, ("quiet", "dead", "failing", "new", "gone"))))
+    for name in ("dead", "failing", "gone", "quiet"):
+        at.silently(f"resourcesync publish {name} -o rebase_every=1d")
+    at.silently("resourcesync publish quiet")
+    Path("failing/a.txt").unlink()
+    at.silently("resourcesync publish failing")
+    Path("gone").rename("away")
+    at.run("resourcesync status")
+    at.run("resourcesync status quiet failing --json")
+    at.run("resourcesync status --check --max-lag 0s dead quiet")
+    at.run("resourcesync status ./quiet --check --max-lag 1h")
+    at.configure(table.format("failing") + "allow_empty = true\n")
+    at.silently("resourcesync publish failing")
+    at.run("resourcesync status --check")
+    at.configure(table.format("failing") + 'max_lag = "0s"\n[mirror.quiet]\nsource = "URL"\n')
+    at.run("resourcesync status failing --check -q")
+
+
+@scene
 def quiet(at: Scene) -> None:
     at.configure('[mirror.museum]\nsource = "URL"\ndest = "museum"\n')
     for words in ("pull museum", "pull --all", "audit museum", "repair museum", "status --check"):

@@ -63,7 +63,7 @@ def fields_of(page: str, text: str) -> dict[str, set[str]]:
 
 def test_the_page_names_the_fields_of_each_line() -> None:
     named = fields_of("## Lines", LINES.read_text("utf-8"))
-    of_reports = {"run.end", "mirror.end", "mirror"}
+    of_reports = {"run.end", "mirror.end", "mirror", "source.status"}
     always = {"v", "type", "run"}
 
     for kind, fields in shown("type").items():

@@ -25,7 +25,7 @@ from tests.support.commands.watching import Watching
 from tests.support.servers.hostile_server import HostileServer, answer
 
 UNTIL = datetime(2031, 5, 17, 12, 30, 1, tzinfo=UTC)
-REPORTS = ("resourcesync_mirror_", "resourcesync_pull_")
+REPORTS = ("resourcesync_mirror_", "resourcesync_pull_", "resourcesync_source_")
 NAME = re.compile(r"resourcesync_[a-z_]+")
 
 
@@ -70,11 +70,37 @@ def watched_metrics(secure: HostileServer, here: Path) -> str:
     return text
 
 
+def source_metrics(said: Said) -> str:
+    """Return the metrics of a Source that was published, and then had no change."""
+    Path("pages").mkdir()
+    Path("pages/a.txt").write_text("a")
+    for words in (["--url", "https://pages.example/"], []):
+        assert run(["publish", "pages", *words]) == 0
+    said.readouterr()
+    assert run(["status", "pages", "--format", "prom"]) == 0
+    return said.readouterr().out
+
+
+def test_a_source_without_changes_and_a_job_that_is_dead_have_other_metrics(
+    here: Path, said: Said
+) -> None:
+    found = samples(source_metrics(said))
+
+    changed, complete, last = (
+        found[f'resourcesync_source_{name}_timestamp_seconds{{source="pages"}}']
+        for name in ("changed_at", "complete_at", "last_run")
+    )
+    assert changed < complete < last, "the job ran, and nothing changed"
+    assert run(["status", "pages", "--check", "--max-lag", "1h"]) == 0
+    assert run(["status", "pages", "--check", "--max-lag", "0s"]) == 1
+
+
 def test_the_dashboard_and_the_alerts_use_what_is_really_given(
     secure: HostileServer, here: Path, said: Said
 ) -> None:
     text = watched_metrics(secure, here)
     offered = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
+    text += source_metrics(said)
     given = {NAME.match(name)[0] for name in samples(text)}  # type: ignore[index]  # all match
     assert run(["config", "grafana"]) == 0
     dashboard = json.loads(said.readouterr().out)
@@ -102,7 +128,8 @@ def test_the_reference_names_each_metric_of_the_service_and_no_other(
     secure: HostileServer, here: Path, said: Said
 ) -> None:
     page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text("utf-8")
-    offered = set(re.findall(r"^# TYPE (\S+)", watched_metrics(secure, here), re.MULTILINE))
+    text = watched_metrics(secure, here) + source_metrics(said)
+    offered = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
 
     named = set(re.findall(r"`(resourcesync_[a-z_]+)", page))
     of_reports = {name for name in offered if name.startswith(REPORTS)}

@@ -11,7 +11,9 @@ import pytest
 
 from resourcesync import Catalogue, Resource
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.tables import source_keys
 from resourcesync.catalogue.database import SourceCatalogue
+from resourcesync.cli.commands.publish import command
 from resourcesync.cli.main import run
 from resourcesync.cli.output import QUIET
 from resourcesync.cli.render.publish import conclude
@@ -363,3 +365,12 @@ def test_a_source_of_an_older_version_is_as_that_version_says(version: str, tmp_
 
     assert run(["validate", str(tree), "--profile", f"rs-{version}", "--fail-on", "warning"]) == 0
     assert run(["validate", str(tree), "-q"]) == (0 if version == "1.0" else 1)
+
+
+def test_what_publish_can_be_given_is_a_key_of_its_table_but_for_what_one_run_does() -> None:
+    options = {param.name for param in command.params} - {"tree", "option"}
+    of_one_run = {"all", "dry_run", "initialise", "update", "rebase", "notify_only", "watch"}
+    of_any_command = {"config", "json", "quiet", "verbose", "progress", "log_file"}
+
+    assert options - source_keys().keys() == of_one_run | of_any_command
+    assert {"allow_empty", "every", "rescan", "max_package", "dumps"} < source_keys().keys()

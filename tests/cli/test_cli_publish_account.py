@@ -165,3 +165,9 @@ def test_what_fails_while_it_watches_is_told_and_tried_again(
     pauses = [row["message"] for row in found if row["type"] == "warning"]
     assert pauses[0] == "it does not answer; next try in 0.05 s"
     assert pauses[1] == "it does not answer; next try in 0.1 s"
+
+
+def test_a_repository_that_is_watched_is_harvested_each_hour() -> None:
+    every = [inputs.PublishedInput(target=at).usual_interval for at in ("oai:https://r/", "told:x")]
+
+    assert every == [3_600, 60]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing.trees import publish_tree
+from resourcesync.app.publisher import Publisher
 from resourcesync.app.serving.applications import PublishedTree, find_tree
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.app import ServedSource, create_app
@@ -18,9 +18,9 @@ from tests.support.servers.served_tree import media_type, plant, settled
 @pytest.fixture
 def tree(tmp_path: Path) -> PublishedTree:
     (tmp_path / "a.txt").write_text("1")
-    publish_tree(tmp_path, {"url": "http://h.example/"}, clock=SystemClock())
+    Publisher(tmp_path, url="http://h.example/").publish()
     (tmp_path / "b.txt").write_text("2")
-    publish_tree(tmp_path, {}, clock=SystemClock())
+    Publisher(tmp_path).publish()
     return find_tree(tmp_path)
 
 
@@ -71,14 +71,14 @@ def test_the_figures_are_those_of_the_source_and_of_what_was_served(tree: Publis
     assert answer.fields["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     lines = answer.body.decode().splitlines()
     name = tree.root.name
-    assert f'resourcesync_source_entries{{set="{name}",capability="resourcelist"}} 2' in lines
-    assert f'resourcesync_source_entries{{set="{name}",capability="changelist"}} 1' in lines
+    assert f'resourcesync_source_resources{{source="{name}"}} 2' in lines
+    assert f'resourcesync_source_changes{{source="{name}"}} 1' in lines
     assert 'resourcesync_served_requests_total{status="200"} 2' in lines
     assert 'resourcesync_served_requests_total{status="404"} 1' in lines
     assert f"resourcesync_served_bytes_total {sent}" in lines
     newest = max(path.stat().st_mtime for path in (tree.root / "resourcesync").iterdir())
-    written = next(line for line in lines if line.startswith("resourcesync_source_last_publish"))
-    assert float(written.split()[1]) == pytest.approx(newest)
+    written = next(line for line in lines if line.startswith("resourcesync_source_changed_at"))
+    assert float(written.split()[1]) == pytest.approx(newest, abs=2)
     assert any(line.startswith('resourcesync_build_info{version="') for line in lines)
     assert all(re.fullmatch(r'#.*|[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [0-9.e+]+', x) for x in lines)
 

@@ -19,6 +19,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.entries import CapabilityEntry, Change
 from resourcesync.source import notifications
 from resourcesync.source.publication_options import PublicationResult
+from resourcesync.source.publication_settings import CATALOGUE
 from resourcesync.websub.messages import FORM, is_signed
 from tests.support.servers.listening import Heard, Listener, Reply
 
@@ -40,7 +41,7 @@ class Tree:
         return publish_tree(self.root, chosen, clock=self.clock)
 
     def notify(self) -> notifications.Notified:
-        return hubs.notify_published(self.root, self.clock)
+        return hubs.notify_published(self.root / CATALOGUE, self.root, self.clock)
 
     def entries(self, name: str) -> list[Any]:
         return list(read((self.root / name).read_bytes()).entries())

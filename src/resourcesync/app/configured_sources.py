@@ -9,7 +9,7 @@ import msgspec
 from resourcesync import app
 from resourcesync.app import configured_mirrors, tables
 from resourcesync.app.tables import SettingValue
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.settings.files import ConfigFile
 
 _CATALOGUE: Final = "catalogue:"
@@ -22,6 +22,28 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
     path: str  # a tree, a catalogue after catalogue:, or an address
     settings: Mapping[str, SettingValue]
 
+    @property
+    def max_lag(self) -> float | None:
+        """The longest accepted lag, in seconds."""
+        return self.settings["max_lag"].value if "max_lag" in self.settings else None
+
+    def present_catalogue(self) -> Path:
+        """Return its catalogue; refuse a folder that is not there."""
+        kind = app.inputs.kind_of(self.path)
+        if kind is app.inputs.InputKind.FOLDER and not Path(self.path).is_dir():
+            raise StorageError(
+                f"there is no folder {self.path}", hint="mount its disk, or restore it"
+            )
+        return self.places.catalogue
+
+    @property
+    def places(self) -> "app.inputs.PublishedPlaces":
+        """Its catalogue, and the folder that places in its settings are relative to."""
+        out, state = (
+            self.settings[key].value if key in self.settings else None for key in ("out", "state")
+        )
+        return app.inputs.places_of(self.path, out, state)
+
     def __repr__(self) -> str:
         return f"ConfiguredSource(name={self.name!r}, path={self.path!r})"
 
@@ -32,6 +54,12 @@ class ConfiguredSources:
     def __init__(self, file: ConfigFile | None) -> None:
         self._file = file
         self.names: tuple[str, ...] = () if file is None else tuple(file.table("source"))
+
+    def named(self, place: str) -> ConfiguredSource:
+        """Return a Source by its name, or by its folder, which needs no table."""
+        if place in self.names:
+            return self.source(place)
+        return ConfiguredSource(name=place, path=place, settings={})
 
     def source(self, name: str) -> ConfiguredSource:
         """Return one Source."""

@@ -58,13 +58,22 @@ def log_keys() -> Keys:
 
 def source_keys() -> dict[str, Field]:
     """Return the keys of ``[source.NAME]``."""
+    own = fields_of(mirror.SystemSettings, mirror.FreshnessSettings)
+    return {key: own[key] for key in ("path", "max_lag")} | publish_keys()
+
+
+def publish_keys() -> dict[str, Field]:
+    """Return the settings of ``publish`` by their names in the configuration file."""
     from resourcesync.settings.mirror import SystemSettings  # noqa: PLC0415 - not for pulls
     from resourcesync.source.publication_settings import PublicationSettings  # noqa: PLC0415 - not for pulls
 
     network = fields_of(Network, SecretNames)
     connection = {key: network[key] for key in ("auth", "proxy", "proxy_auth", "ca_file")}
-    path, *other = fields_of(SystemSettings).values()
-    own = {field.key: field for field in (path, *fields_of(PublicationSettings).values(), *other)}
+    own = {
+        key: field
+        for key, field in fields_of(PublicationSettings, SystemSettings).items()
+        if key != "path"
+    }
     return own | connection
 
 

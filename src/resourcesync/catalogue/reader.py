@@ -5,7 +5,6 @@ from pathlib import Path
 from threading import Lock, Timer
 from typing import Final
 
-from resourcesync.catalogue.recording import count_resources
 from resourcesync.catalogue.rows import links_of
 from resourcesync.catalogue.schema import CATALOGUE_FORMAT
 from resourcesync.catalogue.versions import NEWEST, OF_RESOURCE, ONE, ResourceVersion, version_of
@@ -14,7 +13,6 @@ from resourcesync.model.entries import Link
 from resourcesync.sqlite_file import Connection, SqliteErrors, note_of, open_reader, open_snapshot
 
 _ENTRY: Final = "SELECT hash, fingerprint, more FROM resource WHERE uri = ?"
-_LAST_CHANGE: Final = "SELECT seq, datetime_us FROM change ORDER BY seq DESC LIMIT 1"
 _AT: Final = f"{OF_RESOURCE} AND since_us <= ? ORDER BY since_us DESC, moment_us DESC LIMIT 1"
 _EARLIEST: Final = f"{OF_RESOURCE} ORDER BY since_us, moment_us LIMIT 1"
 _FIRST: Final = f"{OF_RESOURCE} ORDER BY moment_us LIMIT 1"
@@ -57,17 +55,6 @@ class CatalogueReader:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
-
-    def last_change(self) -> tuple[int, int]:
-        """Return number and time of the newest change, in microseconds; 0 when there is none."""
-        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
-            found = connection.execute(_LAST_CHANGE).fetchone()
-        return (found[0], found[1]) if found else (0, 0)
-
-    def count(self) -> int:
-        """Return the number of resources."""
-        with open_snapshot(self._path, CATALOGUE_FORMAT) as connection:
-            return count_resources(connection)
 
     def version(self, uri: str, moment: int) -> ResourceVersion | None:
         """Return one version of a resource."""

@@ -482,12 +482,12 @@ class CheckedMirror(NamedTuple):
     @property
     def is_late(self) -> bool:
         """True if the lag is over the limit."""
-        return _is_over(self.lag, self.max_lag)
+        return is_over(self.lag, self.max_lag)
 
     @property
     def is_too_quiet(self) -> bool:
         """True if the Source has not published for longer than the limit."""
-        return _is_over(self.quiet, self.max_quiet)
+        return is_over(self.quiet, self.max_quiet)
 
     @property
     def is_full(self) -> bool:
@@ -501,6 +501,6 @@ class CheckedMirror(NamedTuple):
         return in_sync and not self.is_late and not self.is_too_quiet
 
 
-def _is_over(seconds: float | None, most: float | None) -> bool:
+def is_over(seconds: float | None, most: float | None) -> bool:
     """True if a time is over a limit; an unknown time is."""
     return most is not None and (seconds is None or seconds > most)

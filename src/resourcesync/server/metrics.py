@@ -1,9 +1,13 @@
 """Metrics of a Source in the text format of Prometheus."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, final
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Literal, final
 
 import msgspec
+
+from resourcesync.destination.reports import flat_fields
 
 Labels = tuple[tuple[str, str], ...]
 """Names and values of the labels of one value."""
@@ -36,6 +40,45 @@ def counter(name: str, help_text: str, values: Mapping[Labels, float]) -> Metric
         help_text=help_text,
         values=tuple(sorted(values.items())),
     )
+
+
+_HELP: Final = {
+    "readable": "1 if its state can be read; else it has no others.",
+    "state": "1 for the state that the last run left, 0 for the others.",
+}
+_REASONS: Final = "reasons_"
+"""No metrics: their names may be those of a plug-in."""
+
+
+def report_figures(
+    noun: str,
+    states: Iterable[StrEnum],
+    reports: Iterable[tuple[StrEnum, Mapping[str, object]]],
+    unreadable: Iterable[str] = (),
+) -> Iterator[Metric]:
+    """Yield the metrics of reports, each with its state; ``noun`` is the field of its name.
+
+    Each number or time of a report is one with the name of the field: ``listed_pending`` is
+    ``pending`` in ``listed``.
+    """
+    found: dict[str, list[tuple[Labels, float]]] = {"readable": [], "state": []}
+    for now, fields in reports:
+        label = (noun, str(fields[noun]))
+        found["readable"].append(((label,), 1.0))
+        found["state"] += (
+            ((label, ("state", state.value)), float(now is state)) for state in states
+        )
+        for name, value in flat_fields(fields):
+            if isinstance(value, datetime):
+                moment = value.timestamp()
+                found.setdefault(f"{name}_timestamp_seconds", []).append(((label,), moment))
+            elif isinstance(value, int | float) and not name.startswith(_REASONS):
+                found.setdefault(name, []).append(((label,), value))
+    found["readable"] += ((((noun, name),), 0.0) for name in unreadable)
+    for name, values in found.items():
+        help_text = _HELP.get(name, f"The field {name} of the report.")
+        if values:
+            yield gauge(f"{noun}_{name}", help_text, dict(values))
 
 
 def write_metrics(figures: Iterable[Metric]) -> bytes:

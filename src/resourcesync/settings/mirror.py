@@ -339,6 +339,9 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
             is_option=True,
         ),
     ] = "none"
+    allow_empty: Annotated[
+        bool, Setting("Publish even if there are no files.", _MAIN, is_option=True)
+    ] = False
     rescan: Annotated[
         float | None,
         Setting(
@@ -351,11 +354,11 @@ class SystemSettings(msgspec.Struct, frozen=True, kw_only=True):
     every: Annotated[
         float,
         Setting(
-            "While another system is watched: publish its changes at this interval. A database"
-            " that announces commits is published within about a second.",
+            "While another system is watched: publish its changes at this interval; default: 1m,"
+            " and 1h for OAI-PMH. A database that announces commits is published within about a"
+            " second.",
             _MAIN,
             DURATION,
-            shown="1m",
         ),
     ] = 60.0
     state: Annotated[

@@ -115,8 +115,7 @@ def _open_follower(
     followed: FollowedAccount, chosen: Mapping[str, object], clock: Clock, asked: PublishRequest
 ) -> Iterator[AccountFollower]:
     check_account_address(followed.address)
-    if asked.dry_run:
-        raise ConfigurationError("another system is recorded while it is read: there is no dry run")
+    catalogues.refuse_dry_run(asked, "another system is recorded while it is read")
     path = followed.out / CATALOGUE
     with mending(path, clock, asked), ExitStack() as stack:
         catalogue = stack.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None

@@ -39,6 +39,8 @@ from resourcesync.source.publisher import OpenSource, Publication
 from resourcesync.source.round_trip import check_own_resource, find_fault
 from resourcesync.source.scan import ScanReport
 
+NO_DRY_RUN: Final = "no-dry-run"
+"""Code of the error that an input has no dry run."""
 BATCH: Final = 10_000
 """Changes of one transaction."""
 _FOLDER_SETTINGS: Final = frozenset(
@@ -211,13 +213,18 @@ def _foreign_origins(catalogue: SourceCatalogue, url: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def refuse_dry_run(asked: PublishRequest, reason: str) -> None:
+    """Refuse a dry run of an input that has none."""
+    if asked.dry_run:
+        raise ConfigurationError(f"{reason}: there is no dry run", code=NO_DRY_RUN)
+
+
 def publish_lines(
     lines: str, out: Path, chosen: Mapping[str, object], *, clock: Clock, asked: PublishRequest
 ) -> PublicationResult:
     """Publish resources from lines; their catalogue is stored with the documents."""
     path = out / CATALOGUE
-    if asked.dry_run:
-        raise ConfigurationError("lines are recorded as they are read: there is no dry run")
+    refuse_dry_run(asked, "lines are recorded as they are read")
     if not (chosen.get("url") or path.exists()):
         raise trees.unknown_address_error(f"{LINES_SCHEME}{lines}", out)
     now = clock.now()

@@ -9,21 +9,26 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from resourcesync.app import document_stores, plugins
+from resourcesync.app import document_stores, plugins, source_runs
 from resourcesync.app.publishing import originals, trees
-from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
 from resourcesync.settings.mirror import Network
 from resourcesync.source.naming import is_sitemap
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
-from resourcesync.source.publication_settings import CATALOGUE_SCHEME, LINES_SCHEME, MIRROR_SCHEME
+from resourcesync.source.publication_settings import (
+    CATALOGUE,
+    CATALOGUE_SCHEME,
+    LINES_SCHEME,
+    MIRROR_SCHEME,
+)
 
 if TYPE_CHECKING:
     from resourcesync.adapters.folder_watcher import FolderWatcher
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
     from resourcesync.ports.originals import Watcher
 
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+):(//)?")
-_FILE_WRITING_SCHEME: Final = "oai:"
+FILE_WRITING_SCHEME: Final = "oai:"
 """Prefix of systems whose adapter writes files into the folder of the documents."""
 RETRY_SECONDS: Final = 2.0
 """Seconds before the first retry after a failure; each further pause is twice as long."""
@@ -84,6 +89,35 @@ def default_out(target: str) -> Path | None:
     return folder.absolute() / PUBLICATION
 
 
+_FOLLOWED: Final = frozenset({InputKind.MIRROR, InputKind.SYSTEM})
+
+
+class PublishedPlaces(NamedTuple):
+    """The catalogue of an input, and the folder that places in its settings are relative to."""
+
+    catalogue: Path
+    root: Path
+
+
+def places_of(target: str, out: Path | str | None, state: Path | None) -> PublishedPlaces:
+    """Return the places of an input; neither may exist yet."""
+    kind = kind_of(target)
+    if kind is InputKind.FOLDER:
+        return PublishedPlaces((state or Path(target)) / CATALOGUE, Path(target))
+    if kind is InputKind.CATALOGUE:
+        catalogue = Path(target.removeprefix(CATALOGUE_SCHEME))
+        return PublishedPlaces(catalogue, catalogue.parent)
+    takes_state = kind is InputKind.ORIGINALS or (isinstance(out, str) and kind in _FOLLOWED)
+    home = state if state and takes_state else out or default_out(target)
+    if not isinstance(home, Path):
+        raise ConfigurationError(
+            f"{target} needs --out: the folder for its documents and its catalogue",
+            hint="for documents in a store, add --state DIR: the catalogue" if takes_state else "",
+        )
+    catalogue = home / CATALOGUE
+    return PublishedPlaces(catalogue, home if kind is InputKind.ORIGINALS else catalogue.parent)
+
+
 class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
     """What is published, with the settings that were given; the others are as the last time."""
 
@@ -103,11 +137,35 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
         if site := self.chosen.get("site"):
             force_setattr(self, "chosen", {**self.chosen, "site": os.path.abspath(str(site))})  # noqa: PTH100 - a Path keeps what is left of ".."
 
+    @property
+    def usual_interval(self) -> float:
+        """Seconds between two publications of another system that is watched."""
+        return 3_600.0 if self.target.startswith(FILE_WRITING_SCHEME) else 60.0
+
+    @property
+    def places(self) -> PublishedPlaces:
+        """Its catalogue, and the folder that places in its settings are relative to."""
+        return places_of(self.target, self.out, self.state)
+
     def publish(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
         """Publish, or update what was published."""
         began = clock.monotonic()
-        done = self._publish(clock, asked)
-        return replace(done, seconds=clock.monotonic() - began)
+        try:
+            done = self._publish(clock, asked)
+        except BaseException as error:
+            self._record(error, clock, asked)
+            raise
+        done = replace(done, seconds=clock.monotonic() - began)
+        self._record(done, clock, asked)
+        return done
+
+    def _record(
+        self, ended: PublicationResult | BaseException, clock: Clock, asked: PublishRequest
+    ) -> None:
+        """Record a run, unless it was a dry one, or another one has the lock."""
+        if not (asked.dry_run or isinstance(ended, LockedError)):
+            with suppress(ConfigurationError):  # there is no place for it
+                source_runs.record_run(self.places.catalogue, ended, clock.now())
 
     def _publish(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
         kind = kind_of(self.target)
@@ -127,7 +185,7 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
         if kind is InputKind.LINES:
             lines = self.target.removeprefix(LINES_SCHEME)
             return catalogues.publish_lines(
-                lines, self._folder(), self.chosen, clock=clock, asked=asked
+                lines, self.places.root.parent, self.chosen, clock=clock, asked=asked
             )
         return accounts.publish_account(self._followed(), self.chosen, clock=clock, asked=asked)
 
@@ -147,17 +205,26 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
         A failure after the first publication is reported and retried: the service is unattended.
         """
         kind = kind_of(self.target)
+
+        def published(done: PublicationResult) -> None:
+            self._record(done, clock, asked)
+            on_published(done)
+
+        def failed(error: ResourceSyncError, pause: float) -> None:
+            self._record(error, clock, asked)
+            on_failed(error, pause)
+
         if kind in {InputKind.CATALOGUE, InputKind.LINES, InputKind.ORIGINALS}:
             hint = "use cron" if kind is InputKind.ORIGINALS else "publish after each post"
             raise ConfigurationError("--watch is only for folders and other systems", hint=hint)
         if kind is not InputKind.FOLDER:
             on_begin()
-            self._follow(clock, asked, every, on_published, on_failed)
+            self._follow(clock, asked, every, published, failed)
             return
         pace = WatchIntervals()
         if self.read_again is not None:
             pace = replace(pace, rescan=self.read_again)
-        loop = PublishLoop(self._root, clock, pace, on_published, on_failed, self.state)
+        loop = PublishLoop(self._root, clock, pace, published, failed, self.state)
         with loop.watcher() as watcher:
             on_begin()
             loop.run(watcher, self._tree_settings(), asked)
@@ -219,13 +286,7 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def _publish_originals(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
-        root = self.state or self.out
-        if not isinstance(root, Path):
-            raise ConfigurationError(
-                f"{self.target} needs a folder for its catalogue",
-                hint="--out DIR puts it beside the documents; for documents in a store, "
-                "add --state DIR",
-            )
+        root = self.places.root
         chosen = {**self.chosen, "originals": self.target.rstrip("/")}
         if self.out is not None:
             chosen["out"] = document_stores.out_setting(root, self.out)
@@ -241,7 +302,13 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 "`hash` is only for folders: another system has its own digests"
             )
-        (out, store), values, address = self._places(), dict(self.values), self.target
+        values, address = dict(self.values), self.target
+        out, store = self.places.root.parent, self.out if isinstance(self.out, str) else ""
+        if store and address.startswith(FILE_WRITING_SCHEME):
+            raise ConfigurationError(
+                f"{address} writes files beside its documents: --out must be a folder",
+                hint="use --out DIR and copy it: lists before the documents that link to them",
+            )
         if kind_of(address) is InputKind.MIRROR:
             address = f"{MIRROR_SCHEME}{Path(address).absolute()}"
         if address.startswith(MIRROR_SCHEME) and "hops" not in values:
@@ -256,35 +323,6 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
             read_again=self.read_again,
             network=self.network(),
         )
-
-    def _places(self) -> tuple[Path, str]:
-        """Return the folder of the catalogue, and the store for the documents, if any."""
-        store = self.out
-        if not isinstance(store, str):
-            return self._folder(), ""
-        if self.state is None:
-            raise ConfigurationError(
-                f"{self.target} needs --state: the folder for its catalogue",
-                hint=f"with --out {store}, add: --state DIR",
-            )
-        if self.target.startswith(_FILE_WRITING_SCHEME):
-            raise ConfigurationError(
-                f"{self.target} writes files beside its documents: --out must be a folder",
-                hint="use --out DIR and copy it: lists before the documents that link to them",
-            )
-        return self.state, store
-
-    def _folder(self) -> Path:
-        """Return the folder for the documents."""
-        out = self.out or default_out(self.target)
-        if out is None:
-            raise ConfigurationError(f"{self.target} needs --out: the folder for the documents")
-        if not isinstance(out, Path):
-            raise ConfigurationError(
-                f"the documents of {self.target} go to a folder, not to {out}",
-                hint="publish into a folder and copy it: lists before documents that link to them",
-            )
-        return out
 
 
 @contextmanager

@@ -14,10 +14,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync import __version__
 from resourcesync.adapters.files.names import media_type, to_segment
-from resourcesync.app import document_stores
+from resourcesync.app import document_stores, source_runs
 from resourcesync.app.serving import hubs, published_tree
 from resourcesync.app.serving.hubs import OpenHub
 from resourcesync.catalogue.reader import CatalogueReader
+from resourcesync.destination.reports import report_fields
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError, quoted
 from resourcesync.model.entries import CapabilityEntry, Part
@@ -29,7 +30,7 @@ from resourcesync.server.app import Application, LinksOf, ServedSource, create_a
 from resourcesync.server.dashboard.views import DocumentFile, SourceView
 from resourcesync.server.files import FileState, ServedFolder
 from resourcesync.server.mementos import MementoApplication, ServedVersions
-from resourcesync.server.metrics import Metric, gauge
+from resourcesync.server.metrics import Metric, gauge, report_figures
 from resourcesync.server.uvicorn_server import (
     ConnectionLimits,
     SecondApplication,
@@ -87,17 +88,14 @@ _MOST_SUBSCRIBERS: Final = 50
 
 
 @final
-class SourceStatus:
+class ServedStatus:
     """The state of a tree's documents and catalogue, read again at each call."""
 
-    def __init__(
-        self, address: str, documents: Path, log: CatalogueReader | None, name: str
-    ) -> None:
+    def __init__(self, address: str, documents: Path, catalogue: Path | None, name: str) -> None:
         self._address = address
         self._documents = documents
-        self._log = log
+        self._catalogue = catalogue
         self._name = name
-        self._counted: tuple[tuple[int, int], int] | None = None
 
     def check(self) -> None:
         """Check that the tree can be served."""
@@ -108,19 +106,22 @@ class SourceStatus:
                     pass
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from error
-        if self._log is not None:
-            self._log.last_change()
+        self._status()
+
+    def _status(self) -> source_runs.SourceStatus | None:
+        path = self._catalogue
+        return None if path is None else source_runs.read_status(self._name, path)
 
     def view(self, now: datetime, hub: OpenHub | None) -> SourceView:
         """Return the Source as its operators see it."""
-        resources, changes = self._counts()
+        status = self._status()
         subscribers = None if hub is None else tuple(hub.store.list_subscribers(_MOST_SUBSCRIBERS))
         return SourceView(
             now=now,
             address=self._address,
             documents=self._files(),
-            resources=resources,
-            changes=changes,
+            resources=None if status is None else status.resources,
+            changes=None if status is None else status.changes,
             subscribers=subscribers,
             subscribed=0 if hub is None else hub.store.count_subscriptions(),
         )
@@ -128,30 +129,15 @@ class SourceStatus:
     def figures(self) -> Iterator[Metric]:
         """Yield the metrics of the Source, while it can be served."""
         self.check()
-        files = self._files()
-        if not files:
-            raise StorageError(f"there are no documents in {self._documents}")
-        resources, changes = self._counts()
         yield gauge(
             "build_info",
             "Version of this program, and the running command.",
             {(("version", __version__), ("command", "serve")): 1},
         )
-        yield gauge(
-            "source_last_publish_timestamp_seconds",
-            "Time of the last write of a top document.",
-            {(): files[0].written.timestamp()},
-        )
-        counts = (("resourcelist", resources), ("changelist", changes))
-        yield gauge(
-            "source_entries",
-            "Resources now, and changes since the first publication.",
-            {
-                (("set", self._name), ("capability", capability)): count
-                for capability, count in counts
-                if count is not None
-            },
-        )
+        if status := self._status():
+            yield from report_figures(
+                "source", source_runs.SourceState, [(status.state, report_fields(status))]
+            )
 
     def _files(self) -> tuple[DocumentFile, ...]:
         """Return the documents of the tree, those written last first; at most 500."""
@@ -167,15 +153,6 @@ class SourceStatus:
             )
             for name, info in found[:_MOST_DOCUMENTS]
         )
-
-    def _counts(self) -> tuple[int | None, int | None]:
-        """Return the numbers of resources and changes, as far as they are known."""
-        if self._log is None:
-            return None, None
-        last = self._log.last_change()
-        if self._counted is None or self._counted[0] != last:  # there may be millions
-            self._counted = (last, self._log.count())
-        return self._counted[1], last[0]
 
 
 __all__ = [
@@ -309,11 +286,10 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         current = CurrentTree(self)
         return hubs.open_own_hub(self.root, lambda: current.find().base, clock, private=private)
 
-    def status(self) -> SourceStatus:
+    def status(self) -> ServedStatus:
         """Return the status of its documents and its catalogue."""
-        catalogue, documents = self._catalogue(), self.out / "resourcesync"
-        log = None if catalogue is None else CatalogueReader(catalogue)
-        return SourceStatus(self.base, documents, log, self.root.absolute().name)
+        documents, name = self.out / "resourcesync", self.root.absolute().name
+        return ServedStatus(self.base, documents, self._catalogue(), name)
 
     def _catalogue(self) -> Path | None:
         paths = (self._own_catalogue, self.out / CATALOGUE)

@@ -165,31 +165,25 @@ def open_hub(
     return OpenHub(application=HubApplication(hub, worker, end), deliveries=deliveries, store=store)
 
 
-def notify_published(
-    source: Path, clock: Clock, *, is_catalogue: bool = False
-) -> notifications.Notified:
-    """Notify the hubs of a Source of new publications."""
-    path, note = source / CATALOGUE, NOTE
-    if is_catalogue:
-        path, note = Path(str(source).partition(":")[2]), INPUT_NOTE
-    if not path.is_file():
+def notify_published(catalogue: Path, root: Path, clock: Clock) -> notifications.Notified:
+    """Notify the hubs of a Source of new publications; its places are relative to ``root``."""
+    if not catalogue.is_file():
         raise ConfigurationError(
-            f"{source} is not published",
+            f"{root} is not published",
             hint="publish it first: "
-            f"resourcesync publish {quoted(source, 'DIR')} --url https://HOST/",
+            f"resourcesync publish {quoted(root, 'DIR')} --url https://HOST/",
         )
-    with closing(SourceCatalogue(path, clock)) as catalogue:
-        settings = decode_settings(catalogue.note(note))
+    with closing(SourceCatalogue(catalogue, clock)) as opened:
+        settings = decode_settings(opened.note(NOTE) or opened.note(INPUT_NOTE))
         if not settings.hubs:
             raise ConfigurationError(
-                f"{source} has no hub",
+                f"{root} has no hub",
                 hint="publish it with the address of a hub: "
-                f"resourcesync publish {quoted(source, 'DIR')} --hub https://HOST/hub",
+                f"resourcesync publish {quoted(root, 'DIR')} --hub https://HOST/hub",
             )
-        out = path.parent if is_catalogue else source
-        documents = document_stores.documents_at(out, settings.out)
-        send = notice_sender(clock, path.parent)
-        return notifications.notify(catalogue, documents, settings, clock, send)
+        documents = document_stores.documents_at(root, settings.out)
+        send = notice_sender(clock, catalogue.parent)
+        return notifications.notify(opened, documents, settings, clock, send)
 
 
 HUB_STORE: Final = "hub.db"

@@ -8,8 +8,8 @@ import click
 from msgspec.structs import replace
 
 from resourcesync import app
-from resourcesync.app.configured_sources import ConfiguredSource, ConfiguredSources
-from resourcesync.app.tables import source_keys
+from resourcesync.app.configured_sources import ConfiguredSources
+from resourcesync.app.tables import publish_keys
 from resourcesync.cli import options
 from resourcesync.cli.batch import run_all
 from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop
@@ -49,7 +49,6 @@ _PUBLISHING: Final = frozenset(
 """Options that say what to publish."""
 _SYSTEM_OPTIONS: Final = ("with", "auth", "proxy", "proxy_auth", "ca_file")
 """Options that are only for other systems, by the names of their values."""
-_EVERY: Final = 60.0
 _PLACES: Final = frozenset({"out", "versions_in"})
 """Settings that are stored as they are from the tree."""
 
@@ -85,9 +84,8 @@ _MAX_NAMES: Final = 10_000
 @click.command("publish", cls=SectionedCommand)
 @click.argument("tree", metavar="[DIR|NAME|SYSTEM:…]", required=False)
 @option("--all", "all", is_flag=True, help="Publish every source of the configuration file.")
-@options.with_settings(field for key, field in source_keys().items() if key != "path")
+@options.with_settings(publish_keys().values())
 @option("-n", "--dry-run", is_flag=True, help="Show what has changed; write nothing.")
-@option("--allow-empty", is_flag=True, help="Publish even if there are no files.")
 @option(
     "--initialise", is_flag=True, help="Discard the history, and publish a fresh Resource List."
 )
@@ -143,7 +141,7 @@ def command(**values: Any) -> Job:
     given = options.given_options()
     _check_dumps(values, given)
     if values["notify_only"]:
-        return _notification_job(tree, sources, given)
+        return _notification_job(tree, sources, values, given)
     if every or tree is None:
         _check_all(tree, values, sources, every=every)
         return _job_of_all(sources, values, given)
@@ -167,7 +165,9 @@ def _check_address(target: str) -> None:
         app.accounts.check_account_address(target)
 
 
-def _notification_job(tree: str | None, sources: ConfiguredSources, given: frozenset[str]) -> Job:
+def _notification_job(
+    tree: str | None, sources: ConfiguredSources, values: dict[str, Any], given: frozenset[str]
+) -> Job:
     """Return the job that only notifies the hubs."""
     if others := sorted(given & _PUBLISHING):
         other = others[0].replace("_", "-")
@@ -175,10 +175,11 @@ def _notification_job(tree: str | None, sources: ConfiguredSources, given: froze
     if tree is None:
         raise click.UsageError("--notify-only needs a folder, a catalogue or a source")
     _refuse_ambiguous(tree, sources)
-    target = _notified_tree(sources.source(tree)) if tree in sources.names else Path(tree)
+    target, values = _resolve_target(tree, values, sources, given)
+    places = app.inputs.places_of(target, values["out"], values["state"])
     return Job(
         acts=True,
-        work=lambda screen: _notify_hubs(target, screen),
+        work=lambda screen: _notify_hubs(places, screen),
         subject=Path(tree).name,
         fields={"tree": tree},
         resume_command=f"resourcesync publish {tree} --notify-only",
@@ -236,7 +237,13 @@ def _job_of_all(sources: ConfiguredSources, values: dict[str, Any], given: froze
 
     def publish(name: str, screen: Screen) -> CommandOutcome:
         tree, settings = _resolve_target(name, values, sources, given)
-        return _publish(tree, settings, screen)
+        try:
+            return _publish(tree, settings, screen)
+        except ConfigurationError as error:
+            if error.code != app.catalogues.NO_DRY_RUN:
+                raise
+            line = TextLine(f"not possible: {error.message}", "Dry run", QUIET)
+            return CommandOutcome(closing=(line,), fields={"code": error.code})
 
     def work(screen: Screen) -> CommandOutcome:
         return run_all(sources.names, "source", lambda name, _: publish(name, screen), screen)
@@ -257,7 +264,7 @@ def _publish(target: str, values: dict[str, Any], screen: Screen) -> CommandOutc
         app.inputs.kind_of(target),
     )
     if values["watch"]:
-        return _watch(source, asked, values["every"] or _EVERY, screen)
+        return _watch(source, asked, values["every"] or source.usual_interval, screen)
     done = source.publish(screen.clock, asked)
     report(done, screen)
     mirror = target if kind is app.inputs.InputKind.MIRROR else ""
@@ -363,21 +370,8 @@ def _render_event(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
         yield TextLine(f"{names}{': ' if said else ''}{said}", "Wrote", QUIET)
 
 
-def _notified_tree(source: ConfiguredSource) -> Path:
-    """Return the tree or the catalogue of a Source; that of another system is in its folder."""
-    kind, settings = app.inputs.kind_of(source.path), source.settings
-    if kind in {app.inputs.InputKind.FOLDER, app.inputs.InputKind.CATALOGUE}:
-        return Path(source.path)
-    setting = settings.get("state") or settings.get("out")
-    out = app.inputs.default_out(source.path) if setting is None else setting.value
-    if kind is app.inputs.InputKind.ORIGINALS:
-        return Path(str(out))
-    return Path(f"catalogue:{out}/.resourcesync/catalogue.db")
-
-
-def _notify_hubs(source: Path, screen: Screen) -> CommandOutcome:
-    is_catalogue = str(source).startswith("catalogue:")
-    result = app.hubs.notify_published(source, screen.clock, is_catalogue=is_catalogue)
+def _notify_hubs(places: "app.inputs.PublishedPlaces", screen: Screen) -> CommandOutcome:
+    result = app.hubs.notify_published(*places, screen.clock)
     report_notified(result, screen)
     failed = {problem.notice.hub for problem in result.problems}
     reached = {outcome.notice.hub for outcome in result.sent} - failed

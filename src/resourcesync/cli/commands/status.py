@@ -4,13 +4,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from msgspec.structs import replace
 
 from resourcesync import app
 from resourcesync.app.configured_mirrors import ConfiguredMirror, MirrorConfiguration
+from resourcesync.app.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.options import SectionedCommand, option
@@ -24,9 +25,13 @@ from resourcesync.cli.output import (
     problem_of,
 )
 from resourcesync.cli.render.status import (
-    UnreadableMirror,
+    Unreadable,
     lag_of,
     mirror_fields,
+    notes_of,
+    notes_of_source,
+    source_fields,
+    source_table,
     status_details,
     status_table,
 )
@@ -39,11 +44,21 @@ from resourcesync.destination.reports import (
 )
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import FreshnessSettings
+from resourcesync.source.publication_settings import CATALOGUE
+
+if TYPE_CHECKING:
+    from resourcesync.app.source_runs import SourceStatus
 
 
 @click.command("status", cls=SectionedCommand)
-@click.argument("mirrors", nargs=-1, metavar="[MIRROR...]", shell_complete=options.complete_mirror)
-@option("--check", is_flag=True, help="Exit 1 unless every mirror is in sync within --max-lag.")
+@click.argument(
+    "places", nargs=-1, metavar="[MIRROR|SOURCE...]", shell_complete=options.complete_mirror
+)
+@option(
+    "--check",
+    is_flag=True,
+    help="Exit 1 unless every mirror is in sync, and every Source published, within --max-lag.",
+)
 @option("--max-lag", type=options.DURATION, help="Longest lag that --check accepts, such as 1h.")
 @option(
     "--max-quiet",
@@ -62,17 +77,16 @@ from resourcesync.settings.mirror import FreshnessSettings
 @options.CONFIG
 @options.output_options
 def command(output: OutputOptions, **values: Any) -> Job:
-    """Show how far behind each mirror is.
+    """Show how far behind each mirror is, and when each Source was published.
 
-    MIRROR is a name in the configuration file or a mirror's folder; without one, all mirrors of
-    the configuration file, or if it has none, those in the current folder. `status` only reports,
-    from the state of the mirrors: it sends no request, and without --check it exits with 0. Lag is
-    the time since the last run that found the mirror in sync: it grows if the Source does not
-    answer or a resource fails, not if the Source has no changes. --max-lag and --max-quiet override
-    max_lag and max_quiet of a mirror's table.
+    MIRROR and SOURCE are names in the configuration file, or folders; without one, all of the
+    configuration file, or if it has none, the mirrors in the current folder. `status` only reports,
+    from their own states: it sends no request, and without --check it exits with 0. Lag is the time
+    since the last run that found the mirror in sync, or published all of the Source: it grows if
+    runs fail or do not happen, not if nothing changes. --max-lag and --max-quiet override max_lag
+    and max_quiet of a table; Sources have only the first.
     """
     configuration = options.load(values["config"])
-    places: tuple[str, ...] = values["mirrors"] or configuration.names
     check: bool = values["check"]
     limits = FreshnessSettings(max_lag=values["max_lag"], max_quiet=values["max_quiet"])
     style: str = values["format"]
@@ -83,22 +97,29 @@ def command(output: OutputOptions, **values: Any) -> Job:
         output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
     def work(screen: Screen) -> CommandOutcome:
-        found = read_statuses(
-            places, configuration, screen, StatusCheck(is_requested=check, limits=limits)
-        )
+        asked = StatusCheck(is_requested=check, limits=limits)
+        sources = ConfiguredSources(configuration.file)
+        given: tuple[str, ...] = values["places"] or (*configuration.names, *sources.names)
+        named = [place for place in given if _is_source(place, sources)]
+        published = [sources.named(place) for place in named]
+        mirrors = [place for place in given if place in configuration or place not in named]
+        places = mirrors or ([] if published else [""])
+        found = read_statuses(places, configuration, screen, asked, published)
         if style == "prom":
-            from resourcesync.cli.render.metrics import mirror_figures  # noqa: PLC0415 - rarely
-            from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - rarely needed
+            from resourcesync.cli.render import metrics  # noqa: PLC0415 - rarely needed
+            from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - the same
 
-            texts = write_metrics(mirror_figures(found.mirrors, found.unreadable)).decode()
-            lines = tuple(TextLine(text, level=QUIET) for text in texts.splitlines())
+            figures = metrics.mirror_figures(found.mirrors, found.unreadable)
+            more = metrics.source_figures(found.sources, found.unreadable)
+            text = write_metrics((*figures, *more)).decode()
+            lines = tuple(TextLine(line, level=QUIET) for line in text.splitlines())
             return CommandOutcome(exit=found.exit, closing=lines)
         return _table(found)
 
     return Job(acts=check and style == "text", output=output, work=work)
 
 
-_Found = list[CheckedMirror | UnreadableMirror]
+_Found = list[CheckedMirror | Unreadable]
 
 
 class StatusCheck(NamedTuple):
@@ -156,43 +177,74 @@ class _StatusTarget(NamedTuple):
 
 
 class StatusResult(NamedTuple):
-    """The mirrors, those that cannot be read, the time, and the exit code."""
+    """The mirrors and Sources, those that cannot be read, the time, and the exit code."""
 
     mirrors: list[CheckedMirror]
-    unreadable: list[UnreadableMirror]
+    sources: "list[SourceStatus]"
+    unreadable: list[Unreadable]
     now: datetime
     exit: ExitCode
 
     def fields(self) -> Iterator[dict[str, object]]:
         """Yield the fields of each mirror; of an unreadable one, its name and the reason."""
         yield from map(mirror_fields, self.mirrors)
-        for name, problem in self.unreadable:
+        for name, problem, _ in self.unreadable:
             yield {"mirror": name, **problem.fields()}
 
 
 def read_statuses(
-    places: Sequence[str], configuration: MirrorConfiguration, screen: Screen, check: StatusCheck
+    places: Sequence[str],
+    configuration: MirrorConfiguration,
+    screen: Screen,
+    check: StatusCheck,
+    sources: Sequence[ConfiguredSource] = (),
 ) -> StatusResult:
-    """Read the status of mirrors; an unreadable one is reported, and the others are still read."""
+    """Read the status of mirrors and Sources; an unreadable one is reported, the others read."""
     now = screen.clock.now()
-    result = StatusResult([], [], now, ExitCode.OK)
-    codes: list[ExitCode] = []
-    folders: set[str] = set()
-    for place in places or ("",):
-        for found in _read_apart(place, configuration, check, now):
-            if isinstance(found, UnreadableMirror):
-                screen.problem(found.problem)
-                result.unreadable.append(found)
-                codes.append(found.problem.exit)
-                continue
+    result, codes, folders = (
+        StatusResult([], [], [], now, ExitCode.OK),
+        list[ExitCode](),
+        set[str](),
+    )
+    read = (each for place in places for each in _read_apart(place, configuration, check, now))
+    for found in (*read, *(_read_source(source, check, now) for source in sources)):
+        if isinstance(found, Unreadable):
+            screen.problem(found.problem)
+            result.unreadable.append(found)
+            codes.append(found.problem.exit)
+            continue
+        if isinstance(found, CheckedMirror):
             if found.folder in folders:
                 continue
             folders.add(found.folder)
             result.mirrors.append(found)
             screen.report("mirror", mirror_fields(found))
-            if check.is_requested and not found.is_fine:
-                codes.append(ExitCode.FINDINGS)
+        else:
+            result.sources.append(found)
+            screen.report("source.status", source_fields(found))
+        if check.is_requested and not found.is_fine:
+            codes.append(ExitCode.FINDINGS)
     return result._replace(exit=worst(codes))
+
+
+def _read_source(
+    source: ConfiguredSource, check: StatusCheck, now: datetime
+) -> "SourceStatus | Unreadable":
+    from resourcesync.app.source_runs import read_status  # noqa: PLC0415 - not for mirrors
+
+    most = source.max_lag if check.limits.max_lag is None else check.limits.max_lag
+    try:
+        return read_status(source.name, source.present_catalogue(), most, now)
+    except (ResourceSyncError, OSError) as error:
+        return _unreadable(source.name, Path(source.path), error, "source")
+
+
+def _is_source(place: str, sources: ConfiguredSources) -> bool:
+    """True if a place is a configured Source, or a published folder that is not a mirror."""
+    folder = Path(place)
+    return place in sources.names or (
+        (folder / CATALOGUE).is_file() and not _is_mirror_folder(folder)
+    )
 
 
 def _read_apart(
@@ -214,7 +266,7 @@ def _read_apart(
 
 def _measure(
     target: _StatusTarget, check: StatusCheck, now: datetime
-) -> CheckedMirror | UnreadableMirror:
+) -> CheckedMirror | Unreadable:
     named = target.mirror
     try:
         limits = FreshnessSettings() if named is None else named.limits
@@ -227,15 +279,17 @@ def _measure(
     return found._replace(disk=disk_space(target.folder), folder=str(target.folder))
 
 
-def _unreadable(name: str, folder: Path, error: ResourceSyncError | OSError) -> UnreadableMirror:
+def _unreadable(
+    name: str, folder: Path, error: ResourceSyncError | OSError, noun: str = "mirror"
+) -> Unreadable:
     if isinstance(error, OSError):
         error = StorageError(
             f"cannot read {folder}: {error.strerror}",
             hint="correct its permissions, or name another folder",
         )
     problem = problem_of(error)
-    named = () if "mirror" in dict(problem.evidence) else (("mirror", name),)
-    return UnreadableMirror(name, problem._replace(evidence=(*named, *problem.evidence)))
+    named = () if noun in dict(problem.evidence) else ((noun, name),)
+    return Unreadable(name, problem._replace(evidence=(*named, *problem.evidence)), noun)
 
 
 def disk_space(folder: Path) -> DiskSpace | None:
@@ -253,14 +307,23 @@ def disk_space(folder: Path) -> DiskSpace | None:
 
 
 def _table(found: StatusResult) -> CommandOutcome:
-    mirrors = [mirror.status for mirror in found.mirrors]
-    gone = [mirror.name for mirror in found.unreadable]
-    table = status_table(mirrors, found.now, gone)
-    lines = [TextLine(text, level=QUIET) for text in table]
+    mirrors, now = [mirror.status for mirror in found.mirrors], found.now
+    gone = {
+        noun: [name for name, _, of in found.unreadable if of == noun]
+        for noun in ("mirror", "source")
+    }
+    tables = (
+        status_table(mirrors, now, gone["mirror"]),
+        source_table(found.sources, now, gone["source"]),
+    )
+    text = "\n\n".join("\n".join(table) for table in tables if table)
+    notes = [(mirror.status.mirror, notes_of(mirror)) for mirror in found.mirrors]
+    notes += [(source.source, [*notes_of_source(source)]) for source in found.sources]
+    lines = [TextLine(line, level=QUIET) for line in text.splitlines()]
     return CommandOutcome(
         exit=found.exit,
-        closing=(*lines, *status_details(found.mirrors)),
-        fields={"mirrors": len(mirrors)},
+        closing=(*lines, *status_details(notes)),
+        fields={"mirrors": len(mirrors), "sources": len(found.sources)},
     )
 
 

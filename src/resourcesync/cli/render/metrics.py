@@ -1,45 +1,31 @@
-"""Metrics of mirrors for Prometheus: each number of a report is one, and has its name."""
+"""Metrics of mirrors and Sources for Prometheus: each number of a report is one."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING
 
-from resourcesync.cli.render.status import UnreadableMirror, mirror_fields
-from resourcesync.destination.reports import CheckedMirror, MirrorState, flat_fields
-from resourcesync.server.metrics import Labels, Metric, gauge
+from resourcesync.cli.render.status import Unreadable, mirror_fields, source_fields
+from resourcesync.destination.reports import CheckedMirror, MirrorState
+from resourcesync.server.metrics import Metric, report_figures
 
-_HELP: Final = {
-    "readable": "1 if the state of the mirror can be read; else it has no others.",
-    "state": "1 for the state that the last run left, 0 for the others.",
-}
-_REASONS: Final = "reasons_"
-"""No metrics: their names may be those of a plug-in."""
+if TYPE_CHECKING:
+    from resourcesync.app.source_runs import SourceStatus
 
 
 def mirror_figures(
-    mirrors: Sequence[CheckedMirror], unreadable: Sequence[UnreadableMirror]
+    mirrors: Sequence[CheckedMirror], unreadable: Sequence[Unreadable]
 ) -> Iterator[Metric]:
-    """Yield the metrics of mirrors; of those that cannot be read, only that they cannot.
+    """Yield the metrics of mirrors; of those that cannot be read, only that they cannot."""
+    seen = [(mirror.status.judged, mirror_fields(mirror)) for mirror in mirrors]
+    gone = [name for name, _, noun in unreadable if noun == "mirror"]
+    return report_figures("mirror", MirrorState, seen, gone)
 
-    Each number of a report is one with the name of the field: ``listed_pending`` is ``pending`` in
-    ``listed``.
-    """
-    found: dict[str, list[tuple[Labels, float]]] = {"readable": [], "state": []}
-    for seen in mirrors:
-        label = ("mirror", seen.status.mirror)
-        found["readable"].append(((label,), 1.0))
-        found["state"] += (
-            ((label, ("state", state.value)), float(seen.status.judged is state))
-            for state in MirrorState
-        )
-        for name, value in flat_fields(mirror_fields(seen)):
-            if isinstance(value, datetime):
-                moment = value.timestamp()
-                found.setdefault(f"{name}_timestamp_seconds", []).append(((label,), moment))
-            elif isinstance(value, int | float) and not name.startswith(_REASONS):
-                found.setdefault(name, []).append(((label,), value))
-    found["readable"] += (((("mirror", name),), 0.0) for name, _ in unreadable)
-    for name, values in found.items():
-        help_text = _HELP.get(name, f"The field {name} of the report.")
-        if values:
-            yield gauge(f"mirror_{name}", help_text, dict(values))
+
+def source_figures(
+    sources: "Sequence[SourceStatus]", unreadable: Sequence[Unreadable]
+) -> Iterator[Metric]:
+    """Yield the metrics of Sources in the same way."""
+    from resourcesync.app.source_runs import SourceState  # noqa: PLC0415 - not for mirrors
+
+    seen = [(source.state, source_fields(source)) for source in sources]
+    gone = [name for name, _, noun in unreadable if noun == "source"]
+    return report_figures("source", SourceState, seen, gone)

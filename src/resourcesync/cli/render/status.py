@@ -1,6 +1,6 @@
 """Mirrors as ``status``, ``watch`` and the pages show them: their fields, the table, and notes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -20,9 +20,11 @@ from resourcesync.errors import quoted
 from resourcesync.model import formatting
 
 if TYPE_CHECKING:
+    from resourcesync.app.source_runs import SourceStatus
     from resourcesync.cli.output import Problem
 
 _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")
+_SOURCE_COLUMNS: Final = ("SOURCE", "STATE", "LAST RUN", "LAST CHANGE", "RESOURCES")
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
 _UNKNOWN: Final = ("-",) * (len(_COLUMNS) - 2)
 _REMARKS: Final = frozenset(
@@ -37,11 +39,12 @@ _REMARKS: Final = frozenset(
 )
 
 
-class UnreadableMirror(NamedTuple):
-    """A mirror whose state cannot be read now: its name, and the reason."""
+class Unreadable(NamedTuple):
+    """A mirror or Source whose state cannot be read now: its name, and the reason."""
 
     name: str
     problem: "Problem"
+    noun: str = "mirror"
 
 
 def mirror_fields(seen: CheckedMirror) -> dict[str, object]:
@@ -49,10 +52,8 @@ def mirror_fields(seen: CheckedMirror) -> dict[str, object]:
     status, disk = seen.status, seen.disk
     fields = report_fields(status)
     if status.failed_run is not None:
-        code = exit_code_of_kind(status.failed_run.kind)
-        end = None if code is None else int(code)
         hint = with_mirror(status.failed_run.hint, status.mirror)
-        fields["failed_run"] = {**report_fields(status.failed_run), "hint": hint, "exit": end}
+        fields["failed_run"] = {**_failed_fields(status.failed_run), "hint": hint}
     return {
         **fields,
         "running": status.state is MirrorState.SYNCING,
@@ -63,6 +64,17 @@ def mirror_fields(seen: CheckedMirror) -> dict[str, object]:
         "disk_bytes": disk and disk.total,
         "disk_free_bytes": disk and disk.free,
     }
+
+
+def source_fields(source: "SourceStatus") -> dict[str, object]:
+    """Return the fields of a Source's event, whose numbers are its metrics."""
+    failed = source.failed_run
+    return {**report_fields(source), "failed_run": failed and _failed_fields(failed)}
+
+
+def _failed_fields(failed: FailedRun) -> dict[str, object]:
+    code = exit_code_of_kind(failed.kind)
+    return {**report_fields(failed), "exit": None if code is None else int(code)}
 
 
 def _rounded(seconds: float | None) -> float | None:
@@ -88,40 +100,84 @@ def status_table(
 
     ordered = sorted(mirrors, key=lateness)
     unknown = [(formatting.escape(name), "unreadable", *_UNKNOWN) for name in unreadable]
-    rows = [_COLUMNS, *unknown, *(_row(mirror, now) for mirror in ordered)]
+    return _aligned([_COLUMNS, *unknown, *(_row(mirror, now) for mirror in ordered)])
+
+
+def source_table(
+    sources: "Sequence[SourceStatus]", now: datetime, unreadable: Sequence[str] = ()
+) -> list[str]:
+    """Return the table of the Sources."""
+    rows = [(formatting.escape(name), "unreadable", "-", "-", "-") for name in unreadable]
+    rows += [
+        (
+            formatting.escape(source.source),
+            source.state.value,
+            _ago(source.last_run, now),
+            _ago(source.changed_at, now),
+            formatting.count(source.resources),
+        )
+        for source in sources
+    ]
+    return _aligned([_SOURCE_COLUMNS, *rows]) if rows else []
+
+
+def _ago(moment: datetime | None, now: datetime) -> str:
+    return "never" if moment is None else f"{formatting.age((now - moment).total_seconds())} ago"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a table as lines; the first row has the names of the columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(_cells(row, widths)).rstrip() for row in rows]
+    return ["  ".join(_cells(row, rows[0], widths)).rstrip() for row in rows]
 
 
-def _cells(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+def _cells(row: Sequence[str], heads: Sequence[str], widths: Sequence[int]) -> list[str]:
     return [
         cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
-        for head, cell, width in zip(_COLUMNS, row, widths, strict=True)
+        for head, cell, width in zip(heads, row, widths, strict=True)
     ]
 
 
 def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
-    lag, ran = lag_of(mirror, now), mirror.last_run
+    lag = lag_of(mirror, now)
     return (
         formatting.escape(mirror.mirror),
         mirror.state.value,
         mirror.share_text,
         "-" if lag is None else formatting.age(lag),
-        "never" if ran is None else f"{formatting.age((now - ran).total_seconds())} ago",
+        _ago(mirror.last_run, now),
         formatting.count(mirror.resources),
         formatting.count(mirror.listed.pending),
     )
 
 
-def status_details(mirrors: Sequence[CheckedMirror]) -> list[TextLine]:
-    """Return the notes about the mirrors that are not in sync, or not within their limits."""
+def status_details(notes: Iterable[tuple[str, Iterable[str]]]) -> list[TextLine]:
+    """Return the notes about mirrors or Sources, by their names."""
     lines: list[TextLine] = []
-    for mirror in mirrors:
-        head = f"{mirror.status.mirror}  "
-        for note in notes_of(mirror):
+    for name, own in notes:
+        head = f"{name}  "
+        for note in own:
             lines.append(TextLine(f"{head}{note}"))
             head = " " * len(head)
     return [TextLine(""), *lines] if lines else []
+
+
+def notes_of_source(source: "SourceStatus") -> Iterator[str]:
+    """Yield the notes about a Source, and what is next."""
+    again, failed = f"resourcesync publish {quoted(source.source, 'DIR')}", source.failed_run
+    if failed is not None:
+        yield from _failed("run", failed, source.last_run, failed.hint or again)
+    elif source.last_run is None:
+        yield f"next   {again}"
+    if source.unpublished:
+        files = formatting.counted(source.unpublished, "file")
+        yield f"{files} not published as they are; to see which: {again}"
+    if source.is_late:
+        lag, most = source.lag_seconds, formatting.age(source.max_lag_seconds or 0)
+        found = "never published" if lag is None else f"last published {formatting.age(lag)} ago"
+        yield f"late: all of it was {found}; max_lag is {most}."
+    if source.next_list is not None:
+        yield f"next Resource List {formatting.moment(source.next_list)}"
 
 
 def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
@@ -216,10 +272,15 @@ def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     if mirror.state is not MirrorState.FAILING:
         return
     failed = mirror.failed_run or FailedRun(code=mirror.outcome)
-    code = exit_code_of_kind(failed.kind)
-    at = "" if mirror.last_run is None else f" {formatting.moment(mirror.last_run)}"
-    why = failed.message or failed.code
-    yield f"the last pull failed{at}: {why}{'' if code is None else f'  exit {int(code)}'}"
     again = f"resourcesync pull {mirror.mirror}" if mirror.source else ""
-    if next_step := with_mirror(failed.hint, mirror.mirror) or again:
+    yield from _failed(
+        "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or again
+    )
+
+
+def _failed(noun: str, failed: FailedRun, at: datetime | None, next_step: str) -> Iterator[str]:
+    code, moment = exit_code_of_kind(failed.kind), "" if at is None else f" {formatting.moment(at)}"
+    end = "" if code is None else f"  exit {int(code)}"
+    yield f"the last {noun} failed{moment}: {failed.message or failed.code}{end}"
+    if next_step:
         yield f"next   {next_step}"

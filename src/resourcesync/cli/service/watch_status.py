@@ -18,7 +18,7 @@ from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_sta
 from resourcesync.cli.json_output import VERSION, json_row, json_text
 from resourcesync.cli.output import Screen
 from resourcesync.cli.render.metrics import mirror_figures
-from resourcesync.cli.render.status import UnreadableMirror, notes_of
+from resourcesync.cli.render.status import Unreadable, notes_of
 from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
 from resourcesync.destination.reports import CheckedMirror, MirrorState, MirrorStatus
 from resourcesync.errors import ResourceSyncError
@@ -226,7 +226,7 @@ class WatchView:
         }
 
 
-def _unreadable(mirror: UnreadableMirror) -> views.MirrorSummary:
+def _unreadable(mirror: Unreadable) -> views.MirrorSummary:
     problem = mirror.problem
     hint = (f"next   {problem.hint}",) if problem.hint else ()
     status = MirrorStatus(mirror=mirror.name, source="", state=MirrorState.FAILING)
