@@ -274,13 +274,26 @@ def test_cron_publishes_what_changed_and_packs_it(nightly: TypedPage) -> None:
     assert "jug.txt" in manifest.read_text("utf-8")
 
 
+def test_each_line_of_cron_finds_its_command() -> None:
+    blocks = [
+        block
+        for page in sorted(HOW_TO.parent.rglob("*.md"))
+        for block in re.findall(r"```text\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    ]
+    line = re.compile(r"^ *(?:[*/0-9]+ ){4}[*/0-9]+ +(.*)", re.MULTILINE)
+    jobs = [(block, job) for block in blocks for job in line.findall(block)]
+
+    assert len(jobs) > 5
+    assert [job for block, job in jobs if not (job.startswith("/") or "PATH=" in block)] == []
+
+
 def test_one_line_publishes_all_folders_of_the_configuration(nightly: TypedPage) -> None:
     [settings] = nightly.blocks("toml")
     (nightly.folder / "resourcesync.toml").write_text(settings)
     first, *jobs = nightly.blocks("text")
     variables = "".join(f"{line}\n" for line in first.splitlines()[:-1])
 
-    assert [by_cron(nightly, variables + job) for job in jobs] == ["", ""]
+    assert [by_cron(nightly, variables + job) for job in jobs] == ["", "", ""]
 
     assert (nightly.folder / "museum" / "resourcesync" / "resourcedump.xml").is_file()
 

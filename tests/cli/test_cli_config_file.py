@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.cli.commands.config import EXAMPLE
+from resourcesync.app.unit_files import shared_text
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
 
@@ -33,7 +33,7 @@ def test_an_example_is_written_that_has_no_mistake(said: Said) -> None:
     assert run(["config", "init"]) == 0
     assert run(["config", "check"]) == 0
 
-    assert Path("resourcesync.toml").read_text("utf-8") == EXAMPLE
+    assert Path("resourcesync.toml").read_text("utf-8") == shared_text("resourcesync.toml")
     assert said.readouterr().out == (
         "Written   resourcesync.toml\n"
         "Good      0 mirrors, 0 secrets in resourcesync.toml; no mistake\n"

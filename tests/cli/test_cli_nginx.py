@@ -1,6 +1,10 @@
-"""A published folder behind nginx with the lines of ``share/resourcesync/nginx.conf``."""
+"""Published folders behind nginx, with the configuration that ``config nginx`` prints."""
 
-from collections.abc import Iterator
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError
@@ -8,19 +12,20 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from resourcesync.adapters.files.names import MEDIA_TYPES
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said
+from tests.support.commands.settings_file import put
 from tests.support.servers import nginx
+from tests.support.servers.second_try import started
+from tests.support.source_files import ROOT
 
-LINES = Path(__file__).parents[2] / "share" / "resourcesync" / "nginx.conf"
-
-pytestmark = pytest.mark.skipif(not nginx.installed(), reason="nginx is not installed")
+needs_nginx = pytest.mark.skipif(not nginx.installed(), reason="nginx is not installed")
 
 
 class Site(NamedTuple):
-    """A published folder and its address."""
+    """A web server that serves what was published, with the printed configuration."""
 
-    tree: Path
     url: str
 
     def ask(self, path: str, **fields: str) -> tuple[int, bytes, dict[str, str]]:
@@ -34,83 +39,206 @@ class Site(NamedTuple):
             return response.status, response.read(), found
 
 
+Serving = Callable[..., AbstractContextManager[Site]]
+
+
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
-    tree = tmp_path / "my tree"
+def serving(here: Path, said: Said) -> Serving:
+    @contextmanager
+    def serving(tables: str) -> Iterator[Site]:
+        """Publish the Sources of some tables, and serve them as the printed file says."""
+
+        def servers(url: str) -> str:
+            put(tables.format(url=url))
+            assert run(["publish", "--all", "--quiet"]) == 0
+            said.readouterr()
+            assert run(["config", "nginx"]) == 0
+            return said.readouterr().out
+
+        with nginx.printed(servers, here / "nginx") as server:
+            yield Site(server.url)
+
+    return serving
+
+
+@pytest.fixture
+def tree(here: Path) -> Path:
+    tree = here / "my tree"
     (tree / "shelf").mkdir(parents=True)
     (tree / "pages").mkdir()
-    for number in range(12):
-        (tree / "shelf" / f"{number} é.txt").write_text(f"{number}" * 100)
+    for extension in re.findall(r" (\w+)", MEDIA_TYPES + " PDF unknown"):
+        (tree / "shelf" / f"é.{extension}").write_text(f"{extension}" * 100)
+    (tree / "shelf" / "1.txt").write_text("1" * 100)
     (tree / "pages" / "index.html").write_text("<p>page")
     (tree / ".secret").write_text("secret")
     (tree / "draft.txt~").write_text("draft")
-    place = f'root "{tree}"; include "{LINES}";'
-    with nginx.configured(place, tmp_path / "nginx") as server:
-        assert run(["publish", str(tree), "--url", server.url, "--dumps", "all", "--quiet"]) == 0
-        yield Site(tree, server.url)
+    return tree
 
 
+TABLE = '[source.museum]\npath = "my tree"\nurl = "{url}"\ndumps = "all"\n'
+
+
+@needs_nginx
 @pytest.mark.founding("DSpace: Process", "Documents are static files of a web server", "`publish`")
-def test_a_publication_behind_nginx_is_valid_and_in_sync(site: Site, said: Said) -> None:
-    copy = str(site.tree.parent / "copy")
-    validated = run(["validate", site.url, "--fail-on", "warning"])
-    pulled = run(["pull", site.url, copy, "--quiet"])
-    audited = run(["audit", copy, "--quiet"])
-    (site.tree / "shelf" / "new.txt").write_text("new")
-    run(["publish", str(site.tree), "--quiet"])
-    again = run(["pull", copy, "--quiet"])
+def test_files_are_served_as_the_lists_say_and_no_second_program_runs(
+    serving: Serving, tree: Path, said: Said
+) -> None:
+    with serving(TABLE + "sitemap = true\nrobots = true\n") as site:
+        validated = run(["validate", site.url, "--fail-on", "warning", "--sample", "100%"])
+        pulled = run(["pull", site.url, "copy", "--quiet"])
+        audited = run(["audit", "copy", "--quiet"])
+        (tree / "shelf" / "new.txt").write_text("new")
+        run(["publish", "museum", "--quiet"])
+        again = run(["pull", "copy", "--quiet"])
 
-    assert (validated, pulled, audited, again) == (0, 0, 0, 0), said.readouterr()
-    assert Path(copy, "shelf", "new.txt").read_text() == "new"
-
-
-def test_types_caching_and_links_are_those_of_serve(site: Site) -> None:
-    description = site.ask("/.well-known/resourcesync")
-    listed = site.ask("/resourcesync/resourcelist.xml")
-    packed = site.ask("/resourcesync/resourcelist.xml", accept_encoding="gzip")
-    again = site.ask("/resourcesync/resourcelist.xml", if_none_match=listed[2]["etag"])
-    (package,) = (site.tree / "resourcesync").glob("resourcedump-*.zip")
-    package_fields = site.ask(f"/resourcesync/{package.name}")[2]
-    resource = site.ask("/shelf/1%20%C3%A9.txt")
-
-    for document in (description, listed):
-        assert document[0] == 200
-        assert document[2]["content-type"] == "application/xml"
-        assert document[2]["cache-control"] == "no-cache"
-    assert again[0] == 304
-    assert packed[2]["content-encoding"] == "gzip"
-    assert package_fields["content-type"] == "application/zip"
-    assert package_fields["cache-control"].endswith("immutable")
-    assert resource[:2] == (200, b"1" * 100)
-    assert resource[2]["link"] == '</resourcesync/capabilitylist.xml>; rel="resourcesync"'
+        told = said.readouterr()
+        assert (validated, pulled, audited, again) == (0, 0, 0, 0), told
+        assert " 0 errors, 0 warnings" in told.out
+        assert Path("copy", "shelf", "new.txt").read_text() == "new"
+        assert site.ask("/resourcesync-sitemap.xml")[2]["content-type"] == "application/xml"
+        assert site.ask("/robots.txt")[2]["content-type"] == "text/plain"
 
 
-def test_a_folder_is_its_page_and_never_a_listing(site: Site) -> None:
-    assert site.ask("/pages/")[1] == site.ask("/pages")[1] == b"<p>page"
-    assert site.ask("/shelf/")[0] == 403
+@needs_nginx
+def test_lists_are_revalidated_and_packed_and_packages_stay(serving: Serving, tree: Path) -> None:
+    with serving(TABLE) as site:
+        description = site.ask("/.well-known/resourcesync")
+        listed = site.ask("/resourcesync/resourcelist.xml")
+        packed = site.ask("/resourcesync/resourcelist.xml", accept_encoding="gzip")
+        again = site.ask("/resourcesync/resourcelist.xml", if_none_match=listed[2]["etag"])
+        (package,) = (tree / "resourcesync").glob("resourcedump-*.zip")
+        package_fields = site.ask(f"/resourcesync/{package.name}")[2]
+        resource = site.ask("/shelf/1.txt", accept_encoding="gzip")
+
+        for document in (description, listed):
+            assert document[0] == 200
+            assert document[2]["content-type"] == "application/xml"
+            assert document[2]["cache-control"] == "no-cache"
+        assert again[0] == 304
+        assert packed[2]["content-encoding"] == "gzip"
+        assert package_fields["content-type"] == "application/zip"
+        assert package_fields["cache-control"].endswith("immutable")
+        assert resource[:2] == (200, b"1" * 100)
+        assert resource[2]["link"] == '</resourcesync/capabilitylist.xml>; rel="resourcesync"'
+        assert site.ask("/pages/")[1] == site.ask("/pages")[1] == b"<p>page"
 
 
-def test_what_is_not_published_is_absent_and_a_link_is_not_followed(site: Site) -> None:
-    outside = site.tree.parent / "private.txt"
-    outside.write_text("private")
-    (site.tree / "out.txt").symlink_to(outside)
-    (site.tree / "resourcesync" / ".hidden.xml").write_text("hidden")
-    (site.tree / "resourcesync" / "note.txt").write_text("note")
-    hidden = (
-        "/.secret",
-        "/draft.txt~",
-        "/.resourcesync/catalogue.db",
-        "/shelf/no.txt",
-        "/resourcesync/.hidden.xml",
-        "/resourcesync/note.txt",
-    )
+@needs_nginx
+def test_what_is_not_published_is_absent_and_a_link_is_not_followed(
+    serving: Serving, tree: Path
+) -> None:
+    with serving(TABLE) as site:
+        outside = tree.parent / "private.txt"
+        outside.write_text("private")
+        (tree / "out.txt").symlink_to(outside)
+        (tree / "resourcesync" / ".hidden.xml").write_text("hidden")
+        (tree / "resourcesync" / "note.txt").write_text("note")
+        hidden = (
+            "/.secret",
+            "/draft.txt~",
+            "/.resourcesync/catalogue.db",
+            "/shelf/no.txt",
+            "/resourcesync/.hidden.xml",
+            "/resourcesync/note.txt",
+        )
 
-    assert {path: site.ask(path)[0] for path in hidden} == dict.fromkeys(hidden, 404)
-    assert site.ask("/out.txt")[0] == 403
+        assert {path: site.ask(path)[0] for path in hidden} == dict.fromkeys(hidden, 404)
+        assert site.ask("/out.txt")[0] == site.ask("/shelf/")[0] == 403
 
 
-def test_a_folder_that_is_gone_is_a_fault(site: Site) -> None:
-    site.tree.rename(site.tree.parent / "elsewhere")
+@needs_nginx
+def test_a_folder_that_is_gone_is_a_fault(serving: Serving, tree: Path) -> None:
+    with serving(TABLE) as site:
+        tree.rename(tree.parent / "elsewhere")
 
-    assert site.ask("/shelf/1%20%C3%A9.txt")[0] == 503
-    assert site.ask("/resourcesync/changelist.xml")[0] == 503
+        assert site.ask("/shelf/1.txt")[0] == 503
+        assert site.ask("/resourcesync/changelist.xml")[0] == 503
+
+
+TWO_SETS = """
+[source.files]
+path = "www/files"
+url = "{url}/files/"
+site = "www"
+[source.metadata]
+path = "www/metadata"
+url = "{url}/metadata/"
+site = "www"
+out = "www/lists"
+"""
+
+
+@needs_nginx
+def test_two_sets_below_paths_of_one_host_share_their_description(
+    serving: Serving, here: Path
+) -> None:
+    sets = {"files": "files", "lists": "metadata"}
+    for name in sets.values():
+        (here / "www" / name).mkdir(parents=True)
+        (here / "www" / name / f"{name} é.xml").write_text(f"<{name}/>")
+    with serving(TWO_SETS) as site:
+        for name, folder in sets.items():
+            assert run(["pull", f"{site.url}/{folder}/", name, "--set", name, "--quiet"]) == 0
+            assert [path.name for path in Path(name).rglob("*.xml")] == [f"{folder} é.xml"]
+        assert run(["validate", site.url, "--fail-on", "warning", "--sample", "100%"]) == 0
+        assert site.ask("/nothing")[0] == site.ask("/metadata/.resourcesync/catalogue.db")[0] == 404
+
+
+@pytest.mark.skipif(shutil.which("caddy") is None, reason="caddy is not installed")
+def test_the_lines_for_caddy_serve_files_as_the_lists_say(tree: Path, said: Said) -> None:
+    page = (ROOT / "docs/how-to/serve.md").read_text("utf-8")
+    lines = page.partition("```caddy\n")[2].partition("```")[0]
+    for path in (tree / "shelf").iterdir():  # the types of others are those of the system
+        if path.suffix not in {".txt", ".xml", ".html", ".pdf", ".png", ".jpg"}:
+            path.unlink()
+
+    def command(ports: Mapping[str, int]) -> list[str | Path]:
+        url = f"http://127.0.0.1:{ports['']}"
+        assert run(["publish", str(tree), "--url", url, "--dumps", "all", "--quiet"]) == 0
+        text = lines.replace("museum.example", url).replace("/srv/museum", f'"{tree}"')
+        (tree.parent / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\n{text}")
+        return ["caddy", "run", "--config", tree.parent / "Caddyfile", "--adapter", "caddyfile"]
+
+    environment = {**os.environ, "HOME": str(tree.parent), "XDG_DATA_HOME": str(tree.parent)}
+    log = tree.parent / "said"
+    with started(command, log, ready=lambda found: found.accepts(), env=environment) as caddy:
+        site = Site(f"http://127.0.0.1:{caddy.port}")
+        validated = run(["validate", site.url, "--fail-on", "warning", "--sample", "100%"])
+        pulled = run(["pull", site.url, "copy", "--quiet"])
+        listed = site.ask("/resourcesync/resourcelist.xml", accept_encoding="gzip")[2]
+        hidden = {site.ask(path)[0] for path in ("/.secret", "/.resourcesync/catalogue.db")}
+        link = site.ask("/shelf/1.txt")[2]["link"]
+        tree.rename(tree.parent / "elsewhere")
+        gone = site.ask("/shelf/1.txt")[0]
+
+    assert (validated, pulled, hidden, gone) == (0, 0, {404}, 503), said.readouterr()
+    assert (listed["content-encoding"], listed["cache-control"]) == ("gzip", "no-cache")
+    assert link == '</resourcesync/capabilitylist.xml>; rel="resourcesync"'
+
+
+@pytest.mark.parametrize(
+    ("tables", "reason"),
+    [
+        ("", "there is no configuration file"),
+        ("[defaults]\n", "there is no mirror and no source"),
+        (TABLE, "museum was not published yet"),
+        (TABLE + "versions = true\n", "it has public versions"),
+        (TABLE + 'hub = ["{url}/hub"]\n', "it has a hub of its own"),
+        (TABLE + 'out = "lists"\n', "lists/resourcesync is not at the path of its address"),
+        (TABLE.replace("{url}", "{url}/data/"), "my tree is not at the path of its address"),
+        (TABLE.replace("my tree", "a$b"), "nginx has no way to write"),
+    ],
+)
+def test_what_nginx_cannot_serve_alone_is_refused_with_the_reason(
+    tables: str, reason: str, tree: Path, said: Said
+) -> None:
+    if "a$b" in tables:
+        tree.rename(tree.parent / "a$b")
+    if tables:
+        put(tables.format(url="https://museum.example"))
+    if "not published" not in reason and "source.museum" in tables:
+        run(["publish", "museum", "-q"])
+    assert run(["config", "nginx"]) == 2
+    captured = said.readouterr()
+    assert reason in captured.err
+    assert "server {" not in captured.out

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.cli import unit_files
+from resourcesync.app import unit_files
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
@@ -30,9 +30,16 @@ SOURCES = """\
 path = "oai:https://repo.example/oai"
 url = "https://theses.example/"
 out = "theses"
+every = "2h"
 [source.pages]
 path = "pages"
 url = "https://pages.example/"
+dumps = "all"
+every = "10m"
+[source.old]
+path = "pages"
+url = "https://old.example/"
+out = "theses"
 """
 
 
@@ -50,27 +57,34 @@ def cron_jobs(said: Said) -> list[tuple[str, list[str]]]:
     ]
 
 
-@pytest.mark.parametrize("tables", [TABLES, SOURCES])
-def test_the_unit_may_write_its_folders_and_no_other(
-    said: Said, tmp_path: Path, tables: str
-) -> None:
-    put(tables)
+def test_each_unit_may_write_its_folders_and_no_other(said: Said, tmp_path: Path) -> None:
+    put(TABLES + SOURCES)
     (tmp_path / "pages").mkdir()
-    unit = tmp_path / f"resourcesync-{'watch' if tables == TABLES else 'publish@'}.service"
-    unit.write_text(printed(said, "systemd"))
-    text = unit.read_text()
+    name = re.compile(r"^# /etc/systemd/system/([\w@.-]+)", re.MULTILINE)
+    _, *parts = name.split(printed(said, "systemd"))
+    units = dict(zip(parts[::2], parts[1::2], strict=True))
 
-    written = re.findall("ReadWritePaths=(.*)", text)
-    if tables == TABLES:
-        assert written == [f'"{tmp_path}/copies/a b%%"', f"-{tmp_path}/logs"]
-        assert "LoadCredential=a-token:" in text
-    else:
-        assert written == [f"{tmp_path}/pages", f"{tmp_path}/theses"]
-        assert f" publish --config {tmp_path}/resourcesync.toml --watch %i\n" in text
-    never = (ExitCode.USAGE, ExitCode.LOCAL)
-    assert f"RestartPreventExitStatus={' '.join(str(int(code)) for code in never)}\n" in text
+    written = {name: re.findall("ReadWritePaths=(.*)", text) for name, text in units.items()}
+    log, sources = f"-{tmp_path}/logs", [f"{tmp_path}/pages", f"{tmp_path}/theses"]
+    assert written == {
+        "resourcesync-watch.service": [f'"{tmp_path}/copies/a b%%"', log],
+        "resourcesync-publish@.service": [*sources, log],
+        "resourcesync-publish@.timer": [],
+        "resourcesync-follow@.service": [*sources, log],
+    }
+    publish = f" publish --config {tmp_path}/resourcesync.toml"
+    assert f"{publish} %i --quiet\n" in units["resourcesync-publish@.service"]
+    assert f"{publish} --watch %i\n" in units["resourcesync-follow@.service"]
+    assert "follow@theses resourcesync-follow@pages\n" in units["resourcesync-follow@.service"]
+    assert "publish@old.timer\n" in units["resourcesync-publish@.timer"]
+    never = " ".join(str(int(code)) for code in (ExitCode.USAGE, ExitCode.LOCAL))
+    assert f"RestartPreventExitStatus={never}\n" in units["resourcesync-follow@.service"]
+    assert "LoadCredential=a-token:" in units["resourcesync-publish@.service"]
+    for unit, text in units.items():
+        (tmp_path / unit).write_text(f"#{text}")
     if shutil.which("systemd-analyze"):
-        verify = ["systemd-analyze", "verify", "--man=no", str(unit)]
+        files = [str(tmp_path / unit.replace("@", "@a")) for unit in units]
+        verify = ["systemd-analyze", "verify", "--man=no", *files]
         ran = subprocess.run(verify, check=False, capture_output=True, text=True)
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
 
@@ -97,23 +111,27 @@ def test_cron_pulls_each_mirror_at_its_own_time(said: Said) -> None:
 
 
 @pytest.mark.founding("DSpace: Process", "A scheduled task keeps them up to date", "`config cron`")
-def test_cron_publishes_sources_beside_mirrors_and_alone(
+def test_cron_publishes_with_packages_at_night_and_in_between_without(
     said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/opt/50% off/resourcesync")
     put(TABLES + SOURCES)
     file = str(Path("resourcesync.toml").absolute())
-    publish = ("17 * * * *", "publish", "--config", file, "--all", "-q")
+    publish = [
+        ("30 2 * * *", "publish", "--config", file, "--all", "-q"),
+        ("17 */2 * * *", "publish", "--config", file, "theses", "-q"),
+        ("*/10 * * * *", "publish", "--config", file, "pages", "--dumps", "none", "-q"),
+        ("0 8 * * *", "status", "--config", file, "--check", "-q"),
+    ]
 
     jobs = cron_jobs(said)
     assert {words[0] for _, words in jobs} == {"/opt/50% off/resourcesync"}
     assert [(time, *words[1:]) for time, words in jobs] == [
         ("*/15 * * * *", "pull", "--config", file, "--all", "-q"),
-        ("0 8 * * *", "status", "--config", file, "--check", "-q"),
-        publish,
+        *publish,
     ]
     put(SOURCES)
-    assert [(time, *words[1:]) for time, words in cron_jobs(said)] == [publish]
+    assert [(time, *words[1:]) for time, words in cron_jobs(said)] == publish
 
 
 @pytest.mark.parametrize("name", ["a b", "-x", "a#", "ü", "%i", "a: b"])

@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -31,6 +31,10 @@ http {{
   uwsgi_temp_path {run}/uwsgi;
   scgi_temp_path {run}/scgi;
   default_type application/octet-stream;
+  {servers}
+}}
+"""
+_SERVER: Final = """
   types {{ text/html html; text/css css; application/xml xml; text/plain txt; }}
   server {{
     listen {address}:{port}{listen};
@@ -38,7 +42,6 @@ http {{
     {tls}
     index index.html;
   }}
-}}
 """
 
 
@@ -121,6 +124,17 @@ def configured(place: str, run: Path) -> Iterator[Nginx]:
 
 
 @contextlib.contextmanager
+def printed(servers: Callable[[str], str], run: Path) -> Iterator[Nginx]:
+    """Serve the server blocks for an origin, with nginx's own media types, during the block."""
+
+    def write(port: int) -> str:
+        return f"include /etc/nginx/mime.types;{servers(f'http://127.0.0.1:{port}')}"
+
+    with _started(run, "127.0.0.1", write) as port:
+        yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
+
+
+@contextlib.contextmanager
 def proxying(to: str, run: Path) -> Iterator[str]:
     """Hand all requests on to another server while the block runs; yield the origin."""
     place = f"""location / {{
@@ -134,6 +148,15 @@ def proxying(to: str, run: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _running(run: Path, address: str = "127.0.0.1", **parts: str) -> Iterator[int]:
+    def write(port: int) -> str:
+        return _SERVER.format(address=address, port=port, **parts)
+
+    with _started(run, address, write) as port:
+        yield port
+
+
+@contextlib.contextmanager
+def _started(run: Path, address: str, servers: Callable[[int], str]) -> Iterator[int]:
     run.mkdir()
     (run / "asked.log").touch()
     config = run / "nginx.conf"
@@ -141,7 +164,7 @@ def _running(run: Path, address: str = "127.0.0.1", **parts: str) -> Iterator[in
 
     def command(ports: Mapping[str, int]) -> list[str | Path]:
         (port,) = ports.values()
-        config.write_text(_CONFIG.format(user=user, run=run, address=address, port=port, **parts))
+        config.write_text(_CONFIG.format(user=user, run=run, servers=servers(port)))
         return ["nginx", "-p", run, "-c", config]
 
     with started(command, run / "said", ready=lambda found: is_ready(found, run, address)) as found:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from resourcesync import app
-from resourcesync.app import configured_mirrors
+from resourcesync.app import configured_mirrors, unit_files
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.configured_sources import ConfiguredSources
 from resourcesync.app.tables import SettingValue, pull_keys
@@ -31,50 +31,8 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageEr
 from resourcesync.model import formatting
 from resourcesync.settings import environment, files
 
-EXAMPLE: Final = """\
-# Settings of resourcesync. Uncomment what you need, then: resourcesync config check
-#
-# The first of these counts: an option on the command line, RESOURCESYNC_<COMMAND>_<OPTION> in the
-# environment, the table of the mirror, [defaults], the built-in value.
-# A key is an option of `resourcesync pull`, with _ for -; or it is given there as -o KEY=VALUE.
-
-#[defaults]
-#contact = "mailto:ops@aggregator.example"   # sent in From and User-Agent
-#proxy = "http://proxy.example:3128"         # a mirror that needs none: proxy = "direct"
-#ca_file = "authorities.pem"                 # instead of the system's
-#jobs = 64
-#max_delete = "10%"
-#trash = "30d"
-
-#[mirror.museum]
-#source = "https://museum.example/"
-#dest = "museum"                # a relative path starts at the folder of this file
-#every = "1h"                   # for `resourcesync watch`; or once a day: cron = "15 2 * * *"
-#exclude = ["/drafts/**"]
-#max_lag = "26h"                # for `resourcesync status --check`
-#auth = "museum"
-
-#[source.museum]                # resourcesync publish museum
-#path = "public"                # a relative path starts at the folder of this file
-#url = "https://museum.example/"
-
-#[watch]                        # resourcesync watch
-#admin = "127.0.0.1:9464"       # its pages and metrics, for operators only
-
-#[log]
-#file = "resourcesync.log"      # a relative path starts at the folder of this file
-#level = "info"                 # or debug, warning, error
-
-# A secret is never written in this file, only the place where it is:
-# { env = "…" }, { file = "…" }, { credential = "…" } or { command = ["…"] }.
-#[auth.museum]
-#type = "bearer"                # or basic, header, netrc
-#token = { env = "MUSEUM_TOKEN" }
-"""
-
-
 _ACTIONS: Final = ("init", "check", "show", "path")
-_SERVICES: Final = ("systemd", "cron")
+_SERVICES: Final = ("systemd", "cron", "nginx")
 _SHARED: Final = {"grafana": "grafana.json", "alerts": "alerts.yml"}
 _PRINTED: Final = (*_SERVICES, *_SHARED)
 
@@ -117,6 +75,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     \b
     systemd, cron: print a file that runs resourcesync unattended: mirrors, and with cron
             also each [source.NAME]; systemd publishes if the file has no mirrors
+    nginx:  a server for each host of each [source.NAME], once published; no `serve` runs
     grafana: a dashboard; alerts: rules for Prometheus; both use the metrics of watch
     a system that an annex knows: what to run there once. postgres: SQL that makes a table
             log its changes; elasticsearch: requests that create an index of resources, and
@@ -167,9 +126,10 @@ def _find_file(named: Path | None) -> files.ConfigFile:
 
 
 def _init(path: Path) -> CommandOutcome:
+    text = unit_files.shared_text("resourcesync.toml")
     try:
         with path.open("x", encoding="utf-8") as stream:
-            stream.write(EXAMPLE)
+            stream.write(text)
     except FileExistsError:
         raise ConfigurationError(
             f"{path} already exists",
@@ -202,10 +162,8 @@ def _path(named: Path | None) -> CommandOutcome:
 
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
-    from resourcesync.cli import unit_files  # noqa: PLC0415 - the same
-
     match name:
-        case "systemd" | "cron":
+        case "systemd" | "cron" | "nginx":
             return unit_files.service_file(name, _find_file(values["config"]))
         case "grafana" | "alerts":
             return unit_files.shared_text(_SHARED[name])

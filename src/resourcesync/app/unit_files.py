@@ -7,7 +7,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +19,8 @@ from resourcesync.settings.files import ConfigFile
 
 _UNIT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CRON_FIELDS: Final = 5
+_DAY: Final = 86_400
+_HOUR: Final = 60
 _EACH_QUARTER: Final = "*/15 * * * *"
 _CREDENTIALS: Final = "/etc/resourcesync/credentials"
 
@@ -38,8 +40,13 @@ def shared_text(name: str) -> str:
 
 
 def service_file(name: str, file: ConfigFile) -> str:
-    """Return the unit of systemd or the lines of cron for a valid configuration file."""
+    """Return the file of systemd, cron or nginx for a valid configuration file."""
     configuration, sources = MirrorConfiguration(file), ConfiguredSources(file)
+    if name == "nginx" and sources.names:
+        from resourcesync.app.serving.nginx import server_blocks  # noqa: PLC0415 - rarely needed
+
+        tables = map(sources.source, sources.names)
+        return "\n".join(server_blocks(tables, shared_text("nginx.conf")))
     if not (configuration.names or sources.names):
         raise ConfigurationError(
             "there is no mirror and no source to run yet",
@@ -51,35 +58,46 @@ def service_file(name: str, file: ConfigFile) -> str:
 
 
 def _systemd(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSources) -> str:
-    """Return a unit for ``watch``; without mirrors, one for ``publish`` of each Source."""
+    """Return a unit for ``watch``, a nightly timer for Sources, and a unit to follow some."""
     for source in sources.names:
         if not _UNIT_NAME.fullmatch(source):
             raise ConfigurationError(
                 f"the source name {source!r} cannot be written in such a file",
                 hint="use letters, digits, _ and - in the name, or config cron",
             )
-    if mirrors.names:
-        folders = {mirrors.mirror(name).dest.absolute() for name in mirrors.names}
-    else:
-        folders = {
-            folder for name in sources.names for folder in _written_folders(sources.source(name))
-        }
-    lines = [f"ReadWritePaths={_systemd_quote(_printable(folder))}" for folder in sorted(folders)]
+    published = [sources.source(name) for name in sources.names]
+    followed = [source.name for source in published if "every" in source.settings]
+    units = {
+        "watch": [mirrors.mirror(name).dest.absolute() for name in mirrors.names],
+        "publish@": [folder for source in published for folder in _written_folders(source)],
+    }
+    if followed:
+        units["follow@"] = units["publish@"]
+    return "\n".join(
+        shared_text(f"resourcesync-{kind}.service").format(
+            user=environment.user_name(),
+            command=" ".join(_systemd_quote(word).replace("$", "$$") for word in _command()),
+            file=_systemd_quote(_printable(file.path.absolute())).replace("$", "$$"),
+            units=" ".join(f"resourcesync-publish@{name}.timer" for name in sources.names),
+            followed=" ".join(f"resourcesync-follow@{name}" for name in followed),
+            lines="\n".join(_unit_lines(folders, mirrors, file)),
+        )
+        for kind, folders in units.items()
+        if folders
+    )
+
+
+def _unit_lines(
+    folders: Iterable[Path], mirrors: MirrorConfiguration, file: ConfigFile
+) -> Iterator[str]:
+    """Yield the lines of the folders that are written, and of the secrets."""
+    for folder in sorted(set(folders)):
+        yield f"ReadWritePaths={_systemd_quote(_printable(folder))}"
     if log := mirrors.log.get("file"):  # the service also starts without its folder
         folder = Path(log.value).absolute().parent
-        lines.append(f"ReadWritePaths={_systemd_quote(f'-{_printable(folder)}')}")
-    lines += [
-        f"LoadCredential={credential}:{_CREDENTIALS}/{credential}"
-        for credential in sorted(set(_credentials(file)))
-    ]
-    kind = "watch" if mirrors.names else "publish@"
-    return shared_text(f"resourcesync-{kind}.service").format(
-        user=environment.user_name(),
-        command=" ".join(_systemd_quote(word).replace("$", "$$") for word in _command()),
-        file=_systemd_quote(_printable(file.path.absolute())).replace("$", "$$"),
-        units=" ".join(f"resourcesync-publish@{name}" for name in sources.names),
-        lines="\n".join(lines),
-    )
+        yield f"ReadWritePaths={_systemd_quote(f'-{_printable(folder)}')}"
+    for name in sorted(set(_credentials(file))):
+        yield f"LoadCredential={name}:{_CREDENTIALS}/{name}"
 
 
 def _cron(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSources) -> str:
@@ -95,13 +113,23 @@ def _cron(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSou
         "# `every` of a mirror is only for `resourcesync watch`: change the times here. Its `cron`",
         "# is in UTC or the zone that it names, a crontab in local time.",
     ]
-    if mirrors.names:
-        lines += [f"{time}  {command('pull', *names)}" for time, names in _pulls(mirrors).items()]
-        check = command("status", "--check")
-        lines.append(f'0 8 * * *  {check} || echo "a mirror needs attention: resourcesync status"')
+    lines += [f"{time}  {command('pull', *names)}" for time, names in _pulls(mirrors).items()]
     if sources.names:
-        lines.append(f"17 * * * *  {command('publish', '--all')}")
+        lines.append(f"30 2 * * *  {command('publish', '--all')}")
+    for name in sources.names:
+        settings = sources.source(name).settings
+        if "every" in settings and settings["every"].value < _DAY:
+            words = (name, "--dumps", "none") if "dumps" in settings else (name,)
+            lines.append(f"{_each(settings['every'].value)}  {command('publish', *words)}")
+    check = command("status", "--check")
+    lines.append(f'0 8 * * *  {check} || echo "see to a mirror or source: resourcesync status"')
     return "".join(f"{line}\n" for line in lines)
+
+
+def _each(seconds: float) -> str:
+    """Return about so many seconds, less than a day, as the times of a crontab."""
+    minutes = max(round(seconds / 60), 1)
+    return f"*/{minutes} * * * *" if minutes < _HOUR else f"17 */{minutes // _HOUR} * * *"
 
 
 def _pulls(mirrors: MirrorConfiguration) -> dict[str, list[str]]:
@@ -122,7 +150,7 @@ def _command() -> tuple[str, ...]:
 def _written_folders(source: ConfiguredSource) -> Iterator[Path]:
     named = [
         str(setting.value)
-        for key in ("out", "state", "versions_in")
+        for key in ("out", "site", "state", "versions_in")
         if (setting := source.settings.get(key)) is not None
     ]
     if Path(source.path).is_dir():
