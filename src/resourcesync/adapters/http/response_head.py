@@ -430,12 +430,13 @@ def too_big_error(uri: str, limit: int, got: str) -> BadResponseError:
 
 def blocked_error(uri: str, address: str) -> SourceRefusedError:
     """Return the error for an address that policy forbids."""
+    origin = quoted(origin_of(uri) or "", "URL")
     return SourceRefusedError(
         "the address is not public, and the operator did not allow one for its origin",
         uri=uri,
         evidence=(("tried", address),),
-        hint="name the origin, or allow private addresses, if this is meant: "
-        f"--allow-origin {quoted(origin_of(uri) or '', 'URL')}",
+        hint=f"if the Source of a mirror moved there: --moved {origin}; if it also is there, or "
+        f"private addresses are meant: --allow-origin {origin}",
         code="egress",
     )
 
