@@ -1,43 +1,4 @@
-"""Errors of this package, in one tree.
-
-::
-
-    ResourceSyncError
-    ├── ConfigurationError           the operator's settings cannot work
-    ├── StoppedError                 the program that uses the library requested a stop
-    │   └── BudgetError                  the time of a run is over
-    ├── DocumentError                the bytes are not a usable ResourceSync document
-    │   ├── MalformedDocumentError       not XML, or XML that breaks the grammar
-    │   ├── TruncatedDocumentError       the document stops before its end (transient)
-    │   ├── NotAListError                well-formed, but no sitemap of any kind
-    │   ├── UnexpectedDocumentError      a good document of another capability
-    │   └── DocumentLimitError           over a limit: bytes, entries, depth, text
-    ├── PackageError                 the bytes are not a usable dump package
-    │   ├── TruncatedPackageError        the package stops before its end (transient)
-    │   └── PackedMemberError            one member cannot be used; the rest of the package can
-    ├── PatchError                   a patch does not lead to what is listed
-    ├── SourceError                  the remote Source did not give what it lists
-    │   ├── SourceNotFoundError          no ResourceSync document and no sitemap at the address
-    │   ├── SourceUnavailableError       it does not answer now (transient); carries ``retry_after``
-    │   ├── BadResponseError             it answers, but not in a way that can be used
-    │   ├── SourceRefusedError           401, 403, robots.txt, TLS, egress or redirect policy
-    │   └── ResourceMissingError         404 or 410 for something that is listed
-    ├── VerificationError            the bytes are not those that the list describes
-    │   ├── LengthMismatchError
-    │   └── DigestMismatchError
-    ├── SyncError                    to continue would risk the copies
-    │   ├── DiscontinuityError           the Change Lists do not reach back to the last state
-    │   │   └── ChangesLostError             a log of changes does not reach back to the reader
-    │   ├── RollbackError                the Source went back in time
-    │   └── OutOfScopeError              a URI outside the Source, or with no safe path
-    └── StorageError                 this machine: originals, copies, documents or state failed
-        ├── DiskFullError                no space, no quota, no inodes
-        ├── StateError                   the state is damaged or of another version
-        ├── MirrorChangedError           the mirror's folder is not the recorded one
-        ├── OriginalChangedError         an original changed or vanished while it was read
-        ├── EngineError                  the engine that does the units of a pull failed
-        └── LockedError                  another run holds the lock of a mirror or tree (transient)
-"""
+"""Errors of this package, in one tree."""
 
 import errno
 import shlex

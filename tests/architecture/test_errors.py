@@ -1,4 +1,4 @@
-"""The tree of errors: drawn as it is, told apart by code, each with an exit code."""
+"""The tree of errors: told apart by code, each with an exit code."""
 
 import inspect
 import re
@@ -18,26 +18,6 @@ CLASSES = [
     for _, item in inspect.getmembers(errors, inspect.isclass)
     if issubclass(item, ResourceSyncError) and item.__module__ == errors.__name__
 ]
-
-
-def drawn_tree() -> dict[str, str]:
-    """Each error of the drawing and its parent there."""
-    parents: dict[str, str] = {}
-    above: list[str] = []
-    for line in (errors.__doc__ or "").splitlines():
-        if found := re.match(r"    ([│├└─ ]*)(\w+Error)\b", line):
-            depth = len(found[1]) // 4
-            del above[depth:]
-            parents[found[2]] = above[-1] if above else ""
-            above.append(found[2])
-    return parents
-
-
-def test_the_drawing_is_the_tree() -> None:
-    real = {class_.__name__: class_.__mro__[1].__name__ for class_ in CLASSES}
-    real["ResourceSyncError"] = ""
-
-    assert drawn_tree() == real
 
 
 def test_every_error_has_a_code_of_its_own() -> None:

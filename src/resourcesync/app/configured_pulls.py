@@ -43,11 +43,7 @@ class TargetResolver:
     """A resolver of names and folders, from the command line and the configuration file."""
 
     def __init__(
-        self,
-        configuration: MirrorConfiguration,
-        given: Mapping[str, Any],
-        *,
-        dry_run: bool = False,
+        self, configuration: MirrorConfiguration, given: Mapping[str, Any], *, dry_run: bool = False
     ) -> None:
         self.configuration = configuration
         self._given = given
@@ -168,8 +164,7 @@ class Puller(NamedTuple):
         plan = app.sets.plan_sets(target.folder, request, network=network, cancel=cancel)
         failure = "" if plan.failure is None else plan.failure.message
         report(
-            "sets",
-            {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure},
+            "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
         )
         if not target.dry_run:
             plan.remember()
@@ -192,12 +187,7 @@ class Puller(NamedTuple):
             plan.remove_if_empty()
 
     def _pull_one(
-        self,
-        target: PullTarget,
-        folder: Path,
-        set_name: str,
-        network: Network,
-        report: "Reporter",
+        self, target: PullTarget, folder: Path, set_name: str, network: Network, report: "Reporter"
     ) -> "RunReport":
         self._check_source(target)
         mirror = app.mirror.mirror_at(

@@ -39,7 +39,7 @@ _CORE: Final[Mapping[str, Mapping[str, str]]] = {
         "application/patch-ops-error+xml": "resourcesync.documents.patches.xml_patch:apply",
     },
     PATCH_MAKERS: {
-        "application/json-patch+json": "resourcesync.documents.patches.json_diff:compute",
+        "application/json-patch+json": "resourcesync.documents.patches.json_diff:compute"
     },
 }
 """What the package itself brings, by group and name, with its place; no search is needed for it.
@@ -53,16 +53,7 @@ _BY_LXML: Final = ("application/xml-patch+xml", "application/patch-ops-error+xml
 ANNEX_HINT: Final = "an annex may have it (docs/how-to/install.md)"
 """The advice where something is not installed."""
 
-GROUPS: Final = (
-    PATCHES,
-    PATCH_MAKERS,
-    ACCOUNTS,
-    ORIGINALS,
-    STORES,
-    ENGINES,
-    COMMANDS,
-    SETUPS,
-)
+GROUPS: Final = (PATCHES, PATCH_MAKERS, ACCOUNTS, ORIGINALS, STORES, ENGINES, COMMANDS, SETUPS)
 
 
 class Plugin(NamedTuple):

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum, unique
 from types import FrameType
-from typing import Final
+from typing import Final, Self
 
 from resourcesync import errors
 from resourcesync.errors import is_propagating
@@ -26,63 +26,33 @@ from resourcesync.errors import is_propagating
 class ExitCode(IntEnum):
     """The result of a command."""
 
-    OK = 0
-    FINDINGS = 1
-    USAGE = 2
-    PARTIAL = 3
-    UNREACHABLE = 4
-    UNUSABLE = 5
-    REFUSED = 6
-    STOPPED = 7
-    LOCAL = 8
-    LOCKED = 9
-    BUDGET = 10
-    BUG = 70
-    INTERRUPTED = 130
-    PIPE = 141
-    TERMINATED = 143
+    meaning: str
 
-    @property
-    def meaning(self) -> str:
-        """The meaning of the code, in a sentence."""
-        return _MEANINGS[self]
+    def __new__(cls, code: int, meaning: str = "") -> Self:
+        """Return a member that knows its meaning."""
+        member = int.__new__(cls, code)
+        member._value_, member.meaning = code, meaning
+        return member
+
+    OK = 0, "success; for pull: the mirror is in sync"
+    FINDINGS = 1, "completed with findings (audit, validate, status)"
+    USAGE = 2, "bad option or configuration; nothing was attempted"
+    PARTIAL = 3, "completed, but some resources failed; the others are in place"
+    UNREACHABLE = 4, "the Source does not answer now"
+    UNUSABLE = 5, "the Source answers but offers no usable list"
+    REFUSED = 6, "401, 403, robots.txt, TLS or policy"
+    STOPPED = 7, "a safety limit was reached; nothing was deleted"
+    LOCAL = 8, "this machine: disk full, permissions, damaged state"
+    LOCKED = 9, "another run has locked this mirror or this tree"
+    BUDGET = 10, "a budget was reached; consistent, run again to continue"
+    BUG = 70, "a bug in resourcesync; the message names a crash report"
+    INTERRUPTED = 130, "Ctrl-C; consistent, run again to continue"
+    PIPE = 141, "the reader of the output is gone; consistent, run again to continue"
+    TERMINATED = 143, "SIGTERM or SIGHUP; consistent, run again to continue"
 
 
-_MEANINGS: Final = {
-    ExitCode.OK: "success; for pull: the mirror is in sync",
-    ExitCode.FINDINGS: "completed with findings (audit, validate, status)",
-    ExitCode.USAGE: "bad option or configuration; nothing was attempted",
-    ExitCode.PARTIAL: "completed, but some resources failed; the others are in place",
-    ExitCode.UNREACHABLE: "the Source does not answer now",
-    ExitCode.UNUSABLE: "the Source answers but offers no usable list",
-    ExitCode.REFUSED: "401, 403, robots.txt, TLS or policy",
-    ExitCode.STOPPED: "a safety limit was reached; nothing was deleted",
-    ExitCode.LOCAL: "this machine: disk full, permissions, damaged state",
-    ExitCode.LOCKED: "another run has locked this mirror or this tree",
-    ExitCode.BUDGET: "a budget was reached; consistent, run again to continue",
-    ExitCode.BUG: "a bug in resourcesync; the message names a crash report",
-    ExitCode.INTERRUPTED: "Ctrl-C; consistent, run again to continue",
-    ExitCode.PIPE: "the reader of the output is gone; consistent, run again to continue",
-    ExitCode.TERMINATED: "SIGTERM or SIGHUP; consistent, run again to continue",
-}
-
-_WORST_FIRST: Final = (
-    ExitCode.TERMINATED,
-    ExitCode.INTERRUPTED,
-    ExitCode.PIPE,
-    ExitCode.BUG,
-    ExitCode.LOCAL,
-    ExitCode.STOPPED,
-    ExitCode.REFUSED,
-    ExitCode.UNUSABLE,
-    ExitCode.UNREACHABLE,
-    ExitCode.PARTIAL,
-    ExitCode.USAGE,
-    ExitCode.BUDGET,
-    ExitCode.LOCKED,
-    ExitCode.FINDINGS,
-    ExitCode.OK,
-)
+_WORST_FIRST: Final = (143, 130, 141, 70, 8, 7, 6, 5, 4, 3, 2, 10, 9, 1, 0)
+"""Signals, bugs, this machine, limits, the Source, options, what a rerun completes, findings."""
 
 
 def worst(codes: Iterable[ExitCode]) -> ExitCode:

@@ -62,8 +62,6 @@ class RawEntry(msgspec.Struct, eq=False):
 class TextRow(NamedTuple):
     """One entry of a list as strings: planning of millions reads these instead of values.
 
-    ``None`` means absent. Links and foreign attributes are left out.
-
     ``None`` means absent. Links and foreign attributes are left out; nothing is checked yet but
     ``change`` of a Change List.
     """

@@ -35,7 +35,8 @@ class Capability(StrEnum):
     @property
     def phrase(self) -> str:
         """The name that people use, such as ``Resource List``."""
-        return _PHRASES[self]
+        words = self.name.replace("_", " ").title()
+        return f"Source {words}" if self is Capability.DESCRIPTION else words
 
     @property
     def is_snapshot(self) -> bool:
@@ -70,7 +71,7 @@ class Capability(StrEnum):
     @property
     def archive(self) -> "Capability | None":
         """The archive of its documents; ``None`` when there is no such archive."""
-        return _ARCHIVES.get(self)
+        return next((other for other in Capability if other == f"{self}-archive"), None)
 
 
 _SNAPSHOTS: Final = frozenset(
@@ -84,28 +85,6 @@ _LOGS: Final = frozenset(
         Capability.CHANGE_NOTIFICATION,
     }
 )
-_ARCHIVES: Final = {
-    Capability.RESOURCE_LIST: Capability.RESOURCE_LIST_ARCHIVE,
-    Capability.RESOURCE_DUMP: Capability.RESOURCE_DUMP_ARCHIVE,
-    Capability.CHANGE_LIST: Capability.CHANGE_LIST_ARCHIVE,
-    Capability.CHANGE_DUMP: Capability.CHANGE_DUMP_ARCHIVE,
-}
-_PHRASES: Final = {
-    Capability.DESCRIPTION: "Source Description",
-    Capability.CAPABILITY_LIST: "Capability List",
-    Capability.RESOURCE_LIST: "Resource List",
-    Capability.RESOURCE_DUMP: "Resource Dump",
-    Capability.RESOURCE_DUMP_MANIFEST: "Resource Dump Manifest",
-    Capability.CHANGE_LIST: "Change List",
-    Capability.CHANGE_DUMP: "Change Dump",
-    Capability.CHANGE_DUMP_MANIFEST: "Change Dump Manifest",
-    Capability.RESOURCE_LIST_ARCHIVE: "Resource List Archive",
-    Capability.RESOURCE_DUMP_ARCHIVE: "Resource Dump Archive",
-    Capability.CHANGE_LIST_ARCHIVE: "Change List Archive",
-    Capability.CHANGE_DUMP_ARCHIVE: "Change Dump Archive",
-    Capability.CHANGE_NOTIFICATION: "Change Notification",
-    Capability.FRAMEWORK_NOTIFICATION: "Framework Notification",
-}
 
 
 class ChangeKind(StrEnum):

@@ -25,10 +25,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 def gauge(name: str, help_text: str, values: Mapping[Labels, float]) -> Metric:
     """Return a metric of this program that may fall."""
     return Metric(
-        name=f"resourcesync_{name}",
-        kind="gauge",
-        help_text=help_text,
-        values=tuple(values.items()),
+        name=f"resourcesync_{name}", kind="gauge", help_text=help_text, values=tuple(values.items())
     )
 
 

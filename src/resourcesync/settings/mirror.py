@@ -53,10 +53,7 @@ class Network(RequestSettings, frozen=True, kw_only=True):
         tuple[tuple[str, str], ...],
         Setting("Send a header, only to the Source's own origin.", _N, HEADER, "'K: V'", "header"),
     ] = ()
-    allow_origins: Annotated[
-        tuple[str, ...],
-        ALLOW_ORIGIN,
-    ] = ()
+    allow_origins: Annotated[tuple[str, ...], ALLOW_ORIGIN] = ()
     proxy: Annotated[
         str | None,
         Setting(
@@ -213,9 +210,7 @@ class FreshnessSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_quiet: Annotated[
         float | None,
         Setting(
-            "The longest time without a publication of the Source that it accepts.",
-            _MAIN,
-            DURATION,
+            "The longest time without a publication of the Source that it accepts.", _MAIN, DURATION
         ),
     ] = None
 
@@ -225,8 +220,7 @@ class MirrorPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     source: Annotated[str, Setting("The Source's address.")] = ""
     dest: Annotated[
-        str,
-        Setting("The mirror's folder; a relative path starts at the folder of the file."),
+        str, Setting("The mirror's folder; a relative path starts at the folder of the file.")
     ] = ""
 
 

@@ -86,11 +86,7 @@ def publish_continuously(
 
 
 def _follow(
-    follower: AccountFollower,
-    clock: Clock,
-    every: float,
-    soonest: float,
-    asked: PublishRequest,
+    follower: AccountFollower, clock: Clock, every: float, soonest: float, asked: PublishRequest
 ) -> Posted:
     """Record changes until the next publication; return what was recorded."""
     began = clock.monotonic()
@@ -168,8 +164,7 @@ def check_account_address(address: str) -> None:
                 " --with password=env:NAME"
             )
         raise ConfigurationError(
-            f"{scheme}: an address must not contain a secret: it is shown and stored",
-            hint=hint,
+            f"{scheme}: an address must not contain a secret: it is shown and stored", hint=hint
         )
 
 

@@ -24,12 +24,7 @@ from resourcesync.destination.planner import is_unknown
 from resourcesync.destination.tasks import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
-from resourcesync.mirror_state.rows import (
-    ChangeLogPosition,
-    Copy,
-    LoggedChange,
-    MirrorChangeKind,
-)
+from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, MirrorChangeKind
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.own_names import OWN_FOLDER
@@ -225,10 +220,7 @@ class _EntryBuilder:
             return None
         text = self._state.entry_links(copy.uri) if self._has_entries else ""
         upstream = UpstreamEntry(
-            uri=copy.uri,
-            modified=copy.lastmod,
-            hash=copy.listed,
-            links=decode_entry_links(text),
+            uri=copy.uri, modified=copy.lastmod, hash=copy.listed, links=decode_entry_links(text)
         )
         self._check_no_loop(upstream)
         digests = parse_digests(copy.digests)

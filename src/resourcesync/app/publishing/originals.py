@@ -73,10 +73,7 @@ def _opened(
     rules = [parse_rule(text) for text in settings.links]
     linked = LinkedOriginals(originals, rules, settings.url)
     return OpenedOriginals(
-        linked,
-        originals.reading,
-        rereading,
-        lambda: (*originals.unmatched(), *linked.unmatched()),
+        linked, originals.reading, rereading, lambda: (*originals.unmatched(), *linked.unmatched())
     )
 
 

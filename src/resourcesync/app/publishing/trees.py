@@ -26,11 +26,7 @@ from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep, read_plan, read_record
-from resourcesync.source.publication_options import (
-    LeftAddress,
-    PublicationResult,
-    PublishRequest,
-)
+from resourcesync.source.publication_options import LeftAddress, PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import (
     CATALOGUE,
     INPUT_NOTE,

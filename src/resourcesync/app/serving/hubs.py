@@ -143,11 +143,7 @@ class OpenHub(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_hub(
-    path: Path,
-    rules: Callable[[], HubRules],
-    clock: Clock,
-    *,
-    private: bool = False,
+    path: Path, rules: Callable[[], HubRules], clock: Clock, *, private: bool = False
 ) -> OpenHub:
     """Open a hub."""
     store = FileHub(path)

@@ -121,11 +121,7 @@ def _ended_pull(row: RunRow) -> views.EndedPull:
 
 
 def forward_changes(
-    folder: Path,
-    consumer: str,
-    command: tuple[str, ...],
-    line: ChangeLine,
-    cancel: CancelToken,
+    folder: Path, consumer: str, command: tuple[str, ...], line: ChangeLine, cancel: CancelToken
 ) -> tuple[int, int]:
     """Run a program when a mirror has changes for it; return their number, and its exit code.
 

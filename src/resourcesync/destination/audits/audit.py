@@ -29,12 +29,7 @@ from resourcesync.destination.status import count_unavailable, serves_too_little
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
-from resourcesync.model.digests import (
-    agree,
-    format_digests,
-    parse_digests,
-    usable,
-)
+from resourcesync.model.digests import agree, format_digests, parse_digests, usable
 from resourcesync.model.formatting import count
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind

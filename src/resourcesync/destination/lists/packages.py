@@ -22,13 +22,7 @@ from resourcesync.model.digests import Digest, disagree, format_digests, has_str
 from resourcesync.model.entries import Header, Package, Part
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.ports import (
-    FetchFailure,
-    FetchRequest,
-    Proof,
-    Purpose,
-    StagedCopy,
-)
+from resourcesync.ports import FetchFailure, FetchRequest, Proof, Purpose, StagedCopy
 
 if TYPE_CHECKING:
     from resourcesync.documents.packages.reader import PackageReader
@@ -321,9 +315,7 @@ def _packages(dump: "Document") -> list[DumpPackage]:
 
 def _not_a_dump(document: "Document") -> errors.UnexpectedDocumentError:
     return errors.UnexpectedDocumentError(
-        f"expected a dump, got a {document.header.phrase}",
-        uri=document.uri,
-        hint=REPORT_IT,
+        f"expected a dump, got a {document.header.phrase}", uri=document.uri, hint=REPORT_IT
     )
 
 

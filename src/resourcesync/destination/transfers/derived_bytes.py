@@ -13,11 +13,7 @@ from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import Fetch, ListedEntry, algorithms_for
 from resourcesync.destination.transfers import verification
 from resourcesync.errors import BadResponseError, PatchError, ResourceSyncError, StorageError
-from resourcesync.model.content_codings import (
-    CodingError,
-    decode,
-    is_named_after_coding,
-)
+from resourcesync.model.content_codings import CodingError, decode, is_named_after_coding
 from resourcesync.model.digests import disagree, parse_digests, usable
 from resourcesync.ports import Copies, FetchRequest, Proof, StagedCopy
 
