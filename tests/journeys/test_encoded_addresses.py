@@ -26,6 +26,8 @@ def test_such_addresses_are_read_among_many_others(tmp_path: Path) -> None:
 
     assert (report.created, report.listed.refused, report.state) == (400, 0, MirrorState.IN_SYNC)
     assert world.in_sync()
+    assert [(row["code"], row["count"]) for row in world.told("leniency")] == [("uri-encoded", 8)]
+    assert world.warned() == []
 
 
 @pytest.mark.parametrize("written", NOT_READ)

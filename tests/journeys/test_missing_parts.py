@@ -7,7 +7,7 @@ import pytest
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
-from resourcesync.errors import ResourceMissingError
+from resourcesync.errors import SourceError
 from resourcesync.source.plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -97,12 +97,17 @@ def test_the_other_parts_of_a_sitemap_are_mirrored(
     assert site.in_sync()
 
 
-def test_an_index_of_which_nothing_can_be_read_ends_the_run(site: World[PublishedSource]) -> None:
+@pytest.mark.parametrize("status", [404, 503])
+def test_an_index_of_which_nothing_can_be_read_ends_the_run(
+    site: World[PublishedSource], status: int
+) -> None:
     for part in PARTS:
-        site.network.answers[part] = Answer(status=404)
+        site.network.answers[part] = Answer(status=status)
 
-    with pytest.raises(ResourceMissingError):
+    with pytest.raises(SourceError) as caught:
         site.pull(SITEMAP)
+
+    assert {("part", PARTS[0]), ("of index", SITEMAP)} <= set(caught.value.evidence)
 
 
 def part_of(source: World[PublishedSource]) -> str:

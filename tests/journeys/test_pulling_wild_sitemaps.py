@@ -124,3 +124,64 @@ def test_a_page_in_the_place_of_a_sitemap_is_an_error_that_names_the_next_step(
         world.pull(URI)
 
     assert "open the address in a browser" in caught.value.hint
+
+
+# --- robots.txt ----------------------------------------------------------------------------------
+
+
+def robots_of(world: World[Any], **sitemaps: bytes | str) -> None:
+    """Let robots.txt name the sitemaps, and one of another origin."""
+    names = [f"{HOME}{name}.xml" for name in sitemaps]
+    lines = "".join(f"Sitemap: {name}\n" for name in (*names, "https://other.example/s.xml"))
+    world.network.answers[f"{HOME}robots.txt"] = Answer(body=lines.encode())
+    for name, text in zip(names, sitemaps.values(), strict=True):
+        body = text.encode() if isinstance(text, str) else text
+        world.network.answers[name] = Answer(body=body) if body else Answer(status=404)
+
+
+def test_the_sitemaps_that_robots_names_are_one_list(tmp_path: Path) -> None:
+    pages = [f"{HOME}{name}.html" for name in "abcd"]
+    world = site(tmp_path, *pages)
+    entries = [(page, "") for page in pages]
+    robots_of(
+        world,
+        one=urlset(entries[0], entries[1]),
+        two=urlset(entries[1], entries[2]),
+        whole=index(f"{HOME}part.xml"),
+        feed=f'<rss version="2.0"><channel><item><link>{HOME}no</link></item></channel></rss>',
+    )
+    world.network.answers[f"{HOME}part.xml"] = Answer(body=urlset(entries[3]))
+
+    report = world.pull(HOME)
+
+    assert (report.state, report.created) == (MirrorState.IN_SYNC, 4)
+    assert set(world.files()) == set(pages)
+    assert world.fetcher.asked.count(pages[1]) == 1, "it is in two of them"
+    assert not any("other.example" in asked for asked in world.fetcher.asked)
+
+    robots_of(world, one=urlset(entries[0]), two=urlset(entries[2]), whole=b"")
+    kept = world.pull(HOME, delete="absent")
+
+    assert (kept.state, kept.deleted, leniencies(world)["robots-line"]) == (
+        MirrorState.IN_SYNC,
+        0,
+        1,
+    )
+
+    robots_of(world, one=urlset(entries[0]), two=urlset(entries[2]), whole=index(f"{HOME}two.xml"))
+    world.clock.advance(hours=1)
+    world.pull(HOME, delete="absent")
+    gone = world.pull(HOME, delete="absent")  # nothing says that both were read at one moment
+
+    assert (gone.state, gone.deleted, len(world.files())) == (MirrorState.IN_SYNC, 2, 2)
+
+
+def test_a_broken_sitemap_of_robots_is_no_missing_one(tmp_path: Path) -> None:
+    world = site(tmp_path, *PAGES)
+    robots_of(world, one=urlset((PAGES[0], "")), two=urlset((PAGES[1], "")))
+    world.pull(HOME)
+    robots_of(world, one=urlset((PAGES[0], "")), two=b"<urlset><url></urlset>")
+
+    report = world.pull(HOME, delete="absent")
+
+    assert (report.state, report.deleted, report.faults.unread) == (MirrorState.BEHIND, 0, 1)

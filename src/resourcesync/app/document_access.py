@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.local_documents import LocalDocuments
+from resourcesync.adapters.system import SystemClock
 from resourcesync.app.requests import open_fetcher
 from resourcesync.discovery.document_fetcher import DocumentFetcher, DocumentProvider
+from resourcesync.discovery.search import Search
 from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree
 from resourcesync.discovery.uris import with_likely_scheme
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, Evidence
 from resourcesync.ports import CancelToken, Fetcher
 from resourcesync.settings.mirror import Network
 
@@ -74,3 +76,11 @@ def explore(
     with open_documents(target, network, cancel) as (documents, first, _):
         tree = SourceTree(documents, depth=depth, allowed=network.allow_origins)
         yield from tree.walk(first)
+
+
+def search(address: str, network: Network) -> tuple[tuple[str, str], Evidence]:
+    """Return the first document that a search finds, how it was found, and what else was tried."""
+    with open_documents(address, network, CancelToken(SystemClock())) as (documents, first, _):
+        tries = Search(documents, network.allow_origins)
+        found = tries.find(first, lambda _, fetched: fetched.final_uri)
+        return (found, tries.found_by or "its address"), tries.evidence()

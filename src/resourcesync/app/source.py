@@ -13,6 +13,7 @@ from resourcesync.discovery.discover import absolute
 from resourcesync.discovery.discover import discover as discover_lists
 from resourcesync.discovery.discover import offered_sets as find_sets
 from resourcesync.discovery.document_fetcher import DocumentFetcher
+from resourcesync.discovery.links import own_sitemaps
 from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from resourcesync.documents.reader import Document
 from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
@@ -84,15 +85,15 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         if uri is None:
             raise SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
         with _open_network(self.address, self.network) as documents:
-            parts: list[str] = []
-            with _open_document(documents, uri) as document:
-                if not document.header.is_index:
-                    yield document
-                else:
-                    parts.extend(_parts(document, since))
-            for part in parts:
-                with _open_document(documents, part) as document:
-                    yield document
+            waiting = [uri]
+            while waiting:
+                with _open_document(documents, waiting.pop()) as document:
+                    if not document.header.is_index:
+                        yield document
+                    elif document.is_robots:
+                        waiting += reversed(own_sitemaps(document, self.network.allow_origins))
+                    else:
+                        waiting += reversed([*_parts(document, since)])
 
 
 def _parts(index: Document, since: datetime | None) -> Iterator[str]:

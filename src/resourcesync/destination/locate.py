@@ -12,7 +12,6 @@ unchanged.
 import logging
 from contextlib import closing
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec.structs import replace
@@ -309,6 +308,7 @@ def report_source(pull: SyncSession, *, first: bool = False) -> None:
             "change_dump": change_dump,
             "sitemap": found.is_sitemap,
             "found_by": found.road,
+            "delete": pull.options.delete or "auto",
             "as_of": None if as_of is None else format_w3c(as_of),
         },
     )
@@ -319,12 +319,12 @@ def report_source(pull: SyncSession, *, first: bool = False) -> None:
             hint="to follow the Source, pull into another folder: "
             f"resourcesync pull {errors.quoted(found.superseded_by, 'URL')}",
         )
-    if as_of is None and found.is_of_site and pull.identity is not None:
-        message = f"no list was found at the address: these are of the whole site ({found.road})"
-        folder = urlsplit(pull.identity.source).path.rpartition("/")[0]
-        below = errors.quoted(f"{folder}/**", "GLOB")
-        hint = f"select what is below the address: --include {below}" if folder else ""
-        pull.warn("whole-site", message, hint=hint)
+    if as_of is None and found.unanswered:
+        pull.warn(
+            "unanswered",
+            f"the server failed for {found.unanswered} when the lists were searched: if better ones"
+            " are there, a pull of another day follows them",
+        )
 
 
 _MAX_CLOSED_LISTS: Final = 50

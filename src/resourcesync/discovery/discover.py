@@ -73,8 +73,8 @@ class _SourceResolver:
             not self._chose
             and (self._choice.requested or self._choice.pinned) not in found.documents
         ):
-            self._choose((OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),))
-        return replace(found, road=self._search.found_by, is_of_site=self._search.is_of_site)
+            self._choose((OfferedSet(uri=found.set_uri),))
+        return replace(found, road=self._search.found_by, unanswered=self._search.unanswered)
 
     def sets(self) -> tuple[OfferedSet, ...]:
         return self._search.find(self._address, self._sets_of, self._distinct_sets)
@@ -292,7 +292,7 @@ class _SourceResolver:
             if offered:
                 return offered
         found = self.begin(fetched.open(), fetched)
-        return (OfferedSet(uri=found.set_uri, is_sitemap=found.is_sitemap),)
+        return (OfferedSet(uri=found.set_uri),)
 
     def _choose_document(self, offered: tuple[OfferedSet, ...]) -> SourceLists:
         """Return the lists of one of several documents that a page or ``robots.txt`` names."""
@@ -304,11 +304,7 @@ class _SourceResolver:
         unknown: UnexpectedDocumentError | None = None
         for offered_set in offered:
             try:
-                uri = (
-                    offered_set.uri
-                    if offered_set.is_sitemap
-                    else self._follow(offered_set.uri, 0).set_uri
-                )
+                uri = self._follow(offered_set.uri, 0).set_uri
             except UnexpectedDocumentError as error:
                 self._search.note(offered_set.uri, error)
                 unknown = error

@@ -5,13 +5,19 @@ read by justhtml, as browsers read it, and at most 64 KiB of it: hostile ones ta
 """
 
 import re
-from typing import BinaryIO, Final, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.discovery.uris import is_at_home, join, origin_if_any
-from resourcesync.model.entries import Link
+from resourcesync.errors import DocumentError, DocumentLimitError
+from resourcesync.model.entries import Link, Part
 from resourcesync.model.vocabulary import Relation
+
+if TYPE_CHECKING:
+    from resourcesync.documents.reader import Document
 
 _MAX_LENGTH: Final = 64 * 1024
 _MAX_LINKS: Final = 64
@@ -141,17 +147,10 @@ def _piece(field: str, position: int) -> tuple[str, int, str]:
 
 MAX_PAGE: Final = 64 * 1024
 """Bytes of a page that are read: the head of an honest one is shorter."""
-MAX_ROBOTS: Final = 500 * 1024
-"""Bytes of a ``robots.txt`` that are read (RFC 9309 §2.5)."""
-MAX_SITEMAPS: Final = 100
-"""``Sitemap`` lines that are followed."""
 _MAX_FOLLOWED: Final = 16
 
 _BEFORE_ROOT: Final = re.compile(r"\s+|<!--.*?-->|<\?.*?>", re.DOTALL)
 _ROOT: Final = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
-_OLD_FEED: Final = re.compile(r"<(?:\w+:)?RDF\b")
-_SITEMAP: Final = re.compile(r"[ \t]*sitemap[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE)
-_LINES: Final = re.compile(r"\r\n|\r|\n")
 
 
 def head_of(stream: BinaryIO) -> str:
@@ -176,23 +175,15 @@ def is_markup(head: str) -> bool:
     return head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
 
 
-def unsupported_format(head: str) -> str:
-    """Return the name of another form of sitemap that a text has; empty if none."""
-    position = 0
-    while (found := _BEFORE_ROOT.match(head, position)) is not None:
-        position = found.end()
-    return "an RSS 1.0 feed" if _OLD_FEED.match(head, position) else ""
-
-
 class PageLink(NamedTuple):
-    """A ``resourcesync`` link of a page: its address as written, and its place."""
+    """A link of a page: its address as written, and its place."""
 
     href: str
     in_head: bool
 
 
-def page_links(page: str) -> tuple[str, list[PageLink]]:
-    """Return the ``base`` of a page, if it has one, and its ``resourcesync`` links in their order.
+def page_links(page: str, relation: str = Relation.RESOURCESYNC) -> tuple[str, list[PageLink]]:
+    """Return the ``base`` of a page, if it has one, and its links of a relation in their order.
 
     Those in comments, scripts, titles and templates do not count.
     """
@@ -211,7 +202,7 @@ def page_links(page: str) -> tuple[str, list[PageLink]]:
         if node.name == "base" and in_head and "href" in told:
             bases.append(href)
         relations = told.get("rel", "").lower().split()
-        if node.name == "link" and Relation.RESOURCESYNC in relations and href:
+        if node.name == "link" and relation in relations and href:
             links.append(PageLink(href, in_head))
         in_head = in_head or node.name == "head"
         waiting += [
@@ -220,12 +211,12 @@ def page_links(page: str) -> tuple[str, list[PageLink]]:
     return bases[0] if bases else "", links
 
 
-def linked_sets(head: str, base: str) -> tuple[str, ...]:
-    """Return where the links ``resourcesync`` in the head of a page lead, in its order.
+def head_links(head: str, base: str, relation: str = Relation.RESOURCESYNC) -> tuple[str, ...]:
+    """Return where the links of a relation in the head of a page lead, in its order.
 
     The body does not count: others may write there. A ``base`` of another origin is passed over.
     """
-    own, links = page_links(head)
+    own, links = page_links(head, relation)
     moved = join(base, own) if own else None
     if moved is not None and is_at_home(moved, [base]):
         base = moved
@@ -233,16 +224,21 @@ def linked_sets(head: str, base: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(target for target in targets if target is not None))[:_MAX_FOLLOWED]
 
 
-def named_sitemaps(stream: BinaryIO, base: str) -> tuple[str, ...]:
-    """Return the targets of the ``Sitemap`` lines of a ``robots.txt``, in its order (§6.3.4)."""
-    stream.seek(0)
-    text = stream.read(MAX_ROBOTS).decode("utf-8-sig", "replace").replace("\0", "")
-    targets: dict[str, None] = {}
-    for line in _LINES.split(text):
-        found = _SITEMAP.match(line)
-        target = None if found is None else join(base, found[1])
-        if target is not None:
-            targets.setdefault(target)
-        if len(targets) >= MAX_SITEMAPS:
-            break
-    return tuple(targets)
+def named_sitemaps(robots: FetchedDocument) -> tuple[str, ...]:
+    """Return the sitemaps that a ``robots.txt`` names, in its order (§6.3.4)."""
+    try:
+        return tuple(entry.uri for entry in robots.open().entries() if isinstance(entry, Part))
+    except DocumentLimitError:
+        raise
+    except DocumentError:  # it names none, or is a page
+        return ()
+
+
+def own_sitemaps(robots: "Document", homes: Iterable[str]) -> dict[str, Part]:
+    """Return the sitemaps of a ``robots.txt`` that are on its origin or on one of the others.
+
+    Somebody else may write it on the same host, so it leads nowhere else.
+    """
+    homes = (robots.uri, *homes)
+    parts = (entry for entry in robots.entries() if isinstance(entry, Part))
+    return {part.uri: part for part in parts if is_at_home(part.uri, homes)}

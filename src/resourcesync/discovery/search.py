@@ -1,18 +1,26 @@
 """The search for the first document of a Source from any address of it (§6.3)."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from io import SEEK_END
+from itertools import groupby
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
 from resourcesync import errors
-from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
+from resourcesync.discovery.document_fetcher import (
+    DocumentFetcher,
+    DocumentProvider,
+    FetchedDocument,
+    fetch,
+)
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
-from resourcesync.discovery.uris import is_at_home, join, origin_if_any
+from resourcesync.discovery.uris import folder_of, folders_above, is_at_home, join, origin_if_any
+from resourcesync.documents.blocks import TEXT_HINT
 from resourcesync.model.entries import Part
-from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Relation
+from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability, Relation
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
@@ -22,24 +30,28 @@ __all__ = ["DocumentProvider", "Search", "fetch", "use_first"]
 _HINT: Final = "give the list's own address"
 _SOME_LIST: Final = "https://HOST/PATH/list.xml"
 _OTHER_ORIGIN: Final = "not requested: another origin, which is not allowed"
-_FORMAT_HINT: Final = (
-    "give the address of a sitemap (XML, text, RSS 2.0 or Atom) or of a ResourceSync document;"
-    " where the site has neither, its operator can publish one"
-)
 _NO_FEEDS: Final = "; its feeds list recent pages only, and are not read"
-_NO_SITEMAPS: Final = ("/robots.txt", "/llms.txt")
-_FORMAT: Final = "format"
 _DOCUMENT_ENDINGS: Final = (".xml", ".xml.gz", ".txt", ".txt.gz", "/resourcesync")
+_ROBOTS_NAME: Final = "robots.txt"
 _WELL_KNOWN: Final = "well-known URI of "
 _ROBOTS: Final = "robots.txt of "
 _USUAL: Final = "usual place of a sitemap at "
-_SITEMAPS: Final = ("/sitemap.xml", "/sitemap_index.xml", "/sitemap.xml.gz")
+_SITEMAPS: Final = (
+    *("sitemap.xml", "sitemap_index.xml", "sitemap-index.xml"),
+    *("sitemap.xml.gz", "sitemap_index.xml.gz", "sitemap-index.xml.gz", "sitemap.txt"),
+)
+"""The usual names of sitemaps; the others are requested together, where there is no first."""
+_SITEMAP_LINK: Final = "sitemap"
+_SETS: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
 _NOT_FOR_DOTS: Final = 403
 _CLIENT_ERRORS: Final = range(400, 500)
+_FAULTY: Final = frozenset({500, 501, 505})
+"""Answers of servers that fail for an address whenever it is requested."""
 _MAX_HOPS: Final = 4
 _MAX_PROBED: Final = 20
 _MAX_BYTES: Final = 256 * 1024 * 1024
 
+_Road = tuple[str, tuple[str, ...]]
 T = TypeVar("T")
 Use = Callable[["Document", FetchedDocument], T]
 """Use of the first document; it must not return ``None``. The document is closed afterwards."""
@@ -68,24 +80,28 @@ class _Try(NamedTuple):
 class Search:
     """One search, with all tries and their outcomes.
 
-    ``found_by`` is the way to the first document, in words. ``is_of_site``: it is not at the
-    address nor below it, but the site's own.
+    ``found_by`` is the way to the first document, in words.
     """
 
     def __init__(self, documents: DocumentProvider, allowed: Iterable[str] = ()) -> None:
-        self.found_by, self.is_of_site = "", False
+        self.found_by = ""
         self._documents = documents
         self._allowed = tuple(allowed)
         self._tried: list[_Try] = []
+        self._folders: list[str] = []
+        self._linked: tuple[str, ...] = ()
+        self._above = self._robots_above = ""
 
     def find(self, address: str, use: Use[T], several: UseSeveral[T] | None = None) -> T:
         """Return what ``use`` makes of the first document that answers at ``address``.
 
-        The root of a site: the well-known URI; the ``Link`` field, then the links in the head, of
-        the page; the sitemaps that ``robots.txt`` names; ``/sitemap.xml`` and its two like. A page:
-        the page itself, then the same. An address that ends like a document's is that document and
-        nothing else. Only what is not there, or is a page, lets the search go on: a list that is
-        broken, refused or late must not be replaced by a weaker one.
+        A page: its ``Link`` field, then the links in its head; the well-known URIs of its folder
+        and of the host; the sitemaps that ``robots.txt`` names; those of links ``sitemap``; the
+        usual places of sitemaps in its folder. At the root of a site its page is the second. An
+        address that ends like a document's is that document and nothing else. What is found above
+        the folder of the address is of more than what was given: it is named, and not used. Only
+        what is not there, or is a page, lets the search go on: a list that is broken, refused or
+        late must not be replaced by a weaker one.
         """
         if not origin_if_any(address):
             raise errors.ConfigurationError(
@@ -93,20 +109,82 @@ class Search:
                 hint="write the whole address, such as https://HOST/: "
                 "resourcesync pull https://HOST/",
             )
-        errand = _SearchGoal(address, use, several)
-        for road, candidate in _candidates(address):
-            if any(candidate == tried.uri for tried in self._tried):
-                continue
-            self.found_by, self.is_of_site = road, not candidate.startswith(address)
-            if self.is_of_site and self._is_missing(address):
-                raise self._missing(address)
-            if road.startswith(_ROBOTS):
-                found = self._search_robots(candidate, errand)
-            else:
-                found = self._probe(candidate, errand)
-            if found is not None:
-                return found
-        raise self._failure(address)
+        goal = _SearchGoal(address, use, several)
+        self._folders = [folder_of(address)]
+        try:
+            found = next((found for found in self._search(goal) if found is not None), None)
+        except errors.MalformedDocumentError as error:
+            if error.hint == TEXT_HINT:  # such as llms.txt
+                site = errors.quoted(urljoin(address, "/"), "https://HOST/")
+                error.hint += f"; or follow the site: resourcesync pull {site}"
+            raise
+        if found is None:
+            raise self._failure(address)
+        return found
+
+    def _search(self, goal: "_SearchGoal[T]") -> Iterator[T | None]:
+        """Take one road after the other; yield ``None`` for each that leads nowhere."""
+        address, home = goal.address, self._folders[0]
+        if _is_document(address):
+            is_robots = address.endswith(f"/{_ROBOTS_NAME}")
+            yield (
+                self._search_robots(address, goal)
+                if is_robots
+                else self._probe(address, goal, is_own=True)
+            )
+            return
+        is_root = address.rstrip("/") == home.rstrip("/") == urljoin(home, "/").rstrip("/")
+        if not is_root:
+            yield self._probe(address, goal, is_own=True)
+            self._check_present(goal, is_page=not home.startswith(address.rstrip("/")))
+        for folder in dict.fromkeys((home, urljoin(home, "/"))):
+            self.found_by = _WELL_KNOWN + folder.rstrip("/")
+            yield self._probe(urljoin(folder, WELL_KNOWN_PATH.lstrip("/")), goal)
+        if is_root:
+            yield self._probe(address, goal, is_own=True)
+        self.found_by = _ROBOTS + urljoin(home, "/").rstrip("/")
+        yield self._search_robots(urljoin(home, f"/{_ROBOTS_NAME}"), goal)
+        self.found_by = f"HTML link of {address}"
+        yield self._follow_sitemaps(self._linked, goal)
+        for folder in self._folders:
+            yield from self._search_usual(folder, goal)
+        self._check_present(goal)
+        yield from self._search_above(goal)
+
+    def _search_above(self, goal: "_SearchGoal[T]") -> Iterator[T | None]:
+        """Find a list of more than what was given, the nearest one, to name it."""
+        *between, root = folders_above(self._folders[0]) or ("",)
+        for folder in filter(None, (*between, "" if self._robots_above else root)):
+            if not self._above:
+                yield from self._search_usual(folder, goal)
+        found = self._above or self._robots_above
+        if found:
+            raise self._whole_site(goal, found)
+
+    def _search_usual(self, folder: str, goal: "_SearchGoal[T]") -> Iterator[T | None]:
+        """Try the usual names of sitemaps in a folder: the first, then the others together."""
+        first, *others = (urljoin(folder, name) for name in _SITEMAPS)
+        self.found_by = _USUAL + folder.rstrip("/")
+        yield self._probe(first, goal)
+        wanted = [] if self._above else [uri for uri in others if not self._was_tried(uri)]
+        failed: dict[str, errors.ResourceSyncError] = {}
+        fetcher = self._documents
+        assert isinstance(fetcher, DocumentFetcher), "what has an address is fetched"
+        with ExitStack() as held:
+            answers = {
+                fetched.uri: held.enter_context(fetched)
+                for fetched in fetcher.get_all(dict.fromkeys(wanted), failed.__setitem__)
+            }
+            for uri in wanted:
+                if uri in failed:
+                    self._pass_over(uri, failed[uri])
+                else:
+                    yield self._use(answers[uri], goal)
+
+    @property
+    def unanswered(self) -> str:
+        """The first address for which the server failed; empty if there is none."""
+        return next((uri for uri, _, error in self._tried if _is_faulty(error)), "")
 
     def note(self, uri: str, error: errors.ResourceSyncError) -> None:
         """Remember a try that led to nothing, as evidence."""
@@ -115,64 +193,114 @@ class Search:
     def _note(self, uri: str, outcome: str) -> None:
         self._tried.append(_Try(uri, outcome))
 
-    def _probe(self, uri: str, errand: "_SearchGoal[T]", hops: int = 0) -> T | None:
-        """Follow one address; ``None`` when there is nothing to follow."""
-        fetched = self._get(uri)
+    def _was_tried(self, uri: str) -> bool:
+        return any(uri == tried.uri for tried in self._tried)
+
+    def _probe(
+        self, uri: str, goal: "_SearchGoal[T]", hops: int = 0, *, is_own: bool = False
+    ) -> T | None:
+        """Follow one address; ``None`` when there is nothing to follow.
+
+        ``is_own``: it is the address that was given, or its page leads there.
+        """
+        fetched = None if self._was_tried(uri) else self._get(uri)
         if fetched is None:
             return None
         with fetched:
-            leads_on = Relation.RESOURCESYNC in fetched.links  # as a resource of any type may
-            is_page = uri == errand.address and (leads_on or not _is_document(uri))
-            try:
-                document = _open(fetched, is_page=is_page)
-            except errors.NotAListError as error:
-                roads = self._page_links(uri, fetched, error)
-            else:
-                return errand.use(document, fetched)
+            if uri == goal.address:
+                self._land(fetched.final_uri)
+            return self._use(fetched, goal, hops, is_own=is_own)
+
+    def _use(
+        self,
+        fetched: FetchedDocument,
+        goal: "_SearchGoal[T]",
+        hops: int = 0,
+        *,
+        is_own: bool = False,
+    ) -> T | None:
+        """Use a document, or follow a page; ``None`` when that leads nowhere."""
+        is_given = fetched.uri == goal.address
+        try:
+            document = _open(fetched, is_given=is_given)
+        except errors.NotAListError as error:
+            roads = self._page_links(fetched, error, is_own=is_given)
+            return self._take_roads(roads, goal, hops, is_own=is_own)
+        if is_own or self._is_below(fetched.uri):
+            return goal.use(document, fetched)
+        if self._leads_below(document):
+            return goal.use(fetched.open(), fetched)
+        self._above = self._above or fetched.uri
+        self._note(fetched.uri, f"a {document.header.phrase}, of more than that folder")
+        return None
+
+    def _take_roads(
+        self, roads: list[_Road], goal: "_SearchGoal[T]", hops: int, *, is_own: bool
+    ) -> T | None:
         for road, targets in roads:
-            found = self._follow(road, targets, errand, hops + 1)
-            if found is not None:
+            self.found_by = road
+            if len(targets) > 1:
+                return goal.use_several(tuple(OfferedSet(uri=uri) for uri in targets))
+            if hops >= _MAX_HOPS:
+                self._note(targets[0], "not requested: too many pages in between")
+            elif (found := self._probe(targets[0], goal, hops + 1, is_own=is_own)) is not None:
                 return found
         return None
+
+    def _land(self, uri: str) -> None:
+        """Note where the address that was given leads by a redirect: its folder counts, too."""
+        folder, home = folder_of(uri), self._folders[0]
+        if not urlsplit(home).path.startswith(urlsplit(folder).path):
+            self._folders.append(folder)
+
+    def _is_below(self, uri: str) -> bool:
+        """True if an address is in the folder of the one that was given; all is in the root."""
+        path = urlsplit(uri).path
+        return any(path.startswith(urlsplit(folder).path) for folder in self._folders)
+
+    def _leads_below(self, document: "Document") -> bool:
+        """True if a Source offers a set of its own below the address that was given."""
+        return document.header.capability in _SETS and any(
+            self._is_below(join(document.uri, entry.uri) or "") for entry in document.entries()
+        )
 
     def _get(self, uri: str) -> FetchedDocument | None:
         """Fetch what may be there; ``None``, and noted, when nothing is."""
         try:
             return fetch(self._documents, uri)
-        except (
-            errors.ResourceMissingError,
-            errors.SourceRefusedError,
-            errors.BadResponseError,
-        ) as error:
-            if not _is_absence(error):
-                raise
-            self.note(uri, error)
+        except errors.SourceError as error:
+            self._pass_over(uri, error)
             return None
 
+    def _pass_over(self, uri: str, error: errors.ResourceSyncError) -> None:
+        """Note that nothing is at an address; raise for any other failure."""
+        if not (_is_absence(error) or (_is_faulty(error) and not uri.endswith(_ROBOTS_NAME))):
+            raise error
+        self.note(uri, error)
+
     def _page_links(
-        self, uri: str, page: FetchedDocument, error: errors.NotAListError
-    ) -> list[tuple[str, tuple[str, ...]]]:
+        self, page: FetchedDocument, error: errors.NotAListError, *, is_own: bool
+    ) -> list[_Road]:
         """Return where a page leads: by its ``Link`` field, then by the links in its head."""
         from resourcesync.discovery.links import (  # noqa: PLC0415 - rarely needed
             find_targets,
+            head_links,
             head_of,
             is_html,
-            linked_sets,
         )
 
+        uri, homes, head = page.uri, (page.uri, page.final_uri), head_of(page.stream)
+        html = head if is_html(head) else ""
         fields = find_targets(page.links, Relation.RESOURCESYNC, page.final_uri)
-        head = head_of(page.stream)
-        links = linked_sets(head, page.final_uri) if is_html(head) else ()
+        links = self._allowed_of(head_links(html, page.final_uri), homes)
         roads = [(f"Link header of {uri}", fields), (f"HTML link of {uri}", links)]
         roads = [road for road in roads if road[1]]
-        what = "HTML" if is_html(head) else error.message
         how = "leads on" if roads else f'no link rel="{Relation.RESOURCESYNC}"'
-        self._tried.append(_Try(uri, f"{what}, {how}", error))
-        homes = (uri, page.final_uri)
-        return [
-            (road, targets if targets is fields else self._allowed_of(targets, homes))
-            for road, targets in roads
-        ]
+        self._tried.append(_Try(uri, f"{'HTML' if html else error.message}, {how}", error))
+        if is_own:
+            named = head_links(html, page.final_uri, _SITEMAP_LINK)
+            self._linked = self._allowed_of(named, homes)
+        return roads
 
     def _allowed_of(self, targets: Iterable[str], homes: Iterable[str]) -> tuple[str, ...]:
         """Return the targets that a page or ``robots.txt`` may lead to; note the others.
@@ -186,55 +314,51 @@ class Search:
                 self._note(target, _OTHER_ORIGIN)
         return tuple(target for target in targets if is_at_home(target, homes))
 
-    def _follow(
-        self, road: str, targets: tuple[str, ...], errand: "_SearchGoal[T]", hops: int
-    ) -> T | None:
-        """Go where a page leads; ``None`` when nothing is there."""
-        self.found_by = road
-        if len(targets) > 1:
-            return errand.use_several(tuple(OfferedSet(uri=uri) for uri in targets))
-        for target in targets:
-            if hops > _MAX_HOPS:
-                self._note(target, "not requested: too many pages in between")
-            elif not any(target == tried.uri for tried in self._tried):
-                return self._probe(target, errand, hops)
-        return None
-
-    def _search_robots(self, uri: str, errand: "_SearchGoal[T]") -> T | None:
+    def _search_robots(self, uri: str, goal: "_SearchGoal[T]") -> T | None:
         """Follow the ``Sitemap`` lines of ``robots.txt``; ``None`` when they lead nowhere.
 
-        Nothing shows which of them are ResourceSync's: those with a capability win (§6.3.4).
+        Plain sitemaps are one list together, of which ``robots.txt`` is the index.
         """
         from resourcesync.discovery.links import named_sitemaps  # noqa: PLC0415 - rarely needed
 
-        fetched = self._get(uri)
-        if fetched is None:
+        robots = self._get(uri)
+        if robots is None:
             return None
-        with fetched:
-            named = named_sitemaps(fetched.stream, fetched.final_uri)
-        self._note(uri, _robots_outcome(named))
-        homes = (errand.address, uri, fetched.final_uri)
-        targets = [
-            target
-            for target in self._allowed_of(named, homes)
-            if not any(target == tried.uri for tried in self._tried)
-        ]
-        if len(targets) == 1:
-            return self._probe(targets[0], errand, 1)
-        offered = self._sort(targets)
-        if len(offered) == 1:
-            return self._probe(offered[0].uri, errand, 1)
-        return errand.use_several(offered) if offered else None
+        with robots:
+            named = named_sitemaps(robots)
+            lines = "a Sitemap line" if len(named) == 1 else f"{len(named) or 'no'} Sitemap lines"
+            self._note(uri, f"200, {lines}")
+            allowed = self._allowed_of(named, (goal.address, uri, robots.final_uri))
+            below = [target for target in allowed if self._is_below(target)]
+            self._robots_above = uri if len(below) < len(allowed) else ""
+            if self._robots_above and len(below) > 1:
+                return None
+            return self._follow_sitemaps(below, goal, robots)
 
-    def _sort(self, targets: list[str]) -> tuple[OfferedSet, ...]:
-        """Return those with a capability; if none has one, the sitemaps that no other one lists.
+    def _follow_sitemaps(
+        self, targets: Iterable[str], goal: "_SearchGoal[T]", index: FetchedDocument | None = None
+    ) -> T | None:
+        """Use the sitemaps that a page or an index names.
 
-        Those beyond the budget are not read: the operator has to choose then, so none is lost.
+        Nothing shows which of them are ResourceSync's: those with a capability win (§6.3.4).
+        """
+        marked, plain = self._sort([uri for uri in targets if not self._was_tried(uri)])
+        best = marked or plain
+        if len(best) == 1:
+            return self._probe(best[0], goal, 1, is_own=True)
+        if plain and not marked and index is not None:
+            return goal.use(index.open(), index)
+        return goal.use_several(tuple(OfferedSet(uri=uri) for uri in best)) if best else None
+
+    def _sort(self, targets: list[str]) -> tuple[list[str], list[str]]:
+        """Return those with a capability, and the plain sitemaps that no other one lists.
+
+        Those beyond the budget are not read, and so none of them is left out.
         """
         marked, plain, feeds = list[str](), list[str](), list[str]()
         listed, size = set[str](), 0
         for number, target in enumerate(targets):
-            if number >= _MAX_PROBED or size >= _MAX_BYTES:
+            if number >= _MAX_PROBED or size >= _MAX_BYTES or len(targets) == 1:
                 plain += targets[number:]
                 break
             fetched = self._get(target)
@@ -256,47 +380,66 @@ class Search:
                     marked.append(target)
         if feeds and (marked or plain):
             self.found_by += _NO_FEEDS
-        whole = [uri for uri in plain if uri not in listed] or plain or feeds
-        return tuple(OfferedSet(uri=uri, is_sitemap=not marked) for uri in marked or whole)
+        return marked, [uri for uri in plain if uri not in listed] or plain or feeds
 
-    def _is_missing(self, address: str) -> bool:
-        return any(
+    def _check_present(self, goal: "_SearchGoal[T]", *, is_page: bool = True) -> None:
+        """Raise if the server does not have a page: its site is not what was given."""
+        address = goal.address
+        is_missing = any(
             item.uri == address and isinstance(item.error, errors.ResourceMissingError)
             for item in self._tried
         )
+        if is_page and is_missing and urlsplit(address).path not in ("", "/"):
+            raise errors.SourceNotFoundError(
+                f"the server does not have {address}",
+                uri=address,
+                evidence=self.evidence(),
+                hint="check the address, or follow the whole site: "
+                f"resourcesync pull {errors.quoted(urljoin(address, '/'), 'https://HOST/')}",
+            )
 
-    def _missing(self, address: str) -> errors.SourceNotFoundError:
+    def _whole_site(self, goal: "_SearchGoal[T]", uri: str) -> errors.SourceNotFoundError:
+        """Return the error for an address whose only list is of more than its folder."""
+        home = self._folders[0]
+        is_of_host = uri.endswith((_ROBOTS_NAME, WELL_KNOWN_PATH))
+        site = errors.quoted(urljoin(uri, "/" if is_of_host else "."), "https://HOST/")
+        below = errors.quoted(f"{urlsplit(home).path}**", "GLOB")
         return errors.SourceNotFoundError(
-            f"the server does not have {address}",
-            uri=address,
-            evidence=self._evidence(),
-            hint="check the address, or follow the whole site: "
-            f"resourcesync pull {errors.quoted(urljoin(address, '/'), 'https://HOST/')}",
+            f"there is no list of {home} alone: {uri} is of more",
+            uri=goal.address,
+            evidence=(
+                *self.evidence(),
+                ("run", f"resourcesync pull {site} --include {below}"),
+                ("run", f"resourcesync pull {site}"),
+            ),
+            hint="take from it what is in the folder, or all of it",
+            code="whole-site",
         )
 
-    def _evidence(self) -> errors.Evidence:
-        return tuple(("tried", f"{item.uri}  {item.outcome}") for item in self._tried)
+    def evidence(self) -> errors.Evidence:
+        """Return what was tried and the outcomes; names in one folder, of one outcome, together."""
+        groups = groupby(self._tried, lambda item: (item.uri.rpartition("/")[0], item.outcome))
+        lines: list[tuple[str, str]] = []
+        for (folder, outcome), items in groups:
+            names = ", ".join(item.uri.rpartition("/")[2] for item in items)
+            lines.append(("tried", f"{folder}/{names}  {outcome}"))
+        return tuple(lines)
 
     def _failure(self, address: str) -> errors.ResourceSyncError:
         """Return the error that best explains why nothing was found."""
-        tried = self._evidence()
-        for item in self._tried:
-            # A fault of the very document that the operator named explains it best.
-            if item.uri == address and isinstance(item.error, errors.SourceRefusedError):
-                item.error.evidence = (*item.error.evidence, *tried)
-                return item.error
-            if (
-                item.uri == address
-                and isinstance(item.error, errors.NotAListError)
-                and (_is_document(address) or _FORMAT in dict(item.error.evidence))
-            ):
-                return item.error
-        is_other = any(item.error and _FORMAT in dict(item.error.evidence) for item in self._tried)
+        tried = self.evidence()
+        for uri, _, error in self._tried:
+            # A fault of the very document that the operator named explains it best; what a server
+            # that fails has may be had later.
+            is_refused = uri == address and isinstance(error, errors.SourceRefusedError)
+            if error is not None and (is_refused or _is_faulty(error)):
+                error.evidence = (*error.evidence, *tried)
+                return error
+            if uri == address and isinstance(error, errors.NotAListError) and _is_document(uri):
+                return error
         elsewhere = [item.uri for item in self._tried if item.outcome == _OTHER_ORIGIN]
         hint = f"{_HINT}: resourcesync pull {_SOME_LIST}"
-        if is_other:
-            hint = _FORMAT_HINT
-        elif elsewhere:
+        if elsewhere:
             other = errors.quoted(urljoin(elsewhere[0], "/"), "URL")
             hint = f"{_HINT}, or allow the other origin: --allow-origin {other}"
         return errors.SourceNotFoundError(
@@ -322,23 +465,18 @@ class _SearchGoal(msgspec.Struct, Generic[T], frozen=True):
         return self.several(offered)
 
 
-def _open(fetched: FetchedDocument, *, is_page: bool = False) -> "Document":
-    """Begin to read a document."""
+def _open(fetched: FetchedDocument, *, is_given: bool = False) -> "Document":
+    """Begin to read a document. What was given may be a page, and any resource may lead on."""
     try:
         return fetched.open()
     except errors.DocumentError as error:
-        from resourcesync.discovery.links import head_of, is_html, is_markup, unsupported_format  # noqa: PLC0415 - rarely needed
+        from resourcesync.discovery.links import head_of, is_html, is_markup  # noqa: PLC0415 - rarely needed
 
         head = head_of(fetched.stream)
-        if named := unsupported_format(head):
-            raise errors.NotAListError(
-                f"The document is {named}, which is not supported yet",
-                uri=fetched.final_uri,
-                evidence=((_FORMAT, named),),
-                hint=_FORMAT_HINT,
-            ) from error
         if isinstance(error, errors.NotAListError):
             raise
+        leads_on = Relation.RESOURCESYNC in fetched.links
+        is_page = is_given and (leads_on or not _is_document(fetched.uri))
         if is_html(head) or (is_page and not is_markup(head)):
             what = "HTML" if is_html(head) else "neither XML nor HTML, nor a list of addresses"
             raise errors.NotAListError(
@@ -358,40 +496,21 @@ def _parts_among(targets: Iterable[str], document: "Document") -> set[str]:
     return {part for part in parts if part in wanted}
 
 
-def _robots_outcome(named: tuple[str, ...]) -> str:
-    if not named:
-        return "200, no Sitemap line"
-    return "200, a Sitemap line" if len(named) == 1 else f"200, {len(named)} Sitemap lines"
-
-
-def _candidates(address: str) -> Iterator[tuple[str, str]]:
-    """Yield the addresses to try, each with its description."""
-    if _is_document(address):
-        yield "", address
-        return
-    home, parts = urljoin(address, "/").rstrip("/"), urlsplit(address)
-    is_root = parts.path in ("", "/") and not parts.query
-    if not is_root:
-        yield "", address
-        if address.endswith("/"):
-            yield _WELL_KNOWN + address, urljoin(address, WELL_KNOWN_PATH.lstrip("/"))
-    yield _WELL_KNOWN + home, urljoin(address, WELL_KNOWN_PATH)
-    if is_root:
-        yield "", address
-    yield _ROBOTS + home, urljoin(address, "/robots.txt")
-    for path in _SITEMAPS:
-        yield _USUAL + home, urljoin(address, path)
-
-
 def _is_document(address: str) -> bool:
-    path = urlsplit(address).path.lower()
-    return path.endswith(_DOCUMENT_ENDINGS) and path not in _NO_SITEMAPS
+    return urlsplit(address).path.lower().endswith(_DOCUMENT_ENDINGS)
 
 
-def _is_absence(error: errors.SourceError) -> bool:
+def _is_absence(error: errors.ResourceSyncError) -> bool:
     """True if an answer means that nothing is there: 403 is how some servers hide dot files."""
-    gone = isinstance(error, errors.ResourceMissingError) or error.status == _NOT_FOR_DOTS
-    return gone or (isinstance(error, errors.BadResponseError) and error.status in _CLIENT_ERRORS)
+    if isinstance(error, errors.SourceRefusedError):
+        return error.status == _NOT_FOR_DOTS
+    is_refused = isinstance(error, errors.BadResponseError) and error.status in _CLIENT_ERRORS
+    return is_refused or isinstance(error, errors.ResourceMissingError)
+
+
+def _is_faulty(error: errors.ResourceSyncError | None) -> bool:
+    """True if a server fails for an address, which says nothing of the others."""
+    return isinstance(error, errors.SourceError) and error.status in _FAULTY
 
 
 def _brief(error: errors.ResourceSyncError) -> str:

@@ -17,7 +17,7 @@ from resourcesync.model.timestamps import Microseconds
 from resourcesync.model.vocabulary import Dialect
 
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_ENDING: Final = re.compile(r"(?:\.xml)?(?:\.gz)?\Z", re.IGNORECASE)
+_ENDING: Final = re.compile(r"(?:\.xml|\.txt)?(?:\.gz)?\Z", re.IGNORECASE)
 _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|\Z)", re.IGNORECASE)
 _MAX_NAME: Final = 60
 _SHOWN: Final = 20
@@ -43,7 +43,8 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
             link ``monitor``; ``None`` if it does not.
         monitored_since: The moment from which it does, in microseconds.
         road: The way to the entry, in words; empty when it is the address itself.
-        is_of_site: True if the entry is not at the address nor below it, but the site's own.
+        unanswered: An address of which the server failed when the lists were searched: better ones
+            may be there; empty if there is none.
         superseded_by: The Capability List of the lists that took the place of an archived one,
             which is followed alone; empty if the lists are those of the present.
     """
@@ -62,7 +63,7 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
     monitor: str | None = None
     monitored_since: Microseconds | None = None
     road: str = ""
-    is_of_site: bool = False
+    unanswered: str = ""
     superseded_by: str = ""
 
     def __eq__(self, other: object) -> bool:
@@ -73,7 +74,7 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
 
     def _compared(self) -> tuple[object, ...]:
         """Return what was found, whichever way led there."""
-        return astuple(replace(self, road="", is_of_site=False))
+        return astuple(replace(self, road="", unanswered=""))
 
     @property
     def set_uri(self) -> str:
@@ -94,12 +95,10 @@ class OfferedSet(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         uri: Its Capability List; of a site without one, its sitemap.
         described_by: A document about the set; empty when the Source names none.
-        is_sitemap: True if it is a plain sitemap, known to be one.
     """
 
     uri: str
     described_by: str = ""
-    is_sitemap: bool = False
 
 
 class SetChoice(msgspec.Struct, frozen=True, kw_only=True):

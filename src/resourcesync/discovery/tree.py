@@ -17,7 +17,7 @@ import msgspec
 from resourcesync import errors
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search, use_first
-from resourcesync.discovery.uris import join
+from resourcesync.discovery.uris import is_at_home, join
 from resourcesync.documents.reader import Document
 from resourcesync.model.entries import (
     CapabilityEntry,
@@ -37,7 +37,7 @@ REMAINING_TYPES: Final = "other"
 _MOST_NAMES: Final = 200
 
 
-_SUMS: Final = ("entries", "refused", "size", "sized", "uri_bytes", "hashed", "unprovable")
+_SUMS: Final = ("entries", "refused", "size", "sized", "hashed", "unprovable")
 
 
 class DocumentSurvey(msgspec.Struct, kw_only=True):
@@ -51,7 +51,6 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
     refused: int = 0
     size: int = 0
     sized: int = 0
-    uri_bytes: int = 0
     hashed: int = 0
     unprovable: int = 0
     media_types: Counter[str] = msgspec.field(default_factory=Counter)
@@ -75,7 +74,6 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
         match entry:
             case Change():
                 self.changes[entry.kind.value] += 1
-                self.uri_bytes += len(entry.uri)
                 self._add_described(entry.resource)
                 self._update_newest(entry.time or entry.resource.lastmod)
             case DocumentChange():
@@ -84,7 +82,6 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
             case CapabilityEntry():
                 self._update_newest(entry.lastmod)
             case Resource() | Package() | Part():
-                self.uri_bytes += len(entry.uri)
                 self._add_described(entry)
                 self._update_newest(entry.lastmod)
 
@@ -205,13 +202,14 @@ class SourceTree:
         self, documents: DocumentProvider, *, depth: int = MAX_DEPTH, allowed: Iterable[str] = ()
     ) -> None:
         self._documents = documents
-        self._search = Search(documents, allowed)
+        self._allowed = tuple(allowed)
+        self._search = Search(documents, self._allowed)
         self._depth = min(depth, MAX_DEPTH)
         self._visited: set[str] = set()
 
     def walk(self, address: str) -> Iterator[SourceNode | PartsTotal]:
         """Yield the documents, each before those that it lists."""
-        first = use_first(self._documents, address, read_document, self._search)
+        first = use_first(self._documents, address, self._read, self._search)
         self._visited.update((first.uri, first.final_uri))
         yield SourceNode(uri=first.uri, reading=first, found_by=self._search.found_by)
         yield from self._below(first, ())
@@ -263,7 +261,7 @@ class SourceTree:
         try:
             with fetch(self._documents, child.uri) as fetched:
                 self._visited.add(fetched.final_uri)
-                reading = read_document(fetched.open(), fetched)
+                reading = self._read(fetched.open(), fetched)
         except errors.UnexpectedDocumentError as error:  # its capability is unknown
             label = dict(error.evidence).get("got", child.label)
             return SourceNode(uri=child.uri, branches=branches, label=label, skipped="unread")
@@ -280,25 +278,27 @@ class SourceTree:
             return "unknown"  # a copy of a manifest is known by its link
         return "budget" if len(self._visited) >= _MAX_DOCUMENTS else ""
 
-
-def read_document(document: Document, fetched: FetchedDocument) -> DocumentReading:
-    """Read a document to its end: count its entries, collect the documents that it lists."""
-    header, found, children = document.header, DocumentSurvey(), list[ListedChild]()
-    for entry in document.entries():
-        found.add_entry(entry)
-        child = _child(document.uri, entry)
-        if child is not None:
-            children.append(child)
-    found.refused = document.refused
-    return DocumentReading(
-        uri=fetched.uri,
-        final_uri=fetched.final_uri,
-        header=header,
-        dialect=document.dialect,
-        media_type=fetched.media_type,
-        survey=found,
-        children=tuple(children),
-    )
+    def _read(self, document: Document, fetched: FetchedDocument) -> DocumentReading:
+        """Read a document to its end: count its entries, collect the documents that it lists."""
+        header, found, children = document.header, DocumentSurvey(), list[ListedChild]()
+        homes = (document.uri, *self._allowed) if document.is_robots else ()
+        for entry in document.entries():
+            child = _child(document.uri, entry)
+            if homes and child is not None and not is_at_home(child.uri, homes):
+                continue  # a robots.txt leads to no other origin
+            found.add_entry(entry)
+            if child is not None:
+                children.append(child)
+        found.refused = document.refused
+        return DocumentReading(
+            uri=fetched.uri,
+            final_uri=fetched.final_uri,
+            header=header,
+            dialect=document.dialect,
+            media_type=fetched.media_type,
+            survey=found,
+            children=tuple(children),
+        )
 
 
 def _is_summed_up(above: DocumentReading) -> bool:

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from posixpath import splitext
 from typing import Final
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 import msgspec
 
@@ -134,6 +135,25 @@ def join(base: str, target: str) -> str | None:
         return urljoin(base, target)
     except ValueError:
         return None
+
+
+_PAGE: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}")
+_MOST_ABOVE: Final = 3
+
+
+def folder_of(uri: str) -> str:
+    """Return the folder that an address stands for: its own; that of the page, if it is a page."""
+    parts = urlsplit(uri)
+    folder, _, name = parts.path.rpartition("/")
+    is_page = not name or _PAGE.fullmatch(splitext(name)[1])
+    path = f"{folder}/" if is_page else f"{parts.path}/"
+    return parts._replace(path=path, query="", fragment="").geturl()
+
+
+def folders_above(folder: str) -> list[str]:
+    """Return the folders above a folder, the nearest first; of many the nearest, and the root."""
+    above = [folder := urljoin(folder, "..") for _ in urlsplit(folder).path.split("/")[2:]]
+    return [*above[:-1][:_MOST_ABOVE], *above[-1:]]
 
 
 def tls_counterpart(home: str) -> str:

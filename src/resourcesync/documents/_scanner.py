@@ -14,7 +14,6 @@ from resourcesync.documents.expat import (
     DRAFT_ELEMENTS,
     ENTRY,
     FOREIGN,
-    FORM_LENIENCIES,
     LN,
     LOC,
     MAX_TOKEN,
@@ -215,7 +214,7 @@ class DocumentScanner:
         from resourcesync.documents._other_forms import FeedEntryHandler  # noqa: PLC0415 - rarely
 
         self.form = form
-        self._tolerate(FORM_LENIENCIES[form])
+        self._tolerate(Leniency(f"{form.lower()}-form"))
         feed = FeedEntryHandler(
             form, (name, attributes), self._driver, self._assembler, self._limits, self.context
         )

@@ -8,11 +8,16 @@ ends: a long one is split into short ones, which mean the same, that is nothing.
 import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from html import escape
 from typing import BinaryIO, Final
+from urllib.parse import urljoin
 
 from resourcesync.documents.expat import MAX_BEFORE_DECLARATION, Limits, limit_error
-from resourcesync.errors import MalformedDocumentError, TruncatedDocumentError
+from resourcesync.errors import MalformedDocumentError, NotAListError, TruncatedDocumentError
 from resourcesync.model.content_codings import GZIP, CodingError, Decoder
+from resourcesync.model.own_names import MAX_URI
+from resourcesync.model.vocabulary import SITEMAP_NS
 
 BLOCK: Final = 65_536
 _START: Final = 4_096
@@ -134,6 +139,44 @@ def declaration_first(pieces: Iterator[bytes], on_late: Callable[[], None]) -> I
 def is_text_sitemap(start: bytes) -> bool:
     """True if a document begins as a text sitemap does: with a line that is an address."""
     return _FIRST_ADDRESS.match(start) is not None
+
+
+_WEB: Final = ("http://", "https://")
+_MAX_ROBOTS: Final = 500 * 1024
+_MAX_NAMED: Final = 1_000
+_NAMED: Final = re.compile(r"[ \t]*sitemap[ \t]*:[ \t]*([^\s#]+)", re.IGNORECASE)
+
+
+def is_robots(uri: str) -> bool:
+    """True if an address is that of a ``robots.txt``."""
+    return uri.endswith("/robots.txt")
+
+
+def robots_index(pieces: Iterator[bytes], uri: str) -> Iterator[bytes]:
+    """Yield the index of the sitemaps that a ``robots.txt`` names; a page as it is.
+
+    What is no address of the web is passed over, as all other lines are.
+    """
+    text = b"".join(pieces)[:_MAX_ROBOTS].decode("utf-8", "replace")  # RFC 9309 §2.5
+    if text.lstrip().startswith("<"):
+        yield text.encode()
+        return
+    named: dict[str, None] = {}
+    for line in re.split(r"[\r\n]+", text):
+        if found := _NAMED.match(line):
+            with suppress(ValueError):
+                named[urljoin(uri, found[1])] = None
+    usable = [
+        each
+        for each in named
+        if each.isprintable() and each.startswith(_WEB) and len(each) <= MAX_URI
+    ]
+    if not usable:
+        raise NotAListError("robots.txt names no sitemap", uri=uri)
+    if len(usable) > _MAX_NAMED:
+        raise limit_error(_MAX_NAMED, "sitemaps in robots.txt", uri=uri)
+    entries = "".join(f"<sitemap><loc>{escape(each)}</loc></sitemap>" for each in usable)
+    yield f'<sitemapindex xmlns="{SITEMAP_NS}">{entries}</sitemapindex>'.encode()
 
 
 def is_markup(start: bytes) -> bool:

@@ -137,10 +137,11 @@ MAX_PREFIXES: Final = 100
 
 UTF_ENCODINGS: Final = frozenset({"utf-8", "utf8", "utf-16", "utf-16le", "utf-16be"})
 """Encodings that a declaration may name: UTF-16 has been converted to UTF-8 before."""
-JUNK_AFTER_ROOT: Final = 9
-"""expat's code for something behind the root."""
 LATE_DECLARATION: Final = 17
 """expat's code for an XML declaration that is not at the start."""
+_INVALID_TOKEN: Final = 4
+_BARE: Final = re.compile(rb"&[^\s;<>&]{0,60}\Z")
+_BARE_WORDS: Final = "an & that is not written as &amp;"
 _CUT_SHORT: Final = frozenset({3, 5, 6, 20})
 """expat's codes for: no element, an unclosed token, half a character, an unclosed CDATA section."""
 _BLOCK: Final = 65_536
@@ -209,7 +210,7 @@ class XmlDriver:
         try:
             parser.Parse(block, False)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
-            raise self._broken(error) from error
+            raise self._broken(error, block) from error
         if self.fed - parser.CurrentByteIndex > MAX_TOKEN:
             raise self.over(MAX_TOKEN, "bytes in one tag")
         if len(parser.intern) > MAX_NAMES:
@@ -222,7 +223,7 @@ class XmlDriver:
         try:
             self.parser.Parse(b"", True)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
-            raise self._broken(error, at_end=True) from error
+            raise self._broken(error) from error
         self.closed = True
 
     def read(self, data: bytes) -> None:
@@ -247,15 +248,20 @@ class XmlDriver:
         if len(self._prefixes) > MAX_PREFIXES:
             raise self.over(MAX_PREFIXES, "different namespace prefixes")
 
-    def _broken(self, error: pyexpat.ExpatError, *, at_end: bool = False) -> Exception:
-        is_cut = at_end and error.code in _CUT_SHORT
+    def _broken(self, error: pyexpat.ExpatError, block: bytes = b"") -> Exception:
+        """Return the error for a fault in a block; without one, at the end of the document."""
+        is_cut = not block and error.code in _CUT_SHORT
+        offset = max(0, self.parser.ErrorByteIndex)
+        at = max(0, offset - self.fed + len(block))
+        bare = _BARE.search(block[max(0, at - 64) : at]) if error.code == _INVALID_TOKEN else None
+        back = len(bare[0]) if bare else 0
         return self._error_of(
             XmlFault(
                 kind=XmlFaultKind.CUT_SHORT if is_cut else XmlFaultKind.BROKEN,
-                detail=pyexpat.ErrorString(error.code) or "",
+                detail=_BARE_WORDS if bare else pyexpat.ErrorString(error.code) or "",
                 line=error.lineno,
-                column=error.offset + 1,
-                offset=max(0, self.parser.ErrorByteIndex),
+                column=error.offset + 1 - back,
+                offset=offset - back,
                 code=error.code,
             )
         )
@@ -538,12 +544,6 @@ class SitemapForm(StrEnum):
         """True if the form lists recent pages only."""
         return self in {SitemapForm.RSS, SitemapForm.ATOM}
 
-
-FORM_LENIENCIES: Final = {
-    SitemapForm.TEXT: Leniency.TEXT_FORM,
-    SitemapForm.RSS: Leniency.RSS_FORM,
-    SitemapForm.ATOM: Leniency.ATOM_FORM,
-}
 
 ATOM_NAMESPACES: Final = {
     "http://www.w3.org/2005/Atom": "updated",

@@ -114,6 +114,8 @@ def _open_scanner(
     pieces: Iterator[bytes], assembler: EntryAssembler, limits: Limits, context: ReadingContext
 ) -> tuple[EntryScanner, Iterator[bytes]]:
     """Return the scanner of the form that a document has, and the bytes to feed it."""
+    if blocks.is_robots(context.uri):
+        pieces = blocks.robots_index(pieces, context.uri)
     first = next(pieces, b"")
     pieces = chain((first,), pieces) if first else pieces
     if blocks.is_text_sitemap(first):
@@ -227,6 +229,11 @@ class Document:
     def form(self) -> SitemapForm:
         """Form in which the document is written."""
         return self._scanner.form
+
+    @property
+    def is_robots(self) -> bool:
+        """True if it is the index that a ``robots.txt`` is, of lists or indexes of lists."""
+        return self.header.is_index and blocks.is_robots(self.uri)
 
     @property
     def lists_all(self) -> bool:

@@ -17,6 +17,7 @@ class Leniency(StrEnum):
     ATOM_FORM = "atom-form"
     FEED_UNLINKED = "feed-unlinked"
     INDEX_LISTS_ITSELF = "index-lists-itself"
+    ROBOTS_LINE = "robots-line"
     SCHEME_MISSING = "scheme-missing"
     HOST_TWIN = "host-twin"
     TLS_TWIN = "tls-twin"
@@ -47,6 +48,7 @@ class Leniency(StrEnum):
     TIME_MODIFIED = "time-modified"
     TIME_FROM = "time-from"
     URI_RELATIVE = "uri-relative"
+    URI_ENCODED = "uri-encoded"
     LINK_INCOMPLETE = "link-incomplete"
     LINK_ATTRIBUTE = "link-attribute"
     LINK_LATE = "link-late"
@@ -63,7 +65,8 @@ LENIENCIES: Final = {
     Leniency.ATOM_FORM: ("G02", "The sitemap is an Atom feed, which lists recent pages only"),
     Leniency.FEED_UNLINKED: ("", "An item of a feed has no page; it is left out"),
     Leniency.INDEX_LISTS_ITSELF: ("", "The index lists itself; that entry is left out"),
-    Leniency.SCHEME_MISSING: ("G13", "An address has no http:// or https://"),
+    Leniency.ROBOTS_LINE: ("", "A sitemap that robots.txt names is not there, or is a page"),
+    Leniency.SCHEME_MISSING: ("G13a", "An address has no http:// or https://"),
     Leniency.HOST_TWIN: ("", "An entry is on the same host with www., or without it"),
     Leniency.TLS_TWIN: ("", "An entry is http beside https: https is requested"),
     Leniency.SITEMAP_NAMESPACE: ("G02", "The namespace is missing, or is not that of sitemaps"),
@@ -95,7 +98,8 @@ LENIENCIES: Final = {
     Leniency.HASH_DISAGREES: ("G29", "Digests of one algorithm disagree; they are ignored"),
     Leniency.TIME_MODIFIED: ("G36", "The time of the document is in its modified"),
     Leniency.TIME_FROM: ("G38", "The time of a snapshot is in its from"),
-    Leniency.URI_RELATIVE: ("G13", "A URI is relative; it is resolved against the document's"),
+    Leniency.URI_RELATIVE: ("G13a", "A URI is relative; it is resolved against the document's"),
+    Leniency.URI_ENCODED: ("G13a", "A URI has invalid characters; they are percent-encoded"),
     Leniency.LINK_INCOMPLETE: ("G23", "A link has no rel or no usable href; it is left out"),
     Leniency.LINK_ATTRIBUTE: ("", "An attribute of a link cannot be used"),
     Leniency.LINK_LATE: ("G22", "A link of the root comes after the entries; it is left out"),

@@ -126,7 +126,7 @@ class InboundLinks:
         robots = urljoin(address, "/robots.txt")
         try:
             with fetch(self._documents, robots) as fetched:
-                named = named_sitemaps(fetched.stream, fetched.final_uri)
+                named = named_sitemaps(fetched)
         except (errors.SourceError, errors.StorageError) as error:
             if not _is_missing(error):
                 yield Unreached(uri=robots, error=error)

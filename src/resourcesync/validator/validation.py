@@ -6,9 +6,10 @@ from contextlib import ExitStack
 from typing import Final
 
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
-from resourcesync.discovery.links import find_targets
+from resourcesync.discovery.links import find_targets, own_sitemaps
 from resourcesync.discovery.search import Search, use_first
 from resourcesync.documents.blocks import pieces_of
+from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose
@@ -158,8 +159,8 @@ class Validator:
         self, walk: DocumentWalk, target: str, first: str
     ) -> Iterator[events.ValidationEvent]:
         whole = self._judgement.is_whole_source or self._access.is_folder(target)
-        address = self._first_uri(walk.documents, first)
-        yield from self._visit(walk, address, "", follow=whole)
+        addresses = self._first_uris(walk.documents, first)
+        yield from self._visit(walk, addresses, follow=whole)
         if not walk.summaries:
             return
         if walk.is_local:
@@ -175,21 +176,26 @@ class Validator:
         if linked and not whole and not walk.is_local:
             yield events.StandaloneDocument(target, len(linked))
 
-    def _first_uri(self, documents: DocumentProvider, address: str) -> str:
-        """Return the address of the first document, even if it is broken."""
+    def _first_uris(self, documents: DocumentProvider, address: str) -> tuple[str, ...]:
+        """Return the address of the first document, even if it is broken; or of several."""
         if "://" not in address:
-            return address
-        search = Search(documents, self._access.allowed_origins)
+            return (address,)
+        allowed = tuple(self._access.allowed_origins)
+
+        def uris(document: Document, fetched: FetchedDocument) -> tuple[str, ...]:
+            named = own_sitemaps(document, allowed) if document.is_robots else ()
+            return tuple(named) or (fetched.uri,)
+
         try:
-            return use_first(documents, address, lambda _, fetched: fetched.uri, search)
+            return use_first(documents, address, uris, Search(documents, allowed))
         except DocumentError as error:
-            return error.uri or address
+            return (error.uri or address,)
 
     def _visit(
-        self, walk: DocumentWalk, uri: str, announced: str, *, follow: bool
+        self, walk: DocumentWalk, first: tuple[str, ...], *, follow: bool
     ) -> Iterator[events.ValidationEvent]:
-        waiting, change_lists = deque([(uri, announced)]), deque[Announced]()
-        walk.visited.add(uri)
+        waiting, change_lists = deque((uri, "") for uri in first), deque[Announced]()
+        walk.visited.update(first)
         while waiting or change_lists:  # these last, so that they have the latest changes
             uri, announced = (waiting or change_lists).popleft()
             try:

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.links import MAX_PAGE, head_of, is_html, linked_sets, named_sitemaps
+from resourcesync.discovery.document_fetcher import fetch
+from resourcesync.discovery.links import MAX_PAGE, head_links, head_of, is_html, named_sitemaps
 from resourcesync.discovery.uris import is_at_home, join, origin_if_any
+from tests.support.worlds.discovering import HOST, Host
 
 BASE = "https://h.example/docs/page.html"
 LINK = '<link rel="resourcesync" href="/caps.xml">'
@@ -49,7 +51,7 @@ HOSTILE = (
     ],
 )
 def test_links_in_the_head_count(page: str) -> None:
-    assert linked_sets(page, BASE) == HERE
+    assert head_links(page, BASE) == HERE
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,7 @@ def test_links_in_the_head_count(page: str) -> None:
     ],
 )
 def test_what_others_may_write_does_not(page: str) -> None:
-    assert linked_sets(page, BASE) == ()
+    assert head_links(page, BASE) == ()
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
@@ -82,8 +84,8 @@ def test_a_hostile_page_is_read_in_bounded_time(piece: str) -> None:
     page = (piece * MAX_PAGE)[:MAX_PAGE]
 
     began = time.process_time()
-    linked_sets(page, BASE)
-    linked_sets(f"<html><head><link {page}", BASE)
+    head_links(page, BASE)
+    head_links(f"<html><head><link {page}", BASE)
     is_html(page)
 
     assert time.process_time() - began < 4.0
@@ -91,7 +93,7 @@ def test_a_hostile_page_is_read_in_bounded_time(piece: str) -> None:
 
 @given(st.text(alphabet="<>!-?/= '\"abhlinkrestml\n&;#x[]", max_size=200))
 def test_no_page_breaks_the_reader(page: str) -> None:
-    for target in linked_sets(page, BASE):
+    for target in head_links(page, BASE):
         assert join(BASE, target) == target
     assert is_html(page) in (True, False)
 
@@ -109,19 +111,21 @@ def test_pages_are_read_in_their_encoding(data: bytes) -> None:
     head = head_of(BytesIO(data))
 
     assert is_html(head)
-    assert linked_sets(head, BASE) == HERE
+    assert head_links(head, BASE) == HERE
 
 
 def test_a_page_of_any_length_is_read_as_far_as_its_head() -> None:
     stream = BytesIO(b"<html>" + b" " * (10 * MAX_PAGE) + LINK.encode())
 
     assert len(head_of(stream)) == MAX_PAGE
-    assert linked_sets(head_of(stream), BASE) == ()
+    assert head_links(head_of(stream), BASE) == ()
 
 
 @given(st.binary(max_size=300))
 def test_no_robots_file_breaks_the_reader(data: bytes) -> None:
-    targets = named_sitemaps(BytesIO(data), "http://h.example/robots.txt")
+    host = Host({"/robots.txt": data})
+    with fetch(host.documents, f"{HOST}/robots.txt") as robots:
+        targets = named_sitemaps(robots)
 
     assert len(targets) == len(set(targets))
 

@@ -1,12 +1,15 @@
 """The roads to a Source, in their order; what was tried on them is told when nothing is found."""
 
+import gzip
+
 import pytest
 
-from resourcesync.errors import ConfigurationError, SourceNotFoundError, SourceUnavailableError
+from resourcesync.errors import DocumentLimitError, SourceNotFoundError, SourceUnavailableError
 from tests.support.worlds.discovering import (
     HOST,
     PAGE,
     SITEMAP,
+    WELL_KNOWN,
     Host,
     Said,
     capability_list,
@@ -15,6 +18,112 @@ from tests.support.worlds.discovering import (
 from tests.support.worlds.network import Answer
 
 CAPABILITIES = capability_list()
+MOST = 40
+"""Requests of a search that finds nothing, as `sitemap-forms.md` says."""
+
+
+# --- sites below a path ---
+
+
+USUAL = [
+    *(f"sitemap{tail}.xml{end}" for end in ("", ".gz") for tail in ("", "_index", "-index")),
+    "sitemap.txt",
+]
+
+
+@pytest.mark.parametrize("address", ["/proj/", "/proj", "/proj/index.html"])
+@pytest.mark.parametrize("name", USUAL)
+def test_a_site_below_a_path_is_found_by_each_usual_name(name: str, address: str) -> None:
+    body = f"{HOST}/proj/page\n".encode() if name.endswith(".txt") else SITEMAP
+    body = gzip.compress(body) if name.endswith(".gz") else body
+    host = Host({address: PAGE, f"/proj/{name}": body, "/sitemap.xml": SITEMAP})
+
+    assert host.find(address).resource_list == f"{HOST}/proj/{name}"
+    assert "/sitemap.xml" not in host.asked
+
+
+@pytest.mark.parametrize(
+    ("place", "body", "site"),
+    [
+        ("/sitemap.xml", SITEMAP, "/"),
+        ("/a/sitemap-index.xml", SITEMAP, "/a/"),
+        ("/robots.txt", b"Sitemap: /a.xml\nSitemap: /b.xml", "/"),
+        (WELL_KNOWN, listing("description", ("/caps.xml", "")), "/"),
+    ],
+)
+def test_a_list_of_more_than_the_address_is_named_and_not_taken(
+    place: str, body: bytes, site: str
+) -> None:
+    host = Host({"/a/b/c/": PAGE, place: body})
+
+    with pytest.raises(SourceNotFoundError, match=place) as caught:
+        host.find("/a/b/c/")
+
+    runs = [text for label, text in caught.value.evidence if label == "run"]
+    assert caught.value.code == "whole-site"
+    assert runs == [
+        f"resourcesync pull {HOST}{site} --include '/a/b/c/**'",
+        f"resourcesync pull {HOST}{site}",
+    ]
+    assert len(host.asked) <= MOST
+
+
+def test_a_search_that_finds_nothing_says_what_was_tried_in_a_bounded_number_of_requests() -> None:
+    host = Host({"/a/b/c/d/e/f/": PAGE})
+
+    with pytest.raises(SourceNotFoundError) as caught:
+        host.find("/a/b/c/d/e/f/")
+
+    tried = " ".join(text for label, text in caught.value.evidence if label == "tried")
+    assert all(f"/a/b/c/d/e/f/{USUAL[0]}, " in tried and name in tried for name in USUAL)
+    assert "/robots.txt  404" in tried
+    assert MOST - 5 < len(host.asked) <= MOST
+
+
+def test_a_page_that_is_not_there_is_not_taken_for_its_site() -> None:
+    with pytest.raises(SourceNotFoundError, match="does not have"):
+        Host({"/sitemap.xml": SITEMAP}).find("/page.html")
+
+
+@pytest.mark.parametrize("address", ["", "/old/"])
+def test_a_site_is_also_looked_for_where_its_address_is_redirected_to(address: str) -> None:
+    moved = Answer(body=PAGE, uri=f"{HOST}/en/latest/")
+    host = Host({address or "/": moved, "/en/latest/sitemap.xml": SITEMAP})
+
+    assert host.find(address).resource_list == f"{HOST}/en/latest/sitemap.xml"
+
+
+def test_the_only_set_below_the_path_in_the_description_of_the_host_is_taken() -> None:
+    both = listing("description", ("/maps/c.xml", ""), ("/texts/c.xml", ""))
+    host = Host({"/maps/": PAGE, WELL_KNOWN: both, "/maps/c.xml": capability_list("/maps")})
+
+    assert host.find("/maps/").capability_list == f"{HOST}/maps/c.xml"
+
+
+def test_a_link_to_a_sitemap_in_the_head_of_a_page_is_followed_on_its_origin() -> None:
+    page = "<html><head><link rel=sitemap href={}></head><body><link rel=sitemap href=/b.xml>"
+    host = Host({"/p/": page.format("/s.xml"), "/s.xml": SITEMAP, "/b.xml": SITEMAP})
+
+    assert host.find("/p/").resource_list == f"{HOST}/s.xml"
+    elsewhere = "https://other.example/s.xml"
+    other = Host({"/p/": page.format(elsewhere), elsewhere: SITEMAP})
+    with pytest.raises(SourceNotFoundError, match="no sitemap"):
+        other.find("/p/")
+    assert elsewhere not in other.asked
+    assert other.find("/p/", None, "https://other.example").resource_list == elsewhere
+
+
+@pytest.mark.parametrize("place", [WELL_KNOWN, "/sitemap.xml"])
+def test_a_server_that_fails_for_one_address_ends_no_search(place: str) -> None:
+    said: Said = {place: Answer(status=500)}
+    host = Host({**said, "/sitemap-index.xml": SITEMAP})
+
+    found = host.find()
+
+    assert found.resource_list == f"{HOST}/sitemap-index.xml"
+    assert found.unanswered == f"{HOST}{place}"
+    with pytest.raises(SourceUnavailableError):  # what is there may be had later
+        Host(said).find()
 
 
 def test_pages_that_lead_to_pages_end() -> None:
@@ -27,7 +136,7 @@ def test_pages_that_lead_to_pages_end() -> None:
     with pytest.raises(SourceNotFoundError):
         host.find("/0")
 
-    assert len(host.asked) < 12
+    assert len(host.asked) <= MOST
 
 
 @pytest.mark.founding(
@@ -69,6 +178,24 @@ def test_an_index_stands_for_the_sitemaps_that_it_lists() -> None:
     assert host.find().resource_list == f"{HOST}/whole.xml"
 
 
+def test_plain_sitemaps_are_one_list_of_which_robots_is_the_index() -> None:
+    lines = "".join(f"Sitemap: {name}\n" for name in ("/a.xml", "/b.xml", "/p/c.xml", "/p/d.xml"))
+    sitemaps = dict.fromkeys(("/a.xml", "/b.xml", "/p/c.xml", "/p/d.xml"), SITEMAP)
+    host = Host({"/robots.txt": lines, "/p/": PAGE, **sitemaps})
+
+    assert host.find().resource_list == f"{HOST}/robots.txt"
+    assert [each.uri for each in host.sets()] == [f"{HOST}/robots.txt"]
+    assert host.find("/robots.txt").resource_list == f"{HOST}/robots.txt"
+    with pytest.raises(SourceNotFoundError, match="robots"):
+        host.find("/p/")
+
+
+def test_of_the_sitemaps_in_robots_the_one_below_the_path_is_taken() -> None:
+    host = robots("/a.xml", "/proj/maps.xml", **{"a": SITEMAP, "proj/maps": SITEMAP})
+
+    assert host.find("/proj/").resource_list == f"{HOST}/proj/maps.xml"
+
+
 def test_sitemaps_of_other_origins_are_asked_for_only_when_allowed() -> None:
     elsewhere = "https://other.example/s.xml"
     said: Said = {"/robots.txt": f"sitemap: {elsewhere}", elsewhere: SITEMAP}
@@ -80,9 +207,9 @@ def test_sitemaps_of_other_origins_are_asked_for_only_when_allowed() -> None:
 
 def test_a_hundred_thousand_sitemap_lines_cost_a_bounded_number_of_requests() -> None:
     host = robots(*(f"/{number}.xml" for number in range(100_000)))
-    with pytest.raises(ConfigurationError):
+    with pytest.raises(DocumentLimitError):
         host.find()
-    assert len(host.asked) < 30
+    assert len(host.asked) < 10
 
 
 @pytest.mark.parametrize("status", [500, 503])

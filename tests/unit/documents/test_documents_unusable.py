@@ -16,6 +16,17 @@ def test_a_capability_that_is_not_known_is_named(capability: str) -> None:
     assert (caught.value.line, caught.value.column) == (3, 1)
 
 
+@pytest.mark.parametrize("bare", ["?x=1&y=2", "AT&T<b/>", "a & b", "&", "&;", "&&amp;"])
+def test_a_bare_ampersand_is_named_at_its_place(bare: str) -> None:
+    before = document().decode().partition("</urlset>")[0]
+
+    with pytest.raises(MalformedDocumentError, match="an & that is not written as &amp;") as caught:
+        tell(f"{before}\n<url><loc>http://h/{bare}</loc></url></urlset>".encode())
+
+    assert caught.value.line == before.count("\n") + 2
+    assert caught.value.column == len("<url><loc>http://h/") + bare.index("&") + 1
+
+
 @pytest.mark.conformance("G06")
 def test_a_root_md_without_capability_is_malformed() -> None:
     with pytest.raises(MalformedDocumentError) as caught:

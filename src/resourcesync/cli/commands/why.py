@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 @click.command("why", cls=SectionedCommand)
 @click.argument("subject", metavar="MIRROR", shell_complete=options.complete_mirror)
-@click.argument("resource", metavar="URI|PATH|FILE | CODE", required=False)
+@click.argument("resource", metavar="URI|PATH|FILE | CODE | ADDRESS", required=False)
 @option("--offline", is_flag=True, help="Use only the mirror's state; send no request.")
 @options.CONNECTION
 @options.CONFIG
 @options.output_options
 def command(subject: str, resource: str | None, **values: Any) -> Job:
-    """Explain one resource of a mirror, or the code of an error or a rule.
+    """Explain one resource of a mirror, the code of an error or a rule, or a search for lists.
 
     MIRROR is a mirror's folder, or its name in the configuration file.
     The resource is a URI, a path in the mirror or at the Source, or any path of a file in the
@@ -48,19 +48,30 @@ def command(subject: str, resource: str | None, **values: Any) -> Job:
 
     CODE, without a mirror, is the code of an error or a warning (hash-mismatch), of a rule (RS402),
     or a rule's row in the table of requirements (CH05); the beginning of one (RS4, CH) lists all
-    rules that begin so.
+    rules that begin so. ADDRESS is that of a site: all that is tried to find its lists is shown.
 
     \b
     resourcesync why ./docs /guide/index.html
     resourcesync why hash-mismatch
     resourcesync why RS402
     """  # noqa: D301 - click's mark for lines that are not to be filled
+    if resource is None and "://" in subject:
+        network = options.load(values["config"]).network(subject, options.pop_connection(values))
+        return Job(work=lambda _: _search(subject, network), fields={"address": subject})
     if resource is None:
         from resourcesync.cli.explained_codes import explanation_job  # noqa: PLC0415 - for codes only
 
         return explanation_job(subject)
     mirror = resolve_mirror(subject, values["config"], options.pop_connection(values))
     return _job(mirror, resource, offline=values["offline"])
+
+
+def _search(address: str, network: Network) -> CommandOutcome:
+    found, tried = app.document_access.search(address, network)
+    lines = [TextLine(text, "Tried", QUIET) for _, text in tried]
+    lines.append(TextLine("  ".join(found), "Found", QUIET))
+    fields = {"tried": [text for _, text in tried], "found": found[0], "found_by": found[1]}
+    return CommandOutcome(closing=tuple(lines), fields=fields)
 
 
 def _job(mirror: MirrorArgument, resource: str, *, offline: bool) -> Job:

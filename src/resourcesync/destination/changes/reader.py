@@ -18,13 +18,9 @@ from resourcesync.destination.changes import times
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.changes.times import shares
 from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.lists.list_checks import check_capability, check_list, parts_of
 from resourcesync.destination.lists.packages import DumpPackage, DumpPackages, too_many_listed
-from resourcesync.destination.lists.resource_reader import (
-    check_capability,
-    check_list,
-    document_record,
-    parts_of,
-)
+from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
@@ -191,12 +187,7 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             self._read_one_list(head, document, reading, climbed=climbed)
 
     def _read_one_list(
-        self,
-        head: FetchedDocument,
-        document: "Document",
-        reading: Reading,
-        *,
-        climbed: bool,
+        self, head: FetchedDocument, document: "Document", reading: Reading, *, climbed: bool
     ) -> None:
         """Read a Change List that is not an index, or its index if it does not reach back."""
         span = times.span_of(head.uri, document.header)

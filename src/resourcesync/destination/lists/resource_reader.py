@@ -6,6 +6,7 @@ nothing. The entries wait on disk: memory does not grow with the size of the Sou
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -14,23 +15,21 @@ from msgspec import structs
 from resourcesync import errors
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import proof
+from resourcesync.destination.lists.list_checks import (
+    check_capability,
+    check_list,
+    fits_index,
+    is_same_host,
+    parts_of,
+)
 from resourcesync.destination.lists.list_documents import ListDocuments
-from resourcesync.destination.lists.packages import REPORT_IT, DumpPackages, too_many_listed
+from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
-from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.mirror_state.rows import ProcessedDocument
 from resourcesync.model.digests import Digest, agree, usable
-from resourcesync.model.entries import (
-    Entry,
-    Header,
-    Package,
-    Part,
-    RefusedEntry,
-    Resource,
-    ResourceRun,
-)
+from resourcesync.model.entries import Entry, Package, Part, RefusedEntry, Resource, ResourceRun
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.timestamps import known_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
@@ -38,8 +37,6 @@ from resourcesync.model.vocabulary import Capability, Dialect
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
-MAX_PARTS: Final = 50_000
-"""The most parts of an index (sitemaps.org)."""
 PART_UNREAD: Final = "part-unread"
 """Code of a refused part of a list that cannot be read."""
 
@@ -120,10 +117,7 @@ class ResourceListReader:
         self._packages = packages
 
     def read(
-        self,
-        uri: str,
-        spool: ExternalSorter[ListedEntry],
-        known: ProcessedDocument | None = None,
+        self, uri: str, spool: ExternalSorter[ListedEntry], known: ProcessedDocument | None = None
     ) -> ListSnapshot | None:
         """Read a Resource List, its index, or a plain sitemap, into the sorter (§10).
 
@@ -139,18 +133,79 @@ class ResourceListReader:
         if fetched is None:
             return None
         with fetched:
-            self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
             document = fetched.open(self._refuser(spool))
-            if document.header.capability is Capability.RESOURCE_DUMP and self._packages:
-                return self._read_dump(document, fetched, self._packages, spool)
-            check_capability(document, Capability.RESOURCE_LIST)
-            if not document.header.is_index:
-                return self._read_one(document, fetched, spool)
-            parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
-            self._selection.refusals.count_tolerated(document)
-            documents.record(fetched, head.digest, is_meant=False)
+            read = self._read_robots if document.is_robots else self._read_list
+            snapshot = read(document, fetched, spool, documents)
+        if document.header.is_index:
+            documents.retain()
+        return snapshot
+
+    def _read_robots(
+        self,
+        document: "Document",
+        robots: FetchedDocument,
+        spool: ExternalSorter[ListedEntry],
+        documents: ListDocuments,
+    ) -> ListSnapshot:
+        """Read the sitemaps that a ``robots.txt`` names: together they are the list.
+
+        One that is not there, or is a page, lists nothing now, and so nothing proves an absence. A
+        feed lists recent pages only: the sitemaps list these, too.
+        """
+        from resourcesync.discovery.links import own_sitemaps  # noqa: PLC0415 - rarely needed
+
+        missing: list[errors.ResourceSyncError] = []
+        unread: list[errors.ResourceSyncError] = []
+        opened: list[tuple[Document, FetchedDocument]] = []
+
+        def refuse_missing(uri: str, error: errors.ResourceSyncError) -> None:
+            if isinstance(error, errors.ResourceMissingError | errors.NotAListError):
+                missing.append(error)
+                self._selection.refusals.leniencies.note(Leniency.ROBOTS_LINE, uri)
+            else:
+                self._refuse_part(uri, error, unread, robots.uri)
+
+        head, named = list_version(robots), own_sitemaps(document, self._selection.origins)
+        documents.record(robots, head.digest, is_meant=False)
+        with ExitStack() as held:
+            for fetched in documents.parts(named, robots.served, refuse_missing):
+                held.enter_context(fetched)
+                try:
+                    opened.append((fetched.open(self._refuser(spool)), fetched))
+                except errors.DocumentError as error:
+                    refuse_missing(fetched.uri, error)
+            sitemaps = [each for each in opened if not each[0].form.is_feed]
+            lists: list[ListSnapshot] = []
+            for each in sitemaps or opened:
+                lists.append(snapshot := self._read_list(*each, spool, documents))
+                if snapshot.version is not None and not each[0].header.is_index:
+                    documents.record(each[1], snapshot.version.digest, is_meant=False)
+        if not lists:
+            raise next(iter((*unread, *missing)))
+        return structs.replace(
+            _joined(lists, unread=len(unread), is_whole=not missing),
+            served=_earliest(robots.served, *(each.served for each in lists)),
+            version=head,
+        )
+
+    def _read_list(
+        self,
+        document: "Document",
+        fetched: FetchedDocument,
+        spool: ExternalSorter[ListedEntry],
+        documents: ListDocuments,
+    ) -> ListSnapshot:
+        """Read a list that was opened, or all parts of an index."""
+        self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
+        if document.header.capability is Capability.RESOURCE_DUMP and self._packages:
+            return self._read_dump(document, fetched, self._packages, spool)
+        check_capability(document, Capability.RESOURCE_LIST)
+        if not document.header.is_index:
+            return self._read_one(document, fetched, spool)
+        parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
+        self._selection.refusals.count_tolerated(document)
+        documents.record(fetched, head.digest, is_meant=False)
         snapshot, read = self._read_parts(document, parts, spool, documents, fetched.served)
-        documents.retain()
         is_one_moment, moments = self._moments_of(fetched, read, snapshot.moments)
         return structs.replace(
             snapshot,
@@ -222,16 +277,14 @@ class ResourceListReader:
         unread: list[errors.ResourceSyncError] = []
 
         def refuse_missing(uri: str, error: errors.ResourceSyncError) -> None:
-            if error.transient:
-                raise error
-            self._refuse_part(uri, error, unread)
+            self._refuse_part(uri, error, unread, index.uri)
 
         for fetched in documents.parts(parts, served, refuse_missing):
             announced = parts[fetched.uri]
             try:
                 document, count, part = self._read_part(fetched, announced, spool, documents)
             except errors.DocumentError as error:
-                self._refuse_part(fetched.uri, error, unread)
+                refuse_missing(fetched.uri, error)
                 continue
             read.append(part)
             fits = fits_index(announced, document.header, index.header)
@@ -253,8 +306,16 @@ class ResourceListReader:
         return snapshot, read
 
     def _refuse_part(
-        self, uri: str, error: errors.ResourceSyncError, unread: list[errors.ResourceSyncError]
+        self,
+        uri: str,
+        error: errors.ResourceSyncError,
+        unread: list[errors.ResourceSyncError],
+        index: str,
     ) -> None:
+        """Refuse a part that cannot be read; raise if another request may bring it."""
+        error.evidence = (*error.evidence, ("part", uri), ("of index", index))
+        if error.transient and not isinstance(error, errors.DocumentError):
+            raise error
         unread.append(error)
         reason = f"this part of the list cannot be read: {error.message}"
         self._selection.refusals.add(uri, PART_UNREAD, reason)  # its content is unknown
@@ -367,6 +428,19 @@ def _announcements(document: "Document") -> dict[str, proof.Announcement]:
     return {entry.uri: entry for entry in entries}
 
 
+def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> ListSnapshot:
+    """Return several lists without moments as one."""
+    return ListSnapshot(
+        moments=proof.ListMoments(),
+        entries=sum(each.entries for each in lists),
+        proves_absence=is_whole and all(each.proves_absence for each in lists),
+        is_one_moment=len(lists) == 1,
+        dialect=Dialect.SITEMAP,
+        documents=(),
+        unread_parts=unread + sum(each.unread_parts for each in lists),
+    )
+
+
 def _moments(head: "Document", parts: Mapping[str, int]) -> proof.ListMoments:
     """Return the moments of an index or a dump, and of its parts."""
     return proof.ListMoments(head=known_microseconds(head.header.at), parts=parts)
@@ -380,67 +454,6 @@ def _versioned(row: ListedEntry, version: int) -> ListedEntry:
     """Return a row with a version: if it has no other, the moment of its package."""
     is_mute = not row.hash and row.lastmod is None
     return row._replace(lastmod=version) if is_mute else row
-
-
-def check_capability(document: "Document", capability: Capability) -> None:
-    """Check the capability of a document; a plain sitemap passes for a Resource List."""
-    found = document.header.capability
-    plain = found is None and capability is Capability.RESOURCE_LIST
-    if found is not capability and not plain:
-        raise errors.UnexpectedDocumentError(
-            f"expected a {capability.phrase}, got a {document.header.phrase}",
-            uri=document.uri,
-            hint="pull again with the Source's own address, to discover its lists again",
-        )
-
-
-def check_list(document: "Document", capability: Capability) -> None:
-    """Check that a part of an index is a list of this capability, not an index itself."""
-    check_capability(document, capability)
-    if document.header.is_index:
-        raise errors.UnexpectedDocumentError(
-            "an index lists another index", uri=document.uri, hint=REPORT_IT
-        )
-
-
-def parts_of(document: "Document") -> dict[str, Part]:
-    """Return the documents that an index lists, by absolute URI, in its order.
-
-    The index of plain sitemaps may list itself, beside others: that entry is left out.
-    """
-    parts: dict[str, Part] = {}
-    for entry in document.entries():
-        assert isinstance(entry, Part), "an index has parts"
-        parts.setdefault(entry.uri, entry)  # absolute: resolved by the reader
-        if len(parts) > MAX_PARTS:
-            raise too_many_listed(document.uri, "an index lists too many documents", MAX_PARTS)
-    itself = own_entries(document.uri, parts)
-    if itself and document.header.capability is None and len(itself) < len(parts):
-        for uri in itself:
-            del parts[uri]
-        document.tolerate(Leniency.INDEX_LISTS_ITSELF)
-    elif itself:
-        raise errors.UnexpectedDocumentError(
-            "an index lists itself", uri=document.uri, hint=REPORT_IT
-        )
-    return parts
-
-
-def is_same_host(fetched: FetchedDocument) -> bool:
-    """True if a list came from the requested host: one from another host proves no absence."""
-    requested, final = origin(fetched.uri), origin(fetched.final_uri)
-    return (
-        requested.partition("://")[2] == final.partition("://")[2]
-    )  # TLS or not, the host is the same
-
-
-def fits_index(announced: Part, header: Header, index: Header) -> bool:
-    """True if a part was written together with its index (it may be read while it is rewritten)."""
-    if header.at is None:
-        return index.at is None
-    if announced.at is not None:
-        return header.at == announced.at
-    return index.at is None or header.at >= index.at
 
 
 def document_record(fetched: FetchedDocument) -> ProcessedDocument:

@@ -58,7 +58,7 @@ class Refusals:
 
     An entry that the Source deletes later, or lists later in a usable form, is withdrawn.
     ``new_count`` are those that no earlier reading had, ``dropped`` unreadable values, whose
-    entries are used without them, ``encoded`` addresses with invalid characters.
+    entries are used without them.
     """
 
     def __init__(self, tell: Callable[[RefusedRow], None], known: Iterable[str] = ()) -> None:
@@ -71,8 +71,6 @@ class Refusals:
         self.new_count = 0
         self.dropped = 0
         self.example = ""
-        self.encoded = 0
-        self.encoded_example = ""
         self.withdrawn: set[str] = set()
         self.leniencies = LeniencyTally()
 
@@ -121,11 +119,6 @@ class Refusals:
 
             first = next(tolerated for tolerated in document.tolerated if tolerated.code in DROPPED)
             self.example = f"{first.reason} ({document.uri}, line {first.line})"
-
-    def note_encoded(self, uri: str) -> None:
-        """Count an address that had to be percent-encoded."""
-        self.encoded += 1
-        self.encoded_example = self.encoded_example or uri
 
     def withdraw(self, uri: str) -> None:
         """Withdraw the refusal of a URI: a later change of it is usable, or deleted it."""
@@ -184,6 +177,11 @@ class ResourceSelection:
     def has_filters(self) -> bool:
         """True if the operator selects less than the Source may list."""
         return self._scope.has_filters
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The origins of the Source, and those that the operator allows."""
+        return self._scope.origins
 
     def add_source_addresses(self, *uris: str) -> None:
         """Add addresses that the Source itself leads to, by a redirect or by name.
@@ -393,7 +391,7 @@ class ResourceSelection:
     ) -> ListedEntry | None:
         written, listed_uri = resource.uri, percent_encode(resource.uri)
         if listed_uri is not written:
-            self.refusals.note_encoded(written)
+            self.refusals.leniencies.note(Leniency.URI_ENCODED, written)
         uri = self._requested_uri(listed_uri)
         if uri is not written:
             resource = replace(resource, uri=uri)
