@@ -172,8 +172,15 @@ def pull_of_two_sitemaps(at: Scene) -> None:
         )
     at.source.put("/robots.txt", b"Sitemap: /news.xml\nSitemap: /pages.xml\n")
     at.run(f"resourcesync pull {at.source.url} site")
-    at.run(f"resourcesync pull {at.source.url} site --all-sets -q")
     at.files("site")
+    at.run(f"resourcesync pull {at.source.url} sets --all-sets -q")
+    at.files("sets")
+    at.source.put("/docs/", b"<!doctype html><title>x</title>")
+    at.run(f"resourcesync pull {at.source.url}/docs/ docs")
+    at.run(f"resourcesync explore {at.source.url}")
+    at.run(f"resourcesync validate {at.source.url}/news.xml --profile sitemap")
+    at.run(f"resourcesync why {at.source.url}")
+    at.run(f"resourcesync why {at.source.url} --json")
 
 
 # --- what is kept, and what goes ------------------------------------------------------------------
@@ -203,7 +210,7 @@ def pull_3_of_a_file_that_was_edited_here(at: Scene) -> None:
     at.offer({ONE: None})
     at.run("resourcesync pull museum")
     at.run("resourcesync pull museum --delete never")
-    at.run("resourcesync pull museum --json")
+    at.run("resourcesync pull museum --delete auto --json")
     at.files("museum")
 
 

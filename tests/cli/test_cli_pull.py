@@ -181,34 +181,68 @@ def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
     said.readouterr()
 
 
-# --- pull and status tell what is known by dates only; recheck when to ask ------------------------
+# --- Of a plain sitemap: what proves the copies, and what becomes of pages that leave it ----------
 
 
-NAMES = ("a", "b", "c")
-
-
-def test_a_pull_tells_how_many_copies_it_knows_by_their_dates_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
-) -> None:
+@pytest.fixture
+def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinySource]:
+    """A site of three pages, of which one is not dated."""
     monkeypatch.chdir(tmp_path)
     with TinySource() as source:
-        uris = [f"{source.url}/{name}.html" for name in NAMES]
-        for name in NAMES:
+        for name in "abc":
             source.put(f"/{name}.html", b"page", "text/html")
-        source.put("/sitemap.xml", urlset(*((uri, "2025-01-01") for uri in uris)), "text/xml")
-        assert run(["pull", source.url, "m"]) == 0
-        assert "by their dates" not in capsys.readouterr().out
-        assert run(["pull", "m"]) == 0
-        said = capsys.readouterr().out
-        assert "3 of 3 known by their dates only" in said
-        assert run(["pull", "m", "--json", "-o", "recheck=0"]) == 0
-        end = rows(capsys)[-1]
-    assert end["evidence"] == {"by_hash": 0, "by_request": 0, "by_date": 3, "unconfirmed": 0}
-    assert end["fetched"]["rechecked"] == 0
+        list_pages(source, a="2025-01-01", b="2025-01-01", c="")
+        yield source
 
+
+def list_pages(source: TinySource, **dates: str) -> None:
+    entries = ((f"{source.url}/{name}.html", date) for name, date in dates.items())
+    source.put("/sitemap.xml", urlset(*entries), "text/xml")
+
+
+def test_a_pull_says_what_proves_the_copies(pages: TinySource, capsys: Said) -> None:
+    assert run(["pull", pages.url, "m"]) == 0
+    assert "known: 3 by request\n" in capsys.readouterr().out
+    assert run(["pull", "m"]) == 0
+    assert "known: 1 by request, 2 by date only\n" in capsys.readouterr().out
+    assert run(["pull", "m", "--json", "-o", "recheck=0"]) == 0
+    end = rows(capsys)[-1]
+    assert end["evidence"] == {"by_hash": 0, "by_request": 1, "by_date": 2, "unconfirmed": 0}
+    assert end["fetched"]["rechecked"] == 0
     assert run(["status", "m", "--json"]) == 0
     status = next(row for row in rows(capsys) if row["type"] == "mirror")
-    assert (status["evidence"]["by_date"], status["recheck_seconds"]) == (3, 0)
+    assert (status["evidence"]["by_date"], status["recheck_seconds"]) == (2, 0)
+
+
+@pytest.mark.parametrize("delete", ["", "absent", "never"])
+def test_what_becomes_of_pages_is_said_once_and_remembered(
+    pages: TinySource, capsys: Said, delete: str
+) -> None:
+    goes = delete == "absent"
+    assert run(["pull", pages.url, "m", *(["--delete", delete] if delete else [])]) == 0
+    fate = "are deleted." if goes else "stay; --delete absent deletes them."
+    assert f"Pages that the sitemap no longer lists {fate}\n" in capsys.readouterr().out
+
+    list_pages(pages, a="2025-01-01", b="2025-01-01")
+    assert run(["pull", "m", "--delete", "auto", "-n"]) == 0, "a dry run is remembered by nobody"
+    assert run(["pull", "m"]) == 0
+    assert "Pages that" not in capsys.readouterr().out
+    assert Path("m/c.html").exists() is not goes
+
+    list_pages(pages, a="2025-01-01")
+    assert run(["pull", "m", "--delete", "auto"]) == 0
+    assert Path("m/b.html").exists(), "what is given again takes its place"
+
+
+def test_what_a_table_no_longer_says_is_not_remembered(pages: TinySource) -> None:
+    table = f'[mirror.m]\nsource = "{pages.url}"\ndest = "m"\n'
+    Path("resourcesync.toml").write_text(f'{table}delete = "absent"\naccept_missing = false\n')
+    assert run(["pull", "m", "-q"]) == 0
+    Path("resourcesync.toml").write_text(table)
+    list_pages(pages, a="2025-01-01", b="2025-01-01", d="")
+
+    assert run(["pull", "m"]) == 0
+    assert Path("m/c.html").exists()
 
 
 # --- A disk that is full: the next step that the errors name, in each place, is a command that work

@@ -67,7 +67,7 @@ def test_a_hold_is_of_what_was_here_when_it_began_whatever_policies_came_between
     world.source.publish()
     grown = world.pull(delete="never")
 
-    report = world.pull()
+    report = world.pull(delete="auto")
 
     assert (grown.created, grown.deleted, grown.held) == (1000, 0, 0)
     assert (report.deleted, report.held, report.held_of) == (0, 100, 300)

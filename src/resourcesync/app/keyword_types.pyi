@@ -10,7 +10,7 @@ from resourcesync.settings.mirror import Network
 class MirrorOptions(TypedDict, total=False):
     prune: bool
     lists_only: bool
-    delete: Literal["auto", "signalled", "absent", "never"]
+    delete: Literal["auto", "signalled", "absent", "never"] | None
     max_delete: int | str
     trash: float | str
     verify: Literal["strict", "lenient"]

@@ -17,7 +17,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_state, opening
 from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import FailedPulls
-from resourcesync.destination.options import AuditMethod, PullMode, PullOptions
+from resourcesync.destination.options import AuditMethod, PullMode, PullOptions, StoredOptions
 from resourcesync.destination.planner import Delete, Fetch
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ConfigurationError
@@ -254,6 +254,7 @@ class Mirror:
         return structs.replace(
             self._chosen,
             filters=Filters() if self._is_configured else None,
+            stored=StoredOptions() if self._is_configured else None,
             dry_run=dry_run,
             review=self._review if dry_run else None,
         )

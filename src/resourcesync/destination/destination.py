@@ -152,8 +152,8 @@ class Destination:
 
     def _with_all_filters(self, options: PullOptions) -> tuple[PullOptions, bool]:
         """Return the options with all filters; and true if only a baseline can apply them."""
-        known = self._sync_state.filters
-        options = options.with_filters(known, self._dependencies.clock.now())
+        known, stored = self._sync_state.filters, self._sync_state.stored_options
+        options = options.with_stored(known, stored, self._dependencies.clock.now())
         return options, options.prune or known not in (None, options.filters)
 
     def _find_lists(self, options: PullOptions) -> locate.SourcePlace:
@@ -307,7 +307,7 @@ class Destination:
             # One transaction: new filters without a baseline would seem to be in sync after a kill.
             self._sync_state.write(
                 filters=filters,
-                accept_missing=options.accept_missing,
+                options=options.stored,
                 changes_accepted=self._sync_state.changes_since if options.changes_only else None,
                 missing_accepted=pull.accepts_missing,
                 cursor=pull.cursor if place.is_due else None,
@@ -400,7 +400,7 @@ class Destination:
 
     def _known_session(self, options: PullOptions, *, asking: bool) -> SyncSession:
         """Return a session with the lists as known; or as offered now, if the Source is asked."""
-        options = structs.replace(options, filters=self._sync_state.filters)
+        options, _ = self._with_all_filters(structs.replace(options, filters=None, stored=None))
         address, lists = self._locator.address(None), self._sync_state.discovered
         place = locate.SourcePlace(address=address, lists=lists)
         pull = self._prepare(place, options)

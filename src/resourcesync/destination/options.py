@@ -44,13 +44,21 @@ _TRA, _STO, _MAIN = settings.Section.TRANSFER, settings.Section.STORAGE, setting
 DEFAULT_LIMIT: Final = settings.Limit(percent=10.0)
 
 
+class StoredOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that a mirror remembers until they are given again, besides its filters."""
+
+    delete: Deletion | None = None
+    accept_missing: bool | None = None
+
+
 class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of one pull. A filter that is not set is as the mirror remembers it.
+    """Options of one pull. Filters and ``stored`` that are not set are as the mirror remembers.
 
     Attributes:
         dry_run: Read and plan, change nothing.
         review: Receives the decisions before any of them is executed.
         filters: All filters; ``None``: those of the last pull. Those that are set replace them.
+        stored: The other options to remember, likewise.
         set_name: Set to follow, of several: its URI, name or number; empty: the one followed so
             far, or the only one.
         own_algorithm: Digest recorded of every copy.
@@ -98,15 +106,15 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = "auto"
     delete: Annotated[
-        Deletion,
+        Deletion | None,
         settings.Setting(
             "Delete resources that a Change List lists as deleted (signalled), also those that a "
             "newer Resource List no longer lists (absent), or none (never). auto: absent for a "
-            "Resource List, signalled for a plain sitemap.",
+            "Resource List, signalled for a plain sitemap. The mirror remembers it.",
             shown="auto",
             is_option=True,
         ),
-    ] = "auto"
+    ] = None
     max_delete: Annotated[
         settings.Limit,
         settings.Setting(
@@ -264,6 +272,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     review: Review | None = None
     filters: "Filters | None" = None
+    stored: StoredOptions | None = None
     set_name: str = ""
     own_algorithm: str = "sha-256"
 
@@ -274,14 +283,20 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
 
         return self.filters or Filters()
 
-    def with_filters(self, known: "Filters | None", now: datetime) -> "PullOptions":
-        """Return the options with all filters: those that are set, and the stored ones."""
+    def with_stored(
+        self, known: "Filters | None", stored: StoredOptions | None, now: datetime
+    ) -> "PullOptions":
+        """Return the options with what the mirror remembers, where nothing else is set."""
+        kept = structs.asdict(self.stored or stored or StoredOptions())
+        own = {name: getattr(self, name) for name in kept}
+        kept |= {name: value for name, value in own.items() if value is not None}
         before = (self if self.filters else structs.replace(self, filters=known)).all_filters
         chosen = {name: getattr(self, name) for name in before.__struct_fields__}
         if isinstance(since := chosen["since"], timedelta):
             chosen["since"] = resolve_moment(since, now)
         given = {name: value for name, value in chosen.items() if value is not UNSET}
-        return structs.replace(self, filters=structs.replace(before, **given))
+        filters = structs.replace(before, **given)
+        return structs.replace(self, filters=filters, stored=StoredOptions(**kept), **kept)
 
 
 class FindingWriter(Protocol):

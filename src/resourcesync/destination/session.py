@@ -196,7 +196,8 @@ class SyncSession:
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         received = equipment.traffic
         self.budget = Budget(options.max_bytes, lambda: received()[1], equipment.cancel)
-        self.accepts_missing = self._accepts_missing()
+        chosen = options.accept_missing
+        self.accepts_missing = found.is_sitemap if chosen is None else chosen
         self.packages = DumpPackages(equipment, documents)
         manifests = None if options.dumps == "never" else self.packages
         self.resource_lists = ResourceListReader(
@@ -217,13 +218,6 @@ class SyncSession:
         open_stored = self.dependencies.stored_parts if is_trusting else lambda: None
         is_sitemap = self.discovered.is_sitemap
         return ListDocuments(documents, open_stored, self.now, is_sitemap=is_sitemap)
-
-    def _accepts_missing(self) -> bool:
-        """Return the operator's choice, of now or of before; else that of a plain sitemap."""
-        for chosen in (self.options.accept_missing, self.sync_state.accept_missing_option):
-            if chosen is not None:
-                return chosen
-        return self.discovered.is_sitemap
 
     @property
     def found(self) -> SourceLists:
@@ -348,7 +342,7 @@ class SyncSession:
         return planner.DecisionPolicy(
             absence=absence,
             absent_at=absent_at,
-            delete=self.options.delete,
+            delete=self.options.delete or "auto",
             prunes=self.options.prune,
             deletes_restored=deletes_restored,
             is_old_reading=self.is_old_reading,
@@ -416,12 +410,6 @@ class SyncSession:
                 "values-dropped",
                 f"{refusals.dropped:,} values of the lists cannot be read and are ignored, such as"
                 f" this: {refusals.example}",
-            )
-        if refusals.encoded:
-            self.warn(
-                "uris-encoded",
-                f"{refusals.encoded:,} listed URIs have invalid characters, such as"
-                f" {refusals.encoded_example!r}: they are percent-encoded, as browsers do",
             )
 
     def report_leniencies(self) -> None:

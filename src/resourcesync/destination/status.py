@@ -181,7 +181,9 @@ def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) 
     """
     if not absent or not served:
         return absent > 0
-    is_first = memory.in_sync_at is None and memory.accept_missing_option is None
+    stored = memory.stored_options
+    is_unsaid = stored is None or stored.accept_missing is None
+    is_first = memory.in_sync_at is None and is_unsaid
     return is_first and listed >= _FEW and 2 * absent > listed
 
 

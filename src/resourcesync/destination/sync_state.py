@@ -12,6 +12,7 @@ from msgspec import structs
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.mapping import escapes
+from resourcesync.destination.options import StoredOptions
 from resourcesync.destination.planner import is_gone
 from resourcesync.destination.reports import FailedRun
 from resourcesync.destination.reports import MirrorState as MirrorWord
@@ -113,6 +114,8 @@ class SyncState:
     discovered_at = _Note("found-at", Microseconds)
     filters = _Note("filters", Filters)
     """The filters of the last pull."""
+    stored_options = _Note("options", StoredOptions)
+    """The options of the last pull that are remembered besides the filters."""
     list_head = _Note("list-head", ListVersion)
     """Version of the Resource List that need not be read again."""
     list_read_at = _Note("list-read-at", Microseconds)
@@ -192,12 +195,6 @@ class SyncState:
         """The Source's time up to which the mirror is complete."""
         through = self.cursor.checkpoint
         return None if not through else from_microseconds(through)
-
-    @property
-    def accept_missing_option(self) -> bool | None:
-        """The operator's choice to accept resources that are not served; ``None``: no choice."""
-        chosen = self.decode("accept-missing", int)
-        return None if chosen is None else bool(chosen)
 
     def accepts(self, code: str) -> bool:
         """True if a listed resource that is not served, by this code, counts as no failure."""

@@ -103,7 +103,7 @@ def test_the_library_takes_what_the_command_line_takes() -> None:
         ({"max_bytes": -1}, "max_bytes=-1 is negative"),
         ({"delete": "all"}, "delete='all' must be one of auto"),
         ({"delete": False}, "delete=False must be one of auto"),
-        ({"delete": None}, "delete=None must not be None"),
+        ({"verify": None}, "verify=None must not be None"),
         ({"verify": 5}, "verify=5 must be one of strict"),
         ({"fail_fast": 1}, "fail_fast=1 must be true or false"),
         ({"max_delete": None}, "must not be None"),

@@ -220,6 +220,9 @@ class PullView:
         def noted(event: str, fields: Mapping[str, object]) -> None:
             if event == "source":
                 self._words.first, self._plan = bool(fields["first"]), {}
+                goes = fields["delete"] == "absent"
+                fate = "are deleted" if goes else "stay; --delete absent deletes them"
+                self._words.fate = fate if fields["sitemap"] and self._words.first else ""
             elif event == "plan":
                 self._plan = fields
             report(event, fields)
@@ -242,7 +245,7 @@ class PullView:
 
         assert pulled.report is not None
         folder = str(pulled.folder)
-        return conclude(
+        ended = conclude(
             pulled.report,
             folder,
             first=self._words.first,
@@ -250,6 +253,10 @@ class PullView:
             pruning=target.options.prune,
             place=target.store or folder,
         )
+        if self._words.fate and not ended.exit and not target.dry_run:
+            text = f"          Pages that the sitemap no longer lists {self._words.fate}."
+            ended = ended._replace(closing=(*ended.closing, TextLine(text)))
+        return ended
 
     def _end_of_set(self, pulled: PulledMirror, target: PullTarget) -> "BatchResult":
         from resourcesync.cli import batch  # noqa: PLC0415 - most pull one

@@ -43,6 +43,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
     dry_run: bool = False
     since_moves: bool = True  # --since is relative, such as -7d
     verbose: bool = True  # False: no line of level DETAIL need be made
+    fate: str = ""  # of the pages that a plain sitemap will no longer list
     failures: int = 0
 
     def __call__(self, event: str, fields: Fields) -> Iterable[TextLine]:
@@ -59,7 +60,7 @@ class PullRenderer(msgspec.Struct, kw_only=True):
                 yield _filters_line(fields, since_moves=self.since_moves)
             case "source":
                 yield from self._source(fields, level)
-            case "leniency":
+            case "leniency" if self.verbose:
                 yield leniency_line(fields)
             case "plan":
                 yield TextLine(f"{fields['mode']}: {_planned(fields)}", "Plan", level)
@@ -250,7 +251,11 @@ def say(
     if since := report.listed.since:
         known["accepted_since" if report.listed.is_since_accepted else "open_since"] = since
         known["faults.gap"] = False
-    as_of = report.as_of
+    as_of, evidence = report.as_of, report.evidence
+    if evidence.by_request + evidence.by_date:
+        proofs = ("by_hash", "hash"), ("by_request", "request"), ("by_date", "date only")
+        counts = ((getattr(evidence, name), how) for name, how in proofs)
+        known["evidence"] = ", ".join(f"{formatting.count(n)} by {how}" for n, how in counts if n)
     values = {
         "folder": folder,
         "resources": formatting.count(report.resources),

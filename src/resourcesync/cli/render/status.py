@@ -33,7 +33,7 @@ _REMARKS: Final = frozenset(
         "listed.absent",
         "listed.skipped",
         "retained.unknown",
-        "evidence.by_date",
+        "evidence",
         "evidence.unconfirmed",
     }
 )
