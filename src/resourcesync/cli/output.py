@@ -329,8 +329,11 @@ def clause_of(text: str) -> str:
 
 def leniency_line(fields: Mapping[str, object]) -> TextLine:
     """Return the line about a departure from the rules that was tolerated."""
+    from resourcesync.validator.rule import RULES  # noqa: PLC0415 - help stays quick
+
     where = f"{fields['uri']}, line {fields['line']}" if fields["line"] else str(fields["uri"])
-    rule = f"; rule {fields['rule']}" if fields["rule"] else ""
+    found = (rule.code for rule in RULES.values() if rule.id.startswith(str(fields["rule"])))
+    rule = f"; rule {next(found)}" if fields["rule"] else ""
     places = counted(int(str(fields["count"])), "place")
     return TextLine(f"{fields['reason']}  ({places}; {where}{rule})", "Lenient", DETAIL)
 

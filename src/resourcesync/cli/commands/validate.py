@@ -100,10 +100,9 @@ def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -
     from resourcesync.cli.render.validate import ValidationTally  # noqa: PLC0415 - help stays quick
 
     address = next((target for target in values["targets"] if "://" in target), "")
+    judgement = _judgement(values)
     judge = app.validation.new_validator(
-        _judgement(values),
-        network=asking.network(address),
-        cancel=CancelToken(app.system.SystemClock()),
+        judgement, network=asking.network(address), cancel=CancelToken(app.system.SystemClock())
     )
     tally, codes = ValidationTally(), [ExitCode.OK]
     for target in values["targets"]:
@@ -114,7 +113,7 @@ def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -
             screen.problem(problem)
             codes.append(problem.exit)
     codes.append(ExitCode.FINDINGS if tally.has_failures(values["fail_on"]) else ExitCode.OK)
-    is_github, lines = values["format"] == "github", tuple(tally.lines())
+    is_github, lines = values["format"] == "github", tuple(tally.lines(judgement.profile))
     return CommandOutcome(
         exit=worst(codes),
         closing=lines[:1] if is_github else lines,
@@ -124,9 +123,7 @@ def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -
 
 
 def _judge_one(
-    events: "Iterator[ValidationEvent]",
-    tally: "ValidationTally",
-    screen: Screen,
+    events: "Iterator[ValidationEvent]", tally: "ValidationTally", screen: Screen
 ) -> ExitCode:
     from resourcesync.cli.render.validate import encode_event  # noqa: PLC0415 - help stays quick
     from resourcesync.validator.events import Judged  # noqa: PLC0415 - help stays quick

@@ -11,7 +11,7 @@ from resourcesync.cli.output import DETAIL, NORMAL, QUIET, TextLine, clause_of
 from resourcesync.model import formatting
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator import events
-from resourcesync.validator.rule import AppliedRules, RuleFinding, Severity
+from resourcesync.validator.rule import AppliedRules, RuleFinding, RuleProfile, Severity
 from resourcesync.validator.sample import Unreached
 
 SHOWN_PER_RULE: Final = 10
@@ -156,10 +156,11 @@ class ValidationTally(msgspec.Struct):
             rest += f"; {formatting.counted(number, 'package')} {were} not opened"
         return f"Checked {', '.join(parts)}: {', '.join(found)}{rest}"
 
-    def lines(self) -> Iterator[TextLine]:
+    def lines(self, profile: RuleProfile) -> Iterator[TextLine]:
         """Yield the closing lines."""
         yield TextLine(self.sentence(), level=QUIET)
-        if self.plain_sitemaps == self.documents and (self.errors or self.warnings or self.advice):
+        is_other = profile is not RuleProfile.SITEMAP and self.plain_sitemaps == self.documents
+        if is_other and (self.errors or self.warnings or self.advice):
             is_one = self.plain_sitemaps == 1
             text = "this is a plain sitemap" if is_one else "these are plain sitemaps"
             yield TextLine(f"  next   {text}; to check by the Sitemap protocol: --profile sitemap")
