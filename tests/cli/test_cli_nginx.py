@@ -68,7 +68,8 @@ def tree(here: Path) -> Path:
     (tree / "pages").mkdir()
     for extension in re.findall(r" (\w+)", MEDIA_TYPES + " PDF unknown"):
         (tree / "shelf" / f"é.{extension}").write_text(f"{extension}" * 100)
-    (tree / "shelf" / "1.txt").write_text("1" * 100)
+    for name in ("1.txt", "1.html"):
+        (tree / "shelf" / name).write_text("1" * 100)
     (tree / "pages" / "index.html").write_text("<p>page")
     (tree / ".secret").write_text("secret")
     (tree / "draft.txt~").write_text("draft")
@@ -108,7 +109,7 @@ def test_lists_are_revalidated_and_packed_and_packages_stay(serving: Serving, tr
         again = site.ask("/resourcesync/resourcelist.xml", if_none_match=listed[2]["etag"])
         (package,) = (tree / "resourcesync").glob("resourcedump-*.zip")
         package_fields = site.ask(f"/resourcesync/{package.name}")[2]
-        resource = site.ask("/shelf/1.txt", accept_encoding="gzip")
+        resource = site.ask("/shelf/1.html", accept_encoding="gzip")
 
         for document in (description, listed):
             assert document[0] == 200

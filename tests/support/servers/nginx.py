@@ -128,7 +128,7 @@ def printed(servers: Callable[[str], str], run: Path) -> Iterator[Nginx]:
     """Serve the server blocks for an origin, with nginx's own media types, during the block."""
 
     def write(port: int) -> str:
-        return f"include /etc/nginx/mime.types;{servers(f'http://127.0.0.1:{port}')}"
+        return f"include /etc/nginx/mime.types; gzip on;{servers(f'http://127.0.0.1:{port}')}"
 
     with _started(run, "127.0.0.1", write) as port:
         yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
