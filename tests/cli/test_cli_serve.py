@@ -164,7 +164,7 @@ def test_serve_answers_its_operators_elsewhere(tree: Path, here: Path) -> None:
 
     assert told[0] == "Admin"
     assert b"https://museum.example/new.txt" in document
-    assert 'capability="changelist"} 1' in figures
+    assert 'resourcesync_source_changes{source="public"} 1' in figures
     assert "<h1>https://museum.example/</h1>" in page
     assert "changelist.xml" in page
     assert (out, err, process.returncode) == ("Stopped   no longer served\n", "", 0)

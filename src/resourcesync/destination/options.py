@@ -11,13 +11,13 @@ from msgspec import UNSET, UnsetType, structs
 from resourcesync.model import settings
 from resourcesync.model.timestamps import resolve_moment
 from resourcesync.ports import CancelToken, Clock, Copies, Fetcher, Reporter
-from resourcesync.ports.documents import StoredParts
 
 if TYPE_CHECKING:
     from resourcesync.destination.planner import ReviewedDecision
     from resourcesync.destination.reports import Mode
     from resourcesync.destination.scope import Filters
     from resourcesync.mirror_state.database import SqliteMirrorState
+    from resourcesync.ports.documents import StoredParts
     from resourcesync.ports.patches import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
@@ -342,4 +342,4 @@ class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     workers: Fetcher | None = None
     findings: Callable[[], AbstractContextManager[FindingWriter | None]] = nullcontext
     resource_fetcher: Fetcher | None = None
-    stored_parts: Callable[[], StoredParts | None] = lambda: None
+    stored_parts: "Callable[[], StoredParts | None]" = lambda: None

@@ -44,7 +44,6 @@ from resourcesync.destination.reports import (
 )
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import FreshnessSettings
-from resourcesync.source.publication_settings import CATALOGUE
 
 if TYPE_CHECKING:
     from resourcesync.app.source_runs import SourceStatus
@@ -241,10 +240,11 @@ def _read_source(
 
 def _is_source(place: str, sources: ConfiguredSources) -> bool:
     """True if a place is a configured Source, or a published folder that is not a mirror."""
-    folder = Path(place)
-    return place in sources.names or (
-        (folder / CATALOGUE).is_file() and not _is_mirror_folder(folder)
-    )
+    if place in sources.names or _is_mirror_folder(Path(place)):
+        return place in sources.names
+    from resourcesync.source.publication_settings import CATALOGUE  # noqa: PLC0415 - not for mirrors
+
+    return Path(place, CATALOGUE).is_file()
 
 
 def _read_apart(
