@@ -261,7 +261,8 @@ def trash(at: Scene) -> None:
         at.silently("resourcesync trash restore museum --all")
         at.silently("resourcesync trash empty museum --all")
         at.run("resourcesync trash list museum")
-    at.run(f"resourcesync trash restore museum {ONE}")
+    for _ in range(2):
+        at.run(f"resourcesync trash restore museum {ONE}")
     at.run("resourcesync audit museum")
     at.run("resourcesync pull museum --delete absent")
     at.run("resourcesync pull museum --mode baseline --delete absent")

@@ -13,9 +13,10 @@ from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
 from resourcesync.destination.removal.deletion import register_lost_trash
 from resourcesync.destination.removal.trash import Trash
+from resourcesync.destination.tasks import RESTORED
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.database import StateSnapshot
-from resourcesync.mirror_state.rows import TrashRow
+from resourcesync.mirror_state.rows import PendingTask, TrashRow
 from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import IN_TRASH, one_name, open_folder
@@ -65,6 +66,15 @@ def read_rows(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
     """Yield the rows of the trash, by path, as they are at one moment."""
     with StateSnapshot(folder / OWN_FOLDER / STATE_FILE) as state:
         yield from filter(fits, state.trash_by_path())
+
+
+def is_restored(folder: Path, fits: TrashFilter) -> bool:
+    """True if a copy that a filter of the trash selects was restored from it."""
+    with StateSnapshot(folder / OWN_FOLDER / STATE_FILE) as state:
+        return any(
+            row.code == RESTORED and fits(TrashRow("", row.uri, row.path, 0, ""))
+            for row in state.pending(PendingTask.RETAIN)
+        )
 
 
 def _sizes(folder: Path) -> Callable[[str], int | None]:

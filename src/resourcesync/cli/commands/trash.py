@@ -75,6 +75,12 @@ def command(**values: Any) -> Job:
         ) as trash:
             do = trash.restore if action == "restore" else trash.empty
             done = do(app.trash.read_rows(home.folder, fits), dry_run=dry_run)
+        is_idle = action == "restore" and glob and not (done.files or done.failed)
+        if is_idle and app.trash.is_restored(home.folder, fits):
+            return CommandOutcome(
+                closing=(TextLine("already restored", "Trash", QUIET),),
+                fields={"files": 0, "bytes": 0, "failed": 0, "dry_run": dry_run},
+            )
         return _outcome(done, action, dry_run=dry_run, narrowed=bool(glob))
 
     return Job(
