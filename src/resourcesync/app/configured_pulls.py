@@ -166,6 +166,7 @@ class Puller(NamedTuple):
         report(
             "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
         )
+        is_new = not app.mirror_state.is_present(target.folder)
         if not target.dry_run:
             plan.remember()
         of_set = target._replace(address=plan.source)
@@ -184,7 +185,8 @@ class Puller(NamedTuple):
                 seconds = round(clock.monotonic() - started, 3)
                 yield PulledMirror(mirror.folder, pulled, failed, mirror.uri, seconds)
         finally:
-            plan.remove_if_empty()
+            if is_new:  # else its disk went meanwhile: that is where it is mounted
+                plan.remove_if_empty()
 
     def _pull_one(
         self, target: PullTarget, folder: Path, set_name: str, network: Network, report: "Reporter"
