@@ -16,6 +16,15 @@ def quoted(argument: object, unknown: str) -> str:
     return shlex.quote(str(argument)) if argument else unknown
 
 
+_ANSWERS: Final = frozenset({"got", "tried"})
+"""Labels of the evidence that has a server's or a system's answer."""
+
+
+def at_address(message: str, uri: str) -> str:
+    """Return a message with the address that it is about, unless it has it."""
+    return f"{message}: {uri}" if uri not in message else message
+
+
 class ResourceSyncError(Exception):
     """The base of every error of this package.
 
@@ -36,6 +45,7 @@ class ResourceSyncError(Exception):
     """
 
     default_code: ClassVar[str] = "error"
+    default_hint: ClassVar[str] = ""
     transient: ClassVar[bool] = False
 
     def __init__(  # noqa: PLR0913 - the fields of all errors
@@ -55,12 +65,18 @@ class ResourceSyncError(Exception):
         self.message = message
         self.uri = uri
         self.evidence = evidence
-        self.hint = hint
+        self.hint = hint or self.default_hint
         self.code = code or self.default_code
         self.line = line
         self.column = column
         self.status = status
         self.retry_after = retry_after
+
+    @property
+    def cause(self) -> str:
+        """The message with the answer that it is about, such as ``503 Service Unavailable``."""
+        got = [text for label, text in self.evidence if label in _ANSWERS]
+        return f"{self.message} ({got[0]})" if len(got) == 1 else self.message
 
     def __str__(self) -> str:
         """Return the message, and the address that it is about unless the message has it.
@@ -68,8 +84,7 @@ class ResourceSyncError(Exception):
         The address is without user, password and query, which may be secret: the text may be
         logged.
         """
-        address = _shown_address(self.uri)
-        return f"{self.message}: {address}" if address not in self.message else self.message
+        return at_address(self.message, _shown_address(self.uri))
 
 
 def _shown_address(uri: str) -> str:
@@ -177,6 +192,7 @@ class SourceUnavailableError(SourceError):
     """The Source does not answer now: DNS, refused, timeout, cut short, 5xx, 429."""
 
     default_code = "unavailable"
+    default_hint = "try again later; if it lasts, tell the operator of the server"
     transient = True
 
 
@@ -323,6 +339,22 @@ class LockedError(StorageError):
 
     default_code = "locked"
     transient = True
+
+
+def next_step(error: ResourceSyncError) -> str:
+    """Return the hint of an error; for what is truncated, who can give the whole of it."""
+    is_truncated = isinstance(error, (TruncatedDocumentError, TruncatedPackageError))
+    if error.hint or not is_truncated:
+        return error.hint
+    if is_local(error.uri):
+        return "the file on this machine is truncated: get a complete copy"
+    lists = f"resourcesync validate {quoted(error.uri, 'URL')}"
+    return f"report it to the Source; check its lists: {lists}"
+
+
+def is_local(address: str) -> bool:
+    """True for the path of a file on this machine."""
+    return bool(address) and "://" not in address
 
 
 def is_propagating(error: BaseException) -> bool:

@@ -4,6 +4,7 @@ No other module imports ``sqlite3``. A statement commits by itself, except in ``
 """
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -33,6 +34,8 @@ BUSY_MILLISECONDS: Final = 5_000
 NOTE_TABLE: Final = "CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
 """The table of notes, in each file that has some."""
 T = TypeVar("T")
+INDEX_BYTES: Final = 65_536
+"""Bytes that SQLite needs on the disk for the index of a log, twice over."""
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _IN_USE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
@@ -136,6 +139,13 @@ class SqliteErrors:
     def _evidence(self) -> tuple[tuple[str, str], ...]:
         return ("file", str(self._path)), ("kept", self._kind.retained)
 
+    def _has_no_room(self) -> bool:
+        """True if the disk has no room for the index of a log, without which nothing is read."""
+        try:
+            return shutil.disk_usage(Path(self._path).parent).free < INDEX_BYTES
+        except OSError:
+            return False
+
     def _translate(self, error: sqlite3.Error) -> ResourceSyncError:
         if isinstance(error, sqlite3.ProgrammingError) and "thread" in str(error):
             return ConfigurationError(
@@ -143,7 +153,7 @@ class SqliteErrors:
                 hint="read in the thread that began to read",
             )
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of Python itself have none
-        if code == sqlite3.SQLITE_FULL:
+        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._has_no_room()):
             return DiskFullError(
                 f"no space is left for {self._path}",
                 evidence=self._evidence,

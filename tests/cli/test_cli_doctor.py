@@ -90,6 +90,21 @@ def test_a_certificate_is_read_and_its_days_are_counted(
     assert tls["text"].startswith("TLSv1.3, the certificate expires in ")
 
 
+def test_no_renewal_is_advised_for_a_certificate_of_another_name(
+    authority: trustme.CA, said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority.cert_pem.write_to_path("ca.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", "ca.pem")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("other.example").configure_cert(context)
+    with HostileServer(tls=context) as server:
+        assert run(["doctor", server.origin, "--json"]) == 1
+
+    tls = verdicts(said)["tls"]
+    assert "for another name (IP address mismatch, " in tls["text"]
+    assert "certificate with this name" in tls["next"]
+
+
 def test_a_certificate_that_nobody_vouches_for_is_a_problem(secure: str, said: Said) -> None:
     assert run(["doctor", secure, "--json"]) == 1
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from resourcesync.cli.log_file import open_log
+from resourcesync.cli.log_file import LogEncoder, open_log
 from resourcesync.cli.main import run
-from resourcesync.cli.output import CommandOutcome, Screen
+from resourcesync.cli.output import CommandOutcome, Job, Screen
+from resourcesync.cli.terminal import warnings_on_screen
 from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of
@@ -130,6 +131,16 @@ def test_warnings_of_the_library_are_shown_each_once_and_not_too_many(
 
     logging.getLogger("resourcesync.somewhere").warning("nobody runs now")
     assert said.readouterr().err == ""
+
+
+def test_a_warning_of_the_library_is_in_the_log_once(tmp_path: Path) -> None:
+    with open_log(tmp_path / "log") as note:
+        screen = Screen("demo", [LogEncoder(Job(work=warned), note)])
+        with warnings_on_screen(screen):
+            warned(screen)
+
+    text = (tmp_path / "log").read_text()
+    assert text.count("row 7 is left out") == text.count("told as an event") == 1
 
 
 # --- The lines of a log: for each run and each failure, as --json has them, and never fatal -------

@@ -16,7 +16,7 @@ from resourcesync import Mirror
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.watching.watch_jobs import record_failed_pull
 from resourcesync.cli.main import run
-from resourcesync.errors import ConfigurationError
+from resourcesync.destination.reports import FailedRun
 from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.meanwhile import meanwhile
 from tests.support.commands.run import files_of, free_port, resourcesync
@@ -215,7 +215,7 @@ def test_a_failure_of_the_service_is_recorded_once_and_not_while_another_run_goe
     put(museum(source, 'every = "1h"'))
     before = datetime.now(UTC)
     assert run(["pull", "museum"]) == 0
-    folder, error = Path("copies/museum"), {"": ConfigurationError("it cannot work")}
+    folder, error = Path("copies/museum"), {"": FailedRun(code="config", message="no")}
     after = datetime.now(UTC)
 
     record_failed_pull(folder, error, before, SystemClock())  # this pull recorded its own end

@@ -3,14 +3,17 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from resourcesync.adapters.mirror.own_folder import state_version
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.commands.started import command
+from tests.support.waiting import wait_until
 
 SIZES = {60: 40_000, 180: 20_000}
 """Bytes of each file, by their number: few stay in memory until their group is written."""
@@ -28,6 +31,17 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Pat
         assert command("publish", str(tree), "--url", server.uri, home=tmp_path).returncode == 0
         application.application = find_tree(tree).application(SystemClock())
         yield tree, server.uri
+
+
+def pull_one_file(home: Path, mirror: Path) -> None:
+    """Publish a tree with a file, and mirror it."""
+    tree, application = home / "tree", LateApplication()
+    tree.mkdir()
+    (tree / "a.txt").write_bytes(b"a")
+    with ServerThread(application) as server:
+        assert command("publish", str(tree), "--url", server.uri, home=home).returncode == 0
+        application.application = find_tree(tree).application(SystemClock())
+        assert command("pull", server.uri, str(mirror), home=home).returncode == 0
 
 
 def whole(folder: Path, tree: Path) -> list[str]:
@@ -58,6 +72,25 @@ def test_a_pull_onto_a_full_disk_keeps_what_is_whole_and_goes_on_when_there_is_r
     assert again.returncode == 0
     assert len(whole(mirror, tree)) == files
     assert list((mirror / ".resourcesync" / "tmp").iterdir()) == []
+
+
+def test_a_disk_without_a_free_byte_is_named_as_the_cause_and_the_mirror_is_read(
+    small_disk: Path, tmp_path: Path
+) -> None:
+    mirror = small_disk / "mirror"
+    pull_one_file(tmp_path, mirror)
+    with suppress(OSError), (small_disk / "ballast").open("wb", buffering=0) as ballast:
+        while ballast.write(b"x" * 4_096):
+            pass
+    wait_until(lambda: state_version(mirror) is not None)
+
+    status = command("status", str(mirror), "--check", home=tmp_path)
+    pull = command("pull", str(mirror), home=tmp_path)
+
+    assert (status.returncode, pull.returncode) == (1, 8)
+    assert "no space left on its disk (0 B free)" in status.stdout
+    assert "next   free disk space\n" in status.stdout
+    assert "error[disk]: no space is left for " in pull.stderr
 
 
 def test_publishing_on_a_full_disk_leaves_the_old_documents_and_heals(
@@ -103,14 +136,8 @@ def test_a_mirror_that_may_not_be_written_is_told_as_such(
 def test_a_mirror_on_a_disk_that_is_read_only_is_read_and_not_called_damaged(
     small_disk: Path, tmp_path: Path
 ) -> None:
-    tree, mirror = tmp_path / "tree", small_disk / "mirror"
-    tree.mkdir()
-    (tree / "a.txt").write_bytes(b"a")
-    application = LateApplication()
-    with ServerThread(application) as server:
-        assert command("publish", str(tree), "--url", server.uri, home=tmp_path).returncode == 0
-        application.application = find_tree(tree).application(SystemClock())
-        assert command("pull", server.uri, str(mirror), home=tmp_path).returncode == 0
+    mirror = small_disk / "mirror"
+    pull_one_file(tmp_path, mirror)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
 
     diagnosis = command("doctor", str(mirror), home=tmp_path)

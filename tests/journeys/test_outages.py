@@ -65,8 +65,8 @@ def observe(watching: Watching) -> Seen:
     wait_until(lambda: FAILING in watching.metrics())  # not while a retry is running
     assert any(f'kind="pull",exit="{code}"}}' in line for line in watching.metrics())
     logged = [line for line in watching.log.read_text().splitlines() if "museum pull:" in line]
-    assert "warning" in logged[0]
-    assert " ".join(printed.split()) in logged[0]
+    assert logged[0].split()[1:3] == ["warning", "resourcesync.cli"]
+    assert logged[0].partition(" resourcesync.cli ")[2].startswith(" ".join(printed.split()[1:]))
     line = generalized(printed).removeprefix("TIME  museum  ")
     return Seen(line, generalized(action), watching.reason_to_wait())
 

@@ -40,7 +40,7 @@ def probe(origin: str, *, ca_file: str = "") -> Probe:
             answer = connection.getresponse()
             return Probe(date=_date(answer.getheader("Date", "")), tls=tls, expires=expires)
     except ssl.SSLCertVerificationError as error:
-        return Probe(failure=error.verify_message, is_tls_failure=True)
+        return Probe(failure=error.verify_message.rstrip("."), is_tls_failure=True)
     except ssl.SSLError as error:
         return Probe(failure=f"TLS fails: {error.reason or error}", is_tls_failure=True)
     except TimeoutError:

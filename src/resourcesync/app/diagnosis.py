@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from resourcesync.adapters.http.response_head import certificate_fault
 from resourcesync.adapters.http.settings import check_authorities
 from resourcesync.adapters.mirror.mirror_folder import probe_file_system, writing_fault
 from resourcesync.adapters.mirror.own_folder import is_mirror
@@ -71,11 +72,8 @@ def check_source(address: str, network: Network, clock: Clock) -> Iterator[Check
 def judge_answer(origin: str, found: Probe, now: datetime) -> Iterator[CheckResult]:
     """Yield the results for the answer of a Source."""
     if found.is_tls_failure:
-        hint = (
-            "the Source must renew it; if its authority is your own, name its file: -o ca_file=FILE"
-        )
-        text = f"{origin} does not answer: {found.failure}"
-        yield CheckResult("tls", "problem", text, hint)
+        meaning, hint = certificate_fault(found.failure)
+        yield CheckResult("tls", "problem", f"{origin}: {meaning} ({found.failure})", hint)
     elif found.failure:
         text = f"the clock cannot be compared: {origin} does not answer: {found.failure}"
         yield CheckResult("clock", "problem", text, "try again later")

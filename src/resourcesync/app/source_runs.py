@@ -92,9 +92,7 @@ def record_run(catalogue: Path, ended: PublicationResult | BaseException, now: d
     with suppress(ResourceSyncError), SourceCatalogue(catalogue) as opened:
         before = _decode(opened.note(_NOTE))
         if isinstance(ended, BaseException):
-            from resourcesync.destination.runs import failed_run  # noqa: PLC0415 - rarely needed
-
-            failed = failed_run(ended)
+            failed = FailedRun.of(ended)
             after = replace(before, state=SourceState.FAILING, last_run=now, failed_run=failed)
         else:
             after = _completed(before, ended, opened, now)

@@ -103,7 +103,7 @@ def exit_code_of_kind(name: str) -> ExitCode | None:
 def is_local_file_truncated(error: errors.ResourceSyncError) -> bool:
     """True if a file on this machine is truncated: a later read gives no more of it."""
     cut = (errors.TruncatedDocumentError, errors.TruncatedPackageError)
-    return isinstance(error, cut) and bool(error.uri) and "://" not in error.uri
+    return isinstance(error, cut) and errors.is_local(error.uri)
 
 
 REPEAT_SECONDS: Final = 0.5

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from resourcesync.cli.json_output import VERSION, json_text
 from resourcesync.cli.output import (
     DETAIL,
+    LIBRARY,
     NORMAL,
     CommandOutcome,
     Job,
@@ -155,6 +156,8 @@ class LogEncoder:
 
     def write(self, event: str, fields: Mapping[str, Any]) -> None:
         """Log an event if it is an error, a warning, or the result of a part of the run."""
+        if fields.get("code") == LIBRARY:  # its own message is in the log already
+            return
         if event in {"error", "warning"}:
             of = f"{fields['mirror']}  " if event == "warning" and "mirror" in fields else ""
             rows = fields["evidence"] if event == "error" else ()

@@ -15,13 +15,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync import app
-from resourcesync.cli.exit_codes import ExitCode, exit_code_for, is_local_file_truncated
+from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.errors import (
     DocumentError,
     Evidence,
     ResourceSyncError,
     TruncatedDocumentError,
     TruncatedPackageError,
+    is_local,
+    next_step,
     quoted,
 )
 from resourcesync.model.formatting import counted, stamp
@@ -44,12 +46,15 @@ class TextLine(NamedTuple):
     text: str  # escaped when shown: it may be text of a Source
     label: str = ""
     level: int = NORMAL
+    time: str = ""  # before it on a screen; a log has its own
 
 
 Renderer = Callable[[str, Mapping[str, object]], Iterable[TextLine]]
 """A function that turns one event of a run into lines of text."""
 
 _NO_FIELDS: Final[Mapping[str, object]] = MappingProxyType({})
+LIBRARY: Final = "library"
+"""Code of the warnings that are messages of the library."""
 SILENT: Final = 2
 """Level of ``-qq``: no output, only the exit code."""
 
@@ -108,32 +113,27 @@ def labelled_evidence(evidence: object) -> list[dict[str, str]]:
     ]
 
 
-_LOCAL_HINT: Final = "the file on this machine is truncated: get a complete copy"
-_SOURCE_HINT: Final = "report it to the Source; check its lists: resourcesync validate URL"
-
-
 def problem_of(error: ResourceSyncError, mirror: str = "") -> Problem:
     """Return an error as it is shown."""
     place = ""
     if isinstance(error, DocumentError) and error.uri and error.line:
         where = f"line {error.line}, column {error.column}"
         place = f"{error.uri}:{error.line}:{error.column}  {where}"
-    evidence, hint = error.evidence, with_mirror(error.hint, mirror)
-    if is_local_file_truncated(error):
-        hint = hint or _LOCAL_HINT
-    elif isinstance(error, (TruncatedDocumentError, TruncatedPackageError)):
+    evidence = error.evidence
+    is_cut = isinstance(error, (TruncatedDocumentError, TruncatedPackageError))
+    if is_cut and not is_local(error.uri):
         what = "document" if isinstance(error, TruncatedDocumentError) else "package"
         answered = (
             ("got", f"a complete HTTP response: the Source's own {what} is truncated"),
             ("kept", "nothing was changed"),
         )
-        evidence, hint = (*evidence, *answered), hint or _SOURCE_HINT
+        evidence = (*evidence, *answered)
     return Problem(
         code=error.code,
         message=error.message,
         place=place,
         evidence=evidence,
-        hint=hint,
+        hint=with_mirror(next_step(error), mirror),
         exit=exit_code_for(error),
         uri=error.uri,
         retry_after=error.retry_after or 0.0,

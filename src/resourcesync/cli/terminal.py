@@ -17,6 +17,7 @@ import click
 from resourcesync import app
 from resourcesync.cli.output import (
     DETAIL,
+    LIBRARY,
     NORMAL,
     QUIET,
     SILENT,
@@ -235,7 +236,7 @@ class TextEncoder:
 
     def _write_line(self, stream: TextIO, line: TextLine, *, colored: bool) -> None:
         label, text = labelled(line)
-        shown = escape(label)
+        shown = f"{line.time}  " if line.time else escape(label)
         color = _COLORS.get(line.label)
         if color and colored:
             shown = click.style(shown, fg=color, bold=True)
@@ -347,7 +348,7 @@ class _WarningHandler(logging.Handler):
         if len(self._shown) > _MOST_WARNINGS:
             message = "there are more warnings; see them all with --log-file FILE"
         with suppress(OutputLostError):  # this may be any thread; the command itself notices it
-            self._screen.report("warning", {"code": "library", "message": message, "evidence": ()})
+            self._screen.report("warning", {"code": LIBRARY, "message": message, "evidence": ()})
 
 
 def _silence_logs() -> None:

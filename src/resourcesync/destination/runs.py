@@ -25,13 +25,10 @@ from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.tasks import LOCAL_CHANGE
-from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import age_when_served
-
-_MAX_MESSAGE: Final = 2_000
 
 
 class MirrorRun:
@@ -86,7 +83,9 @@ class MirrorRun:
         certificate = self._certificate_note(is_complete=False)
         state, clock = self._dependencies.state, self._dependencies.clock
         began = (self.id, self._began_at)
-        record_failed_run(failed_run(error), state, clock, began, certificate_until=certificate)
+        record_failed_run(
+            reports.FailedRun.of(error), state, clock, began, certificate_until=certificate
+        )
 
     def _certificate_note(self, *, is_complete: bool) -> int | None:
         """Return the note of the end of the Source's certificate; ``None`` for the known one.
@@ -98,20 +97,6 @@ class MirrorRun:
         if until == known or (until is None and not is_complete):
             return None
         return 0 if until is None else to_microseconds(until)
-
-
-def failed_run(error: BaseException) -> reports.FailedRun:
-    """Return the record of a run that an error ended."""
-    if not isinstance(error, ResourceSyncError):
-        return reports.FailedRun(code="interrupted")
-    uri = error.uri
-    of = f" ({uri})" if uri and uri not in error.message else ""
-    return reports.FailedRun(
-        code=error.code,
-        kind=type(error).__name__,
-        message=f"{error.message}{of}"[:_MAX_MESSAGE],
-        hint=error.hint[:_MAX_MESSAGE],
-    )
 
 
 def record_failed_run(

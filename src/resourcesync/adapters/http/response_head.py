@@ -288,7 +288,6 @@ _UNAVAILABLE = {
     pycurl.E_HTTP2: ("reset", "the HTTP/2 connection broke"),
     _HTTP2_STREAM: ("reset", "the HTTP/2 stream broke"),
 }
-_LATER = "try again later"
 _HINTS = {
     "connect": "check the host and port, and that the server is running, then run it again",
     "dns": "check the host name and the network connection",
@@ -297,7 +296,13 @@ _UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
 """The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
 _OWN_AUTHORITY = "for a private certificate authority, give its certificate: -o ca_file=FILE"
 _NO_TRUST = "no trusted TLS connection is possible"
+_OTHER_NAME = (
+    "the certificate of the server is for another name",
+    "correct the address, or ask the operator of the server for a certificate with this name",
+)
 _CERTIFICATE_FAULTS = (
+    ("subject name", *_OTHER_NAME),  # libcurl
+    ("mismatch, certificate is not valid", *_OTHER_NAME),  # ssl
     (
         "certificate has expired",
         "the certificate of the server has expired",
@@ -313,8 +318,9 @@ _CERTIFICATE_FAULTS = (
         _NO_TRUST,
         "the server may speak plain HTTP at this port: try http:// instead of https://",
     ),
+    *((sign, _NO_TRUST, _OWN_AUTHORITY) for sign in ("issuer", "self-signed", "self signed")),
 )
-"""Texts of TLS libraries, what they mean, and what to do."""
+"""Texts of TLS libraries, what they mean, and what to do; the first that fits counts."""
 _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
 
 
@@ -332,7 +338,9 @@ def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> Sou
             uri=uri,
             status=status,
             evidence=evidence,
-            hint="check the credentials for this origin" if status in {401, 407} else "",
+            hint="check the credentials for this origin"
+            if status in {401, 407}
+            else "check the address, or ask the operator of the server for access",
         )
     if status in _PASSING or (status in _SERVER_FAULTS and status not in {501, 505}):
         return SourceUnavailableError(
@@ -350,6 +358,7 @@ def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> Sou
 def transport_error(number: int, text: str, uri: str) -> SourceError:
     """Return the error for a transfer that libcurl ended with error ``number``."""
     evidence = _evidence(uri, text)
+    known = (("curl", text), *evidence[1:])  # what says no more than the message
     if number == _TOO_LARGE:
         return bad_response_error(
             uri, "headers", "the response headers are invalid", text or "too long a line"
@@ -359,8 +368,8 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
         return SourceUnavailableError(
             message.format(_host_and_port(uri)),
             uri=uri,
-            evidence=evidence,
-            hint=_HINTS.get(code, _LATER),
+            evidence=known if code in _HINTS else evidence,
+            hint=_HINTS.get(code, ""),
             code=code,
         )
     if number in _UNTRUSTED:
@@ -368,7 +377,9 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
             return SourceUnavailableError(
                 "the TLS handshake was interrupted", uri=uri, evidence=evidence, code="reset"
             )
-        return _untrusted_error(text, uri)
+        message, hint = certificate_fault(text)
+        told = evidence if message in {_NO_TRUST, _OTHER_NAME[0]} else known
+        return SourceRefusedError(message, uri=uri, evidence=told, hint=hint, code="tls")
     if number == pycurl.E_URL_MALFORMAT:
         return SourceRefusedError("the URL is invalid", uri=uri, evidence=evidence, code="uri")
     return BadResponseError(
@@ -376,16 +387,10 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
     )
 
 
-def _untrusted_error(text: str, uri: str) -> SourceRefusedError:
-    message, hint = _NO_TRUST, ""
-    if "issuer" in text or "self-signed" in text or "self signed" in text:
-        hint = _OWN_AUTHORITY
-    for sign, meaning, step in _CERTIFICATE_FAULTS:
-        if sign in text:
-            message, hint = meaning, step
-    return SourceRefusedError(
-        message, uri=uri, evidence=_evidence(uri, text), hint=hint, code="tls"
-    )
+def certificate_fault(text: str) -> tuple[str, str]:
+    """Return what a text of a TLS library means, and what to do; empty if that is not known."""
+    known = ((meaning, step) for sign, meaning, step in _CERTIFICATE_FAULTS if sign in text)
+    return next(known, (_NO_TRUST, ""))
 
 
 def _host_and_port(uri: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -45,6 +45,7 @@ STORE_FILE: Final = "store"
 """File of a home that names the store of the copies."""
 STORE_ADDRESS: Final = re.compile(r"([a-z][a-z0-9+.-]+):[!-~]+")
 LONGEST_ADDRESS: Final = 4_096
+T = TypeVar("T")
 
 
 is_mirror = own_folder.is_mirror
@@ -117,26 +118,29 @@ def other_source(folder: Path, source: str) -> str:
 
 def moved_source(folder: Path, address: str) -> str:
     """Return where a mirror's Source is now, if it was followed from an address; else empty."""
-    with open_state(folder) as state:
-        identity = SyncState(state).identity
+    identity = read_state(folder, lambda state: SyncState(state).identity)
     return identity.source if identity is not None and identity.was_at(address) else ""
 
 
 def read_status(folder: Path) -> MirrorStatus:
     """Return a mirror's status from its own state, without a request or a lock."""
+    return read_state(
+        folder, lambda state: status_of(str(folder), state, running=is_locked(folder))
+    )
+
+
+def read_state(folder: Path, read: Callable[[SqliteMirrorState], T]) -> T:
+    """Return what a function reads of a mirror's state: on a full disk, too, if nobody writes."""
     check_mirror(folder)
     version = own_folder.state_version(folder)
     if version is not None and version.is_complete_without_log:
         with suppress(ResourceSyncError):  # the state as it is now says why
-            found = _read_status(folder, immutable=True)
+            with open_state(folder, immutable=True) as state:
+                found = read(state)
             if own_folder.state_version(folder) == version:
                 return found
-    return _read_status(folder)
-
-
-def _read_status(folder: Path, *, immutable: bool = False) -> MirrorStatus:
-    with open_state(folder, immutable=immutable) as state:
-        return status_of(str(folder), state, running=is_locked(folder))
+    with open_state(folder) as state:
+        return read(state)
 
 
 class OpenChanges(NamedTuple):

@@ -25,7 +25,8 @@ from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.requests import StoredOrigins, open_fetcher
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, FindingWriter
-from resourcesync.destination.runs import failed_run, record_failed_run
+from resourcesync.destination.reports import FailedRun
+from resourcesync.destination.runs import record_failed_run
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -213,7 +214,7 @@ def _open_copies(
         except ResourceSyncError as error:
             is_mirror = SyncState(state).identity is not None
             if recorded == "also first" or (is_mirror and recorded == "of mirrors"):
-                record_failed_run(failed_run(error), state, clock)
+                record_failed_run(FailedRun.of(error), state, clock)
             raise
         yield copies
 

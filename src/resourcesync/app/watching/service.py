@@ -1,10 +1,10 @@
 """The service of mirrors: its loop and pages, and what it knows of them."""
 
 import threading
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, TypeVar, final
@@ -13,15 +13,16 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
 from resourcesync.app.mirrors import mirror_state
-from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
+from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import StorageError
 from resourcesync.server.admin import AdminApplication, MetricsSource, OperationsApplication
-from resourcesync.server.dashboard.views import Operate, Views
+from resourcesync.server.dashboard.views import EndedPull, Operate, Views
 from resourcesync.server.uvicorn_server import ServerThread
 
 _PATIENCE: Final = 3.0
 T = TypeVar("T")
 _MOST_VALUES = 4
+_MOST_PULLS = 50
 _ABSENT: Any = object()
 
 
@@ -44,8 +45,8 @@ def _hanging_error(place: Hashable) -> StorageError:
 class StateCache:
     """What a service knows of its mirrors; it may be used by several threads.
 
-    A value is read again once the state file has changed, so it is as true as a new one. A failure
-    that a full disk could not record is remembered until another pull ends.
+    A value is read again once the state file has changed, so it is as true as a new one. It has the
+    last pulls, too: no full or missing disk records that they failed.
     """
 
     def __init__(self, patience: float = _PATIENCE) -> None:
@@ -53,7 +54,7 @@ class StateCache:
         self._known: dict[Path, tuple[StateVersion, dict[Hashable, Any]]] = {}
         self._patience = patience
         self._hanging: dict[Hashable, threading.Thread] = {}
-        self._failures: dict[Path, tuple[FailedRun, datetime]] = {}
+        self._pulls: dict[Path, deque[EndedPull]] = {}
 
     def apart(self, place: Hashable, read: Callable[[], T]) -> T:
         """Return what a function reads of a mirror; one that hangs is not waited for."""
@@ -73,9 +74,13 @@ class StateCache:
             self._hanging[place] = thread
             raise _hanging_error(place) from None
 
-    def remember_failure(self, folder: Path, failed: FailedRun, ended: datetime) -> None:
-        """Remember a failed pull that the mirror's state could not record."""
-        self._failures[folder] = failed, ended
+    def add_pull(self, folder: Path, pull: EndedPull) -> None:
+        """Remember a pull that ended."""
+        self._pulls.setdefault(folder, deque(maxlen=_MOST_PULLS)).appendleft(pull)
+
+    def pulls(self, folder: Path) -> tuple[EndedPull, ...]:
+        """Return the last pulls of a mirror, the newest first."""
+        return tuple(self._pulls.get(folder, ()))
 
     def read(self, folder: Path, key: Hashable, read: Callable[[], T]) -> T:
         """Return a value of a mirror."""
@@ -99,15 +104,13 @@ class StateCache:
             ("status", mirror_state.is_locked(folder)),
             lambda: mirror_state.read_status(folder),
         )
-        remembered = self._failures.get(folder)
-        if remembered is None:
+        last = next(iter(self._pulls.get(folder, ())), None)
+        is_recorded = last and found.last_run is not None and found.last_run >= last.started
+        if last is None or last.failed is None or is_recorded:
             return found
-        failed, ended = remembered
-        if found.last_run is not None and found.last_run >= ended:
-            return found
-        running = found.state is MirrorState.SYNCING
-        left = {"left": MirrorState.FAILING} if running else {"state": MirrorState.FAILING}
-        return replace(found, **left, failed_run=failed, outcome=failed.code, last_run=ended)
+        which = "left" if found.state is MirrorState.SYNCING else "state"
+        failed = {"failed_run": last.failed, "outcome": last.outcome, "last_run": last.ended}
+        return replace(found, **{which: MirrorState.FAILING}, **failed)
 
     def _store(self, folder: Path, version: StateVersion, key: Hashable, value: object) -> None:
         with self._lock:

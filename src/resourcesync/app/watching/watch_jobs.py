@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.reports import recorded_audits
 from resourcesync.destination.reports import FailedRun, RunReport
-from resourcesync.destination.runs import failed_run, record_failed_run
+from resourcesync.destination.runs import record_failed_run
 from resourcesync.destination.status import read_failed
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import ResourceSyncError
@@ -50,20 +51,17 @@ def read_history(folder: Path) -> MirrorHistory:
 
 
 def record_failed_pull(
-    folder: Path, failed: Mapping[str, FailedRun | ResourceSyncError], began: datetime, clock: Clock
-) -> dict[Path, FailedRun]:
+    folder: Path, failed: Mapping[str, FailedRun], began: datetime, clock: Clock
+) -> None:
     """Record a failed pull in each mirror that has no record of it, so that none is in sync.
-
-    Returns what could not be recorded, as on a full disk, by the mirror's folder.
 
     A pull may fail before the mirror is opened, as by its configuration.
     """
-    since, unrecorded = to_microseconds(began), dict[Path, FailedRun]()
+    since = to_microseconds(began)
     for path in mirror_state.pulled_mirrors(folder):
-        found = failed.get(str(path), failed.get(""))
-        if found is None or mirror_state.is_locked(path):
+        failure = failed.get(str(path), failed.get(""))
+        if failure is None or mirror_state.is_locked(path):
             continue  # a run that goes on will record its own end
-        failure = found if isinstance(found, FailedRun) else failed_run(found)
         try:
             with SqliteMirrorState(path / OWN_FOLDER / STATE_FILE) as state:
                 last = state.last_run()
@@ -71,13 +69,12 @@ def record_failed_pull(
                     record_failed_run(failure, state, clock)
         except ResourceSyncError as error:  # a state that cannot be written; status reports damage
             _LOG.warning("the failed pull of %s cannot be recorded: %s", path, error)
-            unrecorded[path] = failure
-    return unrecorded
 
 
 def _read_mirror_history(folder: Path) -> MirrorHistory:
-    with mirror_state.open_state(folder) as state:
-        last, audited = state.last_run(), SyncState(state).audited_at
+    last, audited = mirror_state.read_state(
+        folder, lambda state: (state.last_run(), SyncState(state).audited_at)
+    )
     return MirrorHistory(
         pulled=None if last is None else last.ended / _SECOND,
         audited=None if audited is None else audited / _SECOND,
@@ -90,18 +87,25 @@ def _earliest(moments: list[float | None]) -> float | None:
     return min(known, default=None) if len(known) == len(moments) else None
 
 
-def read_detail(folder: Path, summary: views.MirrorSummary, now: datetime) -> views.MirrorDetail:
-    """Return a mirror with its pulls of the last 7 days, at most 1,000 of them."""
+def read_detail(folder: Path, seen: views.MirrorDetail) -> views.MirrorDetail:
+    """Return a mirror with its pulls of the last 7 days, at most 1,000 of them.
+
+    A full disk has no record of the last ones, which the service has seen.
+    """
     if not mirror_state.is_mirror(folder):
-        return views.MirrorDetail(summary=summary, now=now)
-    with mirror_state.open_state(folder) as state:
-        return views.MirrorDetail(
-            summary=summary,
-            now=now,
-            runs=tuple(map(_ended_pull, state.runs(to_microseconds(now - _SPAN), _MOST_RUNS))),
+        return seen
+
+    def read(state: SqliteMirrorState) -> views.MirrorDetail:
+        rows = state.runs(to_microseconds(seen.now - _SPAN), _MOST_RUNS)
+        runs = tuple(map(_ended_pull, rows))
+        return replace(
+            seen,
+            runs=(*(run for run in seen.runs if not runs or run.started > runs[0].ended), *runs),
             causes=tuple(state.causes()),
             audits=recorded_audits(state)[::-1],
         )
+
+    return mirror_state.read_state(folder, read)
 
 
 def _ended_pull(row: RunRow) -> views.EndedPull:

@@ -74,6 +74,7 @@ def _verdicts(
         configuration.check_name(target)
         folder, address = configuration.planned_folder(target), ""
         if target in configuration:
+            configuration.check_present(target)
             mirror = configuration.mirror(target)
             settings, address = mirror.settings, mirror.source
         yield from app.diagnosis.check_folder(folder)

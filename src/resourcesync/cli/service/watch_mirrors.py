@@ -1,14 +1,17 @@
 """The jobs of ``watch`` for one mirror (pull, audit, program of ``on_change``), and push."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync import app
-from resourcesync.app.configured_pulls import PulledMirror, Puller, TargetResolver
+from resourcesync.app.configured_pulls import Puller, PullTarget, TargetResolver
 from resourcesync.app.mirror import mirror_at
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.stored_names import StoredNames
@@ -22,11 +25,13 @@ from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CommandOutcome, Problem, problem_of
 from resourcesync.cli.render.audit import conclude as conclude_audit
 from resourcesync.cli.render.pull import exit_code_of
-from resourcesync.destination.reports import FailedRun, report_fields
+from resourcesync.destination.reports import FailedRun, RunReport, report_fields
 from resourcesync.errors import BudgetError, ResourceSyncError, StoppedError
 from resourcesync.mirror_state.rows import LoggedChange
 from resourcesync.model import formatting as forms
+from resourcesync.model.settings import Limit
 from resourcesync.ports import CancelToken, Clock
+from resourcesync.server.dashboard.views import EndedPull
 from resourcesync.watch.scheduler import JobKind, JobOutcome, JobStatus, MirrorJob
 
 CONSUMER: Final = "on_change"
@@ -44,7 +49,8 @@ class JobReport(msgspec.Struct, frozen=True, kw_only=True):
     exit: ExitCode
     fields: Mapping[str, object] = msgspec.field(default_factory=dict)
     problem: Problem | None = None
-    error: ResourceSyncError | None = None  # None: a bug
+    run: RunReport | None = None  # of the pull of one mirror
+    failed: Mapping[str, FailedRun] = {}  # of single sets by their folders
     problems: tuple[Problem, ...] = ()  # of single sets
     warnings: tuple[Mapping[str, object], ...] = ()
     phases: tuple[Mapping[str, object], ...] = ()
@@ -72,10 +78,15 @@ class WatchJobRunner:
         self._on_pulled, self._on_progress = on_pulled, on_progress
         self._watched: Mapping[str, WatchedMirror] = {}
         self._resolver: TargetResolver | None = None
+        self._released: dict[str, int] = {}
 
     def configure(self, watched: Mapping[str, WatchedMirror], chosen: TargetResolver) -> None:
         """Set the mirrors for later jobs; running jobs keep their settings."""
         self._watched, self._resolver = watched, chosen
+
+    def release(self, mirror: str, number: int) -> None:
+        """Let the next pull of a mirror delete so many copies, and no more."""
+        self._released[mirror] = number
 
     def __call__(self, job: MirrorJob, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
         """Run a job; a bug is reported, and raises nothing."""
@@ -84,12 +95,20 @@ class WatchJobRunner:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         began = self._clock.now()
         outcome, report = self._run(job, mirror, cancel)
-        if job.kind is JobKind.PULL and outcome.status is JobStatus.FAILED:
-            failed = _failed_runs(report)
-            lost = record_failed_pull(mirror.target.folder, failed, began, self._clock)
-            for folder, failure in lost.items():
-                self._cache.remember_failure(folder, failure, self._clock.now())
+        if job.kind is JobKind.PULL:
+            if outcome.status is JobStatus.FAILED:
+                record_failed_pull(mirror.target.folder, report.failed, began, self._clock)
+            self._remember(mirror.target.folder, report, began)
         return outcome, report
+
+    def _remember(self, folder: Path, report: JobReport, began: datetime) -> None:
+        """Remember the pull of a mirror, or those of sets that failed."""
+        ended = EndedPull(started=began, ended=self._clock.now(), outcome="ok", report=report.run)
+        if report.run is not None:
+            self._cache.add_pull(folder, ended)
+        for name, failed in report.failed.items():
+            pull = replace(ended, outcome=failed.code, failed=failed)
+            self._cache.add_pull(Path(name) if name else folder, pull)
 
     def _run(
         self, job: MirrorJob, mirror: WatchedMirror, cancel: CancelToken
@@ -97,7 +116,11 @@ class WatchJobRunner:
         try:
             match job.kind:
                 case JobKind.PULL:
-                    return self._pull(mirror, cancel)
+                    target = mirror.target
+                    if number := self._released.pop(job.mirror, 0):
+                        options = replace(target.options, max_delete=Limit(number))
+                        target = target._replace(options=options)
+                    return self._pull(mirror, target, cancel)
                 case JobKind.AUDIT:
                     return self._audit(mirror, cancel)
                 case JobKind.HAND_OVER:
@@ -108,35 +131,41 @@ class WatchJobRunner:
             )
         except ResourceSyncError as error:
             problem = problem_of(error, job.mirror)
-            report = JobReport(exit=problem.exit, problem=problem, error=error)
+            report = JobReport(exit=problem.exit, problem=problem, failed={"": FailedRun.of(error)})
             return _job_result(report, problem.retry_after)
         except Exception as error:  # noqa: BLE001 - a bug in one mirror stops no other
             problem = write_crash_report(error, ["watch", job.mirror])
-            return _job_result(JobReport(exit=problem.exit, problem=problem))
+            failed = FailedRun(code=problem.code, message=problem.message, hint=problem.hint)
+            return _job_result(JobReport(exit=problem.exit, problem=problem, failed={"": failed}))
 
-    def _pull(self, mirror: WatchedMirror, cancel: CancelToken) -> tuple[JobOutcome, JobReport]:
+    def _pull(
+        self, mirror: WatchedMirror, target: PullTarget, cancel: CancelToken
+    ) -> tuple[JobOutcome, JobReport]:
         assert self._resolver is not None
         warnings: list[Mapping[str, object]] = []
         phases: list[Mapping[str, object]] = []
 
         def report(event: str, fields: Mapping[str, object]) -> None:
             if event == "progress":
-                self._on_progress(mirror.target.name, fields)
+                self._on_progress(target.name, fields)
             elif event == "phase":
                 phases.append(fields)
             elif event == "warning" and len(warnings) < _MOST_WARNINGS:
                 warnings.append(fields)
 
         puller = Puller(self._resolver.configuration, self._pulled, lambda: cancel.is_cancelled)
-        ended = list(puller.pull(mirror.target, report))
+        ended = list(puller.pull(target, report))
         self._on_pulled(mirror)
-        problems = tuple(map(_set_problem, (one for one in ended if one.error is not None)))
+        errors = {str(one.folder): one.error for one in ended if one.error is not None}
+        problems = tuple(starmap(_set_problem, errors.items()))
         is_several = len(ended) != 1 or bool(ended[0].of_set)
         reports = [one.report for one in ended if one.report is not None]
         return _job_result(
             JobReport(
                 exit=worst([*map(exit_code_of, reports), *(problem.exit for problem in problems)]),
+                run=None if is_several else reports[0],
                 fields={} if is_several else report_fields(reports[0]),
+                failed={name: FailedRun.of(error) for name, error in errors.items()},
                 problems=problems,
                 warnings=tuple(warnings),
                 phases=tuple(phases),
@@ -201,25 +230,10 @@ class WatchJobRunner:
         return sent, f"exited with {code}" if code else ""
 
 
-def _set_problem(pulled: PulledMirror) -> Problem:
+def _set_problem(folder: str, error: ResourceSyncError) -> Problem:
     """Return the error of one of several sets."""
-    assert pulled.error is not None
-    name = str(pulled.folder)
-    problem = problem_of(pulled.error, name)
-    return problem._replace(evidence=(("mirror", name), *problem.evidence))
-
-
-def _failed_runs(report: JobReport) -> dict[str, FailedRun | ResourceSyncError]:
-    """Return the records of a failed pull, by folder: of sets, each has its own error."""
-    if report.error is not None:
-        return {"": report.error}
-    problems = report.problems if report.problem is None else (report.problem,)
-    return {
-        dict(problem.evidence).get("mirror", ""): FailedRun(
-            code=problem.code, message=problem.message, hint=problem.hint
-        )
-        for problem in problems
-    }
+    problem = problem_of(error, folder)
+    return problem._replace(evidence=(("mirror", folder), *problem.evidence))
 
 
 def _change_line(

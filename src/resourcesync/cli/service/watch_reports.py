@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from resourcesync.cli.output import DETAIL, NORMAL, QUIET, TextLine
+from resourcesync.errors import at_address
 from resourcesync.model import formatting as forms
 
 if TYPE_CHECKING:
@@ -33,7 +34,9 @@ def job_fields(
         fields["recovered"] = done.recovered
     if report.problem is not None:
         problem = report.problem
-        fields |= {"code": problem.code, "message": problem.message, "hint": problem.hint}
+        failed = report.failed.get("")
+        cause = problem.message if failed is None else failed.message
+        fields |= {"code": problem.code, "message": cause, "hint": problem.hint}
         if problem.uri:
             fields["uri"] = problem.uri
     return fields
@@ -64,7 +67,7 @@ def _subscription_line(fields: Mapping[str, Any]) -> TextLine:
         "pending": f"requested notifications from {fields['hub']}",
         "refused": f"no notifications from {fields['hub']}",
     }[state]
-    parts = [_stamp(fields["time"]), fields["mirror"], said]
+    parts = [fields["mirror"], said]
     if is_bad:
         parts.append(fields["reason"])
     if fields["refused"]:
@@ -72,11 +75,11 @@ def _subscription_line(fields: Mapping[str, Any]) -> TextLine:
         parts.append(f"{many} refused: {', '.join(sorted(fields['refusals']))}")
     is_news = state == "verified" and fields.get("was") != state
     level = QUIET if is_bad or fields["refused"] else NORMAL if is_news else DETAIL
-    return TextLine("  ".join(parts), level=level)
+    return TextLine("  ".join(parts), level=level, time=_stamp(fields["time"]))
 
 
 def _job_line(kind: str, fields: Mapping[str, Any]) -> TextLine:
-    parts = [_stamp(fields["time"]), fields["mirror"], *result_parts(kind, fields)]
+    parts = [fields["mirror"], *_result_parts(kind, fields)]
     if fields.get("paused"):
         parts.append("paused")
     elif fields["again"] is not None:
@@ -86,7 +89,7 @@ def _job_line(kind: str, fields: Mapping[str, Any]) -> TextLine:
         parts.append(f"exit {fields['exit']}")
     if fields.get("hint"):
         parts.append(f"next: {fields['hint']}")
-    return TextLine("  ".join(parts), level=_level(kind, fields))
+    return TextLine("  ".join(parts), level=_level(kind, fields), time=_stamp(fields["time"]))
 
 
 def _level(kind: str, fields: Mapping[str, Any]) -> int:
@@ -98,11 +101,11 @@ def _level(kind: str, fields: Mapping[str, Any]) -> int:
     return NORMAL if is_news else DETAIL
 
 
-def result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
+def _result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
     """Yield the result of a job, in a few words."""
     if "code" in fields:
-        uri, message = fields.get("uri", ""), fields["message"]
-        yield f"{kind}: {fields['code']}: {message}" + (f" ({uri})" if uri not in message else "")
+        text = at_address(fields["message"], fields.get("uri", ""))
+        yield f"{kind}: {fields['code']}: {text}"
         return
     if kind == "hand-on":
         yield f"sent {forms.counted(fields.get('changes', 0), 'change')} to the program"

@@ -211,15 +211,18 @@ def explain(
         try:
             _read_listed(pull, known)
         except ResourceSyncError as error:
-            known.source_error = error.message
+            known.source_error = error.cause
     if not known.path and (row := pull.selection.retained_row(uri)) is not None:
         known.path = row.path
     _read_file(pull, known)
     _mark_suspect(pull, known)
+    audited = pull.sync_state.audited_at or 0
+    is_newer = known.copy is not None and known.copy.installed > audited
+    found = () if is_newer else findings()
     known.finding = next(
         (
             finding
-            for finding in findings()
+            for finding in found
             if finding.path == known.path or (uri and finding.uri == known.address)
         ),
         None,

@@ -42,8 +42,6 @@ _MAX_FAILED_PATCHES: Final = 16
 """Failed patches after which a run tries no more: they cost time."""
 _MIN_RESUMABLE: Final = 1 << 20
 _NOT_MODIFIED: Final = 304
-_ANSWER_LABELS: Final = frozenset({"got", "tried"})
-"""Labels of the evidence that describes the server's answer."""
 
 
 class FetchLocation(NamedTuple):
@@ -346,13 +344,14 @@ class ResourceTransfer:
         if attempt.location.is_patch:
             self._try_next_location(self._without_patch(attempt, error, tries=outcome.tries))
             return
-        code, reason, length = error.code, _failure_reason(error), attempt.fetch.listed.length
+        code, reason, length = error.code, error.cause, attempt.fetch.listed.length
         if attempt.location.is_own and (site := _unreachable_site(error, outcome.request.uri)):
             code, reason = tasks.REDIRECTED, f"redirected to another site, {site}: {error.message}"
         mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
-            reason = f"the list says {length} B, the Source served more ({_answer_of(error)})"
+            got = error.cause.removeprefix(error.message)
+            reason = f"the list says {length} B, the Source served more{got}"
         self._try_next_location(
             attempt.after_failure(code, reason, mismatch=mismatch, tries=outcome.tries)
         )
@@ -391,9 +390,8 @@ class ResourceTransfer:
             received = self._check(attempt, staged, headers)
         except errors.BadResponseError as error:
             staged.discard()
-            reason = _failure_reason(error)
             self._try_next_location(
-                attempt.after_failure(error.code, reason, mismatch=False, tries=1)
+                attempt.after_failure(error.code, error.cause, mismatch=False, tries=1)
             )
             return
         staged, length, found, fixity, wrong, has_bad_digest = received
@@ -503,16 +501,6 @@ def _unreachable_site(error: errors.ResourceSyncError, asked: str) -> str:
         return ""
     site = origin(error.uri)
     return "" if site == origin(asked) else site
-
-
-def _failure_reason(error: errors.ResourceSyncError) -> str:
-    """Return the error message with the server's answer: nothing else of the error is stored."""
-    got = _answer_of(error)
-    return f"{error.message} ({got})" if got else error.message
-
-
-def _answer_of(error: errors.ResourceSyncError) -> str:
-    return next((text for label, text in error.evidence if label in _ANSWER_LABELS), "")
 
 
 def _staged(request: FetchRequest) -> StagedCopy:
