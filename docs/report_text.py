@@ -35,6 +35,7 @@ ADDED = {
     },
     "status": {
         "running": "A pull or an audit of the mirror runs.",
+        "paused": "An operator paused it.",
         "in_sync_ratio": "Share of the listed resources that are in the mirror as listed, 0 to 1.",
         "lag_seconds": "Time since the last run that found the mirror in sync.",
         "max_lag_seconds": "Longest accepted lag (`max_lag`).",

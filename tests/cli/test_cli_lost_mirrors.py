@@ -14,11 +14,13 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from msgspec.structs import replace
 
 from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.main import run
 from resourcesync.destination.reports import FailedRun, MirrorState
 from resourcesync.errors import StorageError
+from resourcesync.server.dashboard.views import EndedPull
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import environment, free_port
 from tests.support.commands.settings_file import museum, put
@@ -53,8 +55,8 @@ def test_status_names_a_lost_mirror_with_the_reason_in_each_format(
     lose(two)
 
     told = {}
-    for style in ("text", "json", "prom"):
-        assert run(["status", "--format", style]) == 8
+    for style, how in (("text", []), ("json", ["--json"]), ("prom", ["--format", "prom"])):
+        assert run(["status", *how]) == 8
         told[style] = said.readouterr()
 
     rows = [line.split() for line in told["text"].out.splitlines()]
@@ -65,6 +67,7 @@ def test_status_names_a_lost_mirror_with_the_reason_in_each_format(
     [error] = [event for event in events if event["type"] == "error"]
     assert error["mirror"] == "square"
     assert reason in error["message"]
+    assert run(["doctor", "square"]) == (8 if "was a mirror" in reason else 0)
     assert 'resourcesync_mirror_readable{mirror="square"} 0\n' in told["prom"].out
     assert 'resourcesync_mirror_readable{mirror="museum"} 1\n' in told["prom"].out
 
@@ -112,6 +115,11 @@ def test_a_lost_mirror_stops_no_page_and_no_job_of_the_others_and_no_end(
         rows = {row["mirror"]: row for row in json.loads(get(port, "api/status.json"))["mirrors"]}
         page = get(port, "")
         metrics = get(port, "metrics")
+        if lose is not hang:  # what the service saw is told, and when it tries again
+            wait_until(lambda: " times since " in get(port, "mirror?name=square"))
+            history = html.unescape(get(port, "mirror?name=square")).partition("Pulls since")[2]
+            assert reason in history
+            assert "(retry " in get(port, "mirror?name=square")
         asked = len(source.asked)
         wait_until(lambda: len(source.asked) > asked + 3)  # the other mirror is pulled
         began = time.monotonic()
@@ -147,11 +155,12 @@ def test_a_failure_that_no_state_could_record_is_told_until_another_pull_ends(tw
     before = cache.status(two)
     assert before.last_run is not None
     failed = FailedRun(code="disk", message="no space left")
+    later = before.last_run.replace(year=2099)
+    pull = EndedPull(started=later, ended=later, outcome="disk", failed=failed)
 
-    cache.remember_failure(two, failed, before.last_run.replace(year=2099))
+    cache.add_pull(two, pull)
     told = cache.status(two)
-    cache.remember_failure(two, failed, before.last_run)
-    later = cache.status(two)
+    cache.add_pull(two, replace(pull, started=before.last_run))
 
     assert (told.state, told.failed_run, told.outcome) == (MirrorState.FAILING, failed, "disk")
-    assert later == before
+    assert cache.status(two) == before

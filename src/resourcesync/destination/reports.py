@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, NamedTuple
+from math import inf
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
+from resourcesync.errors import ResourceSyncError, at_address, next_step
 from resourcesync.model import formatting
 
 
@@ -330,20 +332,43 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failing, ...] = ()
 
 
+_MAX_MESSAGE: Final = 2_000
+
+
 class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Error that ended a run.
 
     Attributes:
         code: The error's stable code; ``interrupted`` if no `ResourceSyncError` ended it.
         kind: Name of its class in `resourcesync.errors`; empty if unknown.
-        message: The error message.
+        message: The error message, with the answer that it is about.
+        uri: The address that it is about; empty for none.
         hint: Advice.
     """
 
     code: str
     kind: str = ""
     message: str = ""
+    uri: str = ""
     hint: str = ""
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """Return the record of a run that an error ended."""
+        if not isinstance(error, ResourceSyncError):
+            return cls(code="interrupted")
+        return cls(
+            code=error.code,
+            kind=type(error).__name__,
+            message=error.cause[:_MAX_MESSAGE],
+            uri=error.uri[:_MAX_MESSAGE],
+            hint=next_step(error)[:_MAX_MESSAGE],
+        )
+
+    @property
+    def text(self) -> str:
+        """The message with its address; without one, the code."""
+        return at_address(self.message, self.uri) if self.message else self.code
 
 
 class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -459,6 +484,15 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _LEAST_ROOM: Final = 1024 * 1024
+WORST_FIRST: Final = (
+    MirrorState.STOPPED,
+    MirrorState.FAILING,
+    MirrorState.BEHIND,
+    MirrorState.NEW,
+    MirrorState.SYNCING,
+    MirrorState.IN_SYNC,
+)
+"""The states in the order in which mirrors are shown."""
 
 
 class DiskSpace(NamedTuple):
@@ -478,6 +512,7 @@ class CheckedMirror(NamedTuple):
     max_quiet: float | None = None
     disk: DiskSpace | None = None
     folder: str = ""
+    is_paused: bool = False  # by an operator of a service
 
     @property
     def is_late(self) -> bool:
@@ -496,9 +531,15 @@ class CheckedMirror(NamedTuple):
 
     @property
     def is_fine(self) -> bool:
-        """True if the mirror is in sync, within the limits."""
+        """True if the mirror is in sync, within the limits, and the next pull has room."""
         in_sync = self.status.judged is MirrorState.IN_SYNC
-        return in_sync and not self.is_late and not self.is_too_quiet
+        return in_sync and not (self.is_late or self.is_too_quiet or self.is_full)
+
+    @property
+    def rank(self) -> tuple[bool, int, float, str]:
+        """The key by which mirrors are sorted: the worst first, then the longest lag."""
+        lag = inf if self.lag is None else self.lag
+        return self.is_fine, WORST_FIRST.index(self.status.judged), -lag, self.status.mirror
 
 
 def is_over(seconds: float | None, most: float | None) -> bool:

@@ -1,7 +1,7 @@
 """``resourcesync status``: the state of mirrors, without requests."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -68,10 +68,10 @@ if TYPE_CHECKING:
 @option(
     "--format",
     "format",
-    type=click.Choice(["text", "json", "prom"]),
+    type=click.Choice(["text", "prom"]),
     default="text",
     show_default=True,
-    help="json is the same as --json; prom are metrics for Prometheus.",
+    help="prom are metrics for Prometheus.",
 )
 @options.CONFIG
 @options.output_options
@@ -83,7 +83,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     from their own states: it sends no request, and without --check it exits with 0. Lag is the time
     since the last run that found the mirror in sync, or published all of the Source: it grows if
     runs fail or do not happen, not if nothing changes. --max-lag and --max-quiet override max_lag
-    and max_quiet of a table; Sources have only the first.
+    and max_quiet of a table; Sources have only the first. -q shows only
+    what is not fine.
     """
     configuration = options.load(values["config"])
     check: bool = values["check"]
@@ -92,11 +93,9 @@ def command(output: OutputOptions, **values: Any) -> Job:
     if limits != FreshnessSettings() and not check:
         name = "--max-quiet" if limits.max_lag is None else "--max-lag"
         raise click.UsageError(f"{name} needs --check")
-    if style == "json":
-        output = OutputOptions(json=True, quiet=output.quiet, verbose=output.verbose)
 
     def work(screen: Screen) -> CommandOutcome:
-        asked = StatusCheck(is_requested=check, limits=limits)
+        asked = StatusCheck(is_requested=check, limits=limits, paused=_paused(configuration))
         sources = ConfiguredSources(configuration.file)
         given: tuple[str, ...] = values["places"] or (*configuration.names, *sources.names)
         named = [place for place in given if _is_source(place, sources)]
@@ -113,7 +112,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
             text = write_metrics((*figures, *more)).decode()
             lines = tuple(TextLine(line, level=QUIET) for line in text.splitlines())
             return CommandOutcome(exit=found.exit, closing=lines)
-        return _table(found)
+        return _table(found, is_short=output.quiet > 0)
 
     return Job(acts=check and style == "text", output=output, work=work)
 
@@ -128,6 +127,7 @@ class StatusCheck(NamedTuple):
     limits: FreshnessSettings
     read: Callable[[Path], MirrorStatus] | None = None  # None: from its state
     apart: Callable[[str, Callable[[], _Found]], _Found] = lambda _, read: read()
+    paused: Collection[str] = ()
 
     def measure(self, status: MirrorStatus, own: FreshnessSettings, now: datetime) -> CheckedMirror:
         """Return a mirror as it is now; limits of the command line override its own."""
@@ -169,10 +169,7 @@ class _StatusTarget(NamedTuple):
             return found
         has_moved = bool(app.mirror_state.moved_source(self.folder, source))
         error = mirror.source_conflict_error(found.source, has_moved=has_moved)
-        failed = FailedRun(
-            code=error.code, kind=type(error).__name__, message=error.message, hint=error.hint
-        )
-        return replace(found, state=MirrorState.FAILING, failed_run=failed)
+        return replace(found, state=MirrorState.FAILING, failed_run=FailedRun.of(error))
 
 
 class StatusResult(NamedTuple):
@@ -187,7 +184,7 @@ class StatusResult(NamedTuple):
     def fields(self) -> Iterator[dict[str, object]]:
         """Yield the fields of each mirror; of an unreadable one, its name and the reason."""
         yield from map(mirror_fields, self.mirrors)
-        for name, problem, _ in self.unreadable:
+        for name, problem, *_ in self.unreadable:
             yield {"mirror": name, **problem.fields()}
 
 
@@ -254,7 +251,8 @@ def _read_apart(
 
     def read() -> _Found:
         targets = _targets(place, configuration) if place else _targets_here()
-        return [_measure(target, check, now) for target in targets]
+        is_paused = place in check.paused
+        return [_measure(target, check, now, is_paused=is_paused) for target in targets]
 
     if not place:
         return read()
@@ -265,7 +263,7 @@ def _read_apart(
 
 
 def _measure(
-    target: _StatusTarget, check: StatusCheck, now: datetime
+    target: _StatusTarget, check: StatusCheck, now: datetime, *, is_paused: bool
 ) -> CheckedMirror | Unreadable:
     named = target.mirror
     try:
@@ -276,7 +274,8 @@ def _measure(
     except (ResourceSyncError, OSError) as error:
         name = str(target.folder) if named is None else named.name
         return _unreadable(name, target.folder, error)
-    return found._replace(disk=disk_space(target.folder), folder=str(target.folder))
+    disk = disk_space(target.folder)
+    return found._replace(disk=disk, folder=str(target.folder), is_paused=is_paused)
 
 
 def _unreadable(
@@ -289,7 +288,8 @@ def _unreadable(
         )
     problem = problem_of(error)
     named = () if noun in dict(problem.evidence) else ((noun, name),)
-    return Unreadable(name, problem._replace(evidence=(*named, *problem.evidence)), noun)
+    problem = problem._replace(evidence=(*named, *problem.evidence))
+    return Unreadable(name, problem, noun, str(folder))
 
 
 def disk_space(folder: Path) -> DiskSpace | None:
@@ -306,24 +306,38 @@ def disk_space(folder: Path) -> DiskSpace | None:
     return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
-def _table(found: StatusResult) -> CommandOutcome:
-    mirrors, now = [mirror.status for mirror in found.mirrors], found.now
+def _paused(configuration: MirrorConfiguration) -> Collection[str]:
+    """Return the mirrors that operators of a service paused; none if that cannot be read."""
+    if configuration.file is None:
+        return ()
+    try:
+        return app.stored_names.StoredNames(configuration.state_file("paused")).names
+    except ResourceSyncError:  # as of a service of another user
+        return ()
+
+
+def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:
+    """Return the mirrors, the worst first, and the Sources; in short, only what is not fine."""
+    ordered, now = sorted(found.mirrors, key=lambda mirror: mirror.rank), found.now
+    mirrors = [mirror for mirror in ordered if not (is_short and mirror.is_fine)]
+    sources = [source for source in found.sources if not (is_short and source.is_fine)]
     gone = {
-        noun: [name for name, _, of in found.unreadable if of == noun]
+        noun: [one.name for one in found.unreadable if one.noun == noun]
         for noun in ("mirror", "source")
     }
     tables = (
         status_table(mirrors, now, gone["mirror"]),
-        source_table(found.sources, now, gone["source"]),
+        source_table(sources, now, gone["source"]),
     )
     text = "\n\n".join("\n".join(table) for table in tables if table)
-    notes = [(mirror.status.mirror, notes_of(mirror)) for mirror in found.mirrors]
-    notes += [(source.source, [*notes_of_source(source)]) for source in found.sources]
-    lines = [TextLine(line, level=QUIET) for line in text.splitlines()]
+    noted = [mirror for mirror in mirrors if len(mirrors) == 1 or not mirror.is_fine]
+    notes = [(mirror.status.mirror, notes_of(mirror)) for mirror in noted]
+    notes += [(source.source, [*notes_of_source(source)]) for source in sources]
+    lines = [*text.splitlines(), *status_details(notes)]
     return CommandOutcome(
         exit=found.exit,
-        closing=(*lines, *status_details(notes)),
-        fields={"mirrors": len(mirrors), "sources": len(found.sources)},
+        closing=tuple(TextLine(line, level=QUIET) for line in lines),
+        fields={"mirrors": len(found.mirrors), "sources": len(found.sources)},
     )
 
 

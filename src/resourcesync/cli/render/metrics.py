@@ -16,7 +16,7 @@ def mirror_figures(
 ) -> Iterator[Metric]:
     """Yield the metrics of mirrors; of those that cannot be read, only that they cannot."""
     seen = [(mirror.status.judged, mirror_fields(mirror)) for mirror in mirrors]
-    gone = [name for name, _, noun in unreadable if noun == "mirror"]
+    gone = [name for name, _, noun, _ in unreadable if noun == "mirror"]
     return report_figures("mirror", MirrorState, seen, gone)
 
 
@@ -27,5 +27,5 @@ def source_figures(
     from resourcesync.app.source_runs import SourceState  # noqa: PLC0415 - not for mirrors
 
     seen = [(source.state, source_fields(source)) for source in sources]
-    gone = [name for name, _, noun in unreadable if noun == "source"]
+    gone = [name for name, _, noun, _ in unreadable if noun == "source"]
     return report_figures("source", SourceState, seen, gone)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from resourcesync import sqlite_file
 from resourcesync.cli.exit_codes import exit_code_of_kind
-from resourcesync.cli.output import TextLine, with_mirror
+from resourcesync.cli.output import with_mirror
 from resourcesync.cli.render.pull import say
 from resourcesync.destination.reports import (
     CheckedMirror,
@@ -45,6 +45,7 @@ class Unreadable(NamedTuple):
     name: str
     problem: "Problem"
     noun: str = "mirror"
+    folder: str = ""
 
 
 def mirror_fields(seen: CheckedMirror) -> dict[str, object]:
@@ -57,6 +58,7 @@ def mirror_fields(seen: CheckedMirror) -> dict[str, object]:
     return {
         **fields,
         "running": status.state is MirrorState.SYNCING,
+        "paused": seen.is_paused,
         "in_sync_ratio": status.share,
         "lag_seconds": _rounded(seen.lag),
         "max_lag_seconds": seen.max_lag,
@@ -88,19 +90,13 @@ def lag_of(status: MirrorStatus, now: datetime) -> float | None:
 
 
 def status_table(
-    mirrors: Sequence[MirrorStatus], now: datetime, unreadable: Sequence[str] = ()
+    mirrors: Sequence[CheckedMirror], now: datetime, unreadable: Sequence[str] = ()
 ) -> list[str]:
-    """Return the table of the mirrors, with the longest lag first."""
+    """Return the table of the mirrors."""
     if not mirrors and not unreadable:
         return []
-
-    def lateness(mirror: MirrorStatus) -> float:
-        lag = lag_of(mirror, now)
-        return -inf if lag is None else -lag
-
-    ordered = sorted(mirrors, key=lateness)
     unknown = [(formatting.escape(name), "unreadable", *_UNKNOWN) for name in unreadable]
-    return _aligned([_COLUMNS, *unknown, *(_row(mirror, now) for mirror in ordered)])
+    return _aligned([_COLUMNS, *unknown, *(_row(mirror, now) for mirror in mirrors)])
 
 
 def source_table(
@@ -138,11 +134,11 @@ def _cells(row: Sequence[str], heads: Sequence[str], widths: Sequence[int]) -> l
     ]
 
 
-def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
-    lag = lag_of(mirror, now)
+def _row(seen: CheckedMirror, now: datetime) -> tuple[str, ...]:
+    mirror, lag = seen.status, seen.lag
     return (
         formatting.escape(mirror.mirror),
-        mirror.state.value,
+        f"{mirror.state.value}, paused" if seen.is_paused else mirror.state.value,
         mirror.share_text,
         "-" if lag is None else formatting.age(lag),
         _ago(mirror.last_run, now),
@@ -151,15 +147,15 @@ def _row(mirror: MirrorStatus, now: datetime) -> tuple[str, ...]:
     )
 
 
-def status_details(notes: Iterable[tuple[str, Iterable[str]]]) -> list[TextLine]:
+def status_details(notes: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
     """Return the notes about mirrors or Sources, by their names."""
-    lines: list[TextLine] = []
+    lines: list[str] = []
     for name, own in notes:
         head = f"{name}  "
         for note in own:
-            lines.append(TextLine(f"{head}{note}"))
+            lines.append(f"{head}{note}")
             head = " " * len(head)
-    return [TextLine(""), *lines] if lines else []
+    return ["", *lines] if lines else []
 
 
 def notes_of_source(source: "SourceStatus") -> Iterator[str]:
@@ -212,8 +208,9 @@ def _beyond_limits(seen: CheckedMirror) -> Iterator[str]:
     if seen.is_full and seen.disk is not None and mirror.failed_run is None:
         free = formatting.size(seen.disk.free)
         yield f"no space left on its disk ({free} free): pulls store nothing."
-        name = quoted(mirror.mirror, "MIRROR")
-        yield f"next   free disk space: resourcesync trash empty {name} --all"
+        needs_room = f"resourcesync trash empty {quoted(mirror.mirror, 'MIRROR')} --all"
+        more = f": {needs_room}" if seen.disk.free >= sqlite_file.INDEX_BYTES else ""
+        yield f"next   free disk space{more}"
     if seen.is_late and seen.max_lag is not None:
         found = f"was last found in sync {formatting.age(seen.lag or 0)} ago"
         found = "was never found in sync" if seen.lag is None else found
@@ -228,7 +225,7 @@ def _held(mirror: MirrorStatus) -> Iterator[str]:
     again = f"resourcesync pull {mirror.mirror}"
     if not mirror.held:
         return
-    if mirror.state is not MirrorState.STOPPED:
+    if mirror.judged is not MirrorState.STOPPED:
         yield f"{formatting.counted(mirror.held, 'deletion')} pending until the next pull."
         return
     share = formatting.share(mirror.held, mirror.resources)
@@ -269,18 +266,19 @@ def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
 
 def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     """Yield the time, reason and exit code of the last failed run, and the next step."""
-    if mirror.state is not MirrorState.FAILING:
+    if mirror.judged is not MirrorState.FAILING:
         return
     failed = mirror.failed_run or FailedRun(code=mirror.outcome)
     again = f"resourcesync pull {mirror.mirror}" if mirror.source else ""
+    other = f"resourcesync why {failed.code}" if failed.kind else again  # it was interrupted
     yield from _failed(
-        "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or again
+        "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or other
     )
 
 
 def _failed(noun: str, failed: FailedRun, at: datetime | None, next_step: str) -> Iterator[str]:
     code, moment = exit_code_of_kind(failed.kind), "" if at is None else f" {formatting.moment(at)}"
     end = "" if code is None else f"  exit {int(code)}"
-    yield f"the last {noun} failed{moment}: {failed.message or failed.code}{end}"
+    yield f"the last {noun} failed{moment}: {failed.text}{end}"
     if next_step:
         yield f"next   {next_step}"

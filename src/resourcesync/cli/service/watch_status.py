@@ -9,6 +9,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from resourcesync import __version__
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.watching import watch_jobs
@@ -16,11 +18,15 @@ from resourcesync.app.watching.push_subscriptions import PushSubscriptions
 from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
 from resourcesync.cli.json_output import VERSION, json_row, json_text
-from resourcesync.cli.output import Screen
+from resourcesync.cli.output import Screen, problem_of
 from resourcesync.cli.render.metrics import mirror_figures
 from resourcesync.cli.render.status import Unreadable, notes_of
 from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
-from resourcesync.destination.reports import CheckedMirror, MirrorState, MirrorStatus
+from resourcesync.destination.reports import (
+    CheckedMirror,
+    MirrorState,
+    MirrorStatus,
+)
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.server.dashboard import views
@@ -84,39 +90,40 @@ class WatchView:
 
     def mirrors(self) -> Sequence[views.MirrorSummary]:
         """Return all mirrors; an unreadable one with its error."""
-        return [summary for summary, _ in self._each(self._names()[0])]
+        return list(self._each(self._names()[0]))
 
     def mirror(self, name: str) -> views.MirrorDetail | None:
         """Return one mirror and its recent past."""
         watched = self.watched_name(name)
-        known = {
-            found.name: (found, folder)
-            for found, folder in self._each((watched,) if watched else ())
-        }
-        if name not in known:
+        each = self._each((watched,) if watched else ())
+        summary = next((found for found in each if found.name == name), None)
+        if summary is None:
             return None
-        summary, folder = known[name]
+        folder = Path(summary.seen.folder)
+        pulls = self._cache.pulls(folder)
+        seen = views.MirrorDetail(summary=summary, now=self.now(), runs=pulls)
         if summary.error:
-            return views.MirrorDetail(summary=summary, now=self.now())
-        read = partial(watch_jobs.read_detail, folder, summary, self.now())
-        return self._cache.apart(str(folder), read)
+            return seen
+        try:
+            return self._cache.apart(str(folder), partial(watch_jobs.read_detail, folder, seen))
+        except ResourceSyncError as error:
+            mirror = Unreadable(name, problem_of(error), folder=str(folder))
+            return replace(seen, summary=replace(_unreadable(mirror), next=summary.next))
 
-    def _each(self, names: Sequence[str]) -> Iterator[tuple[views.MirrorSummary, Path]]:
+    def _each(self, names: Sequence[str]) -> Iterator[views.MirrorSummary]:
         running = self._running_jobs()
         pushed = {} if self.push is None else self.push.statuses()
         for watched, found in self._read(names).items():
-            yield from ((_unreadable(mirror), Path()) for mirror in found.unreadable)
-            for seen in found.mirrors:
-                planned = self.planned(watched)
-                next_pull = "" if planned is None else views.next_pull_text(planned, self.now())
-                summary = views.MirrorSummary(
-                    seen=seen,
-                    notes=tuple(notes_of(seen, next_pull)),
-                    push=pushed.get(watched),
-                    next=planned,
-                    running=running.get(watched),
+            planned = self.planned(watched)
+            next_pull = "" if planned is None else views.next_pull_text(planned, self.now())
+            known = (
+                views.MirrorSummary(seen=seen, notes=tuple(notes_of(seen, next_pull)))
+                for seen in found.mirrors
+            )
+            for summary in (*map(_unreadable, found.unreadable), *known):
+                yield replace(
+                    summary, push=pushed.get(watched), next=planned, running=running.get(watched)
                 )
-                yield summary, Path(seen.folder)
 
     def _running_jobs(self) -> dict[str, views.RunningJob]:
         """Return the pulls and audits that run, by the watched mirror."""
@@ -141,6 +148,9 @@ class WatchView:
             apart=self._cache.apart,
         )
         configuration = self._names()[1]
+        plans = ((name, self.planned(name)) for name in names)
+        paused = [name for name, planned in plans if planned is not None and planned.is_paused]
+        check = check._replace(paused=paused)
         return {name: read_statuses((name,), configuration, Screen(), check) for name in names}
 
     def count(self, kind: str, fields: Mapping[str, Any], seconds: float) -> None:
@@ -231,7 +241,9 @@ def _unreadable(mirror: Unreadable) -> views.MirrorSummary:
     hint = (f"next   {problem.hint}",) if problem.hint else ()
     status = MirrorStatus(mirror=mirror.name, source="", state=MirrorState.FAILING)
     return views.MirrorSummary(
-        seen=CheckedMirror(status), error=problem.message, notes=(problem.message, *hint)
+        seen=CheckedMirror(status, folder=mirror.folder),
+        error=problem.message,
+        notes=(problem.message, *hint),
     )
 
 
