@@ -91,6 +91,13 @@ def test_a_mirror_shows_since_when_it_fails_why_and_what_is_pending(
     assert "; 2 times since " in page
 
 
+def test_a_page_is_loaded_again_until_somebody_wants_it_still(address: str) -> None:
+    for place, again in (("", "30"), ("?still=1", None), ("mirror?name=museum", None)):
+        with urlopen(address + place, timeout=30) as answer:
+            assert answer.headers["refresh"] == again
+    assert 'href="./?still=1"' in get(address)
+
+
 @pytest.mark.parametrize(
     ("place", "code"),
     [
@@ -208,7 +215,8 @@ def test_a_source_shows_who_is_subscribed_without_what_only_they_may_know(tmp_pa
 def test_chromium_may_send_the_form_of_an_operator(browser: Any, pages: WatchView) -> None:
     done: list[tuple[str, str]] = []
 
-    def operate(action: str, name: str) -> bool:
+    def operate(action: str, name: str, number: int) -> bool:
+        assert not number
         done.append((action, name))
         return True
 
@@ -228,7 +236,9 @@ def test_the_pages_have_no_barrier_and_fit_on_a_phone(
 ) -> None:
     assert run(["pull", "museum", "-qq"]) == 0
     with source_served(tmp_path / "demo") as own:
-        places = [address, f"{address}mirror?name=museum", own]
+        source.offer({next(iter(FILES)): b"the only one"}, at="2026-01-02T00:00:00Z")
+        assert run(["pull", "museum", "-qq"]) == 7
+        places = [address, f"{address}mirror?name=museum", f"{address}mirror?name=lost", own]
         assert barriers(browser, places, color_scheme=scheme) == []
         context = browser.new_context(viewport={"width": 390, "height": 900})
         page = context.new_page()
@@ -240,11 +250,15 @@ def test_the_pages_have_no_barrier_and_fit_on_a_phone(
 
 @pytest.mark.night
 def test_the_checker_of_the_w3c_finds_no_fault(
-    source: TinySource, address: str, tmp_path: Path
+    source: TinySource, pages: WatchView, tmp_path: Path
 ) -> None:
     assert run(["pull", "museum", "-qq"]) == 0
-    with source_served(tmp_path / "demo") as own:
+    source.offer({next(iter(FILES)): b"the only one"}, at="2026-01-02T00:00:00Z")
+    assert run(["pull", "museum", "-qq"]) == 7
+    operator = OperatorApplication("a-token-of-this-test", lambda *_: False)
+    with source_served(tmp_path / "demo") as own, served(pages, operator) as address:
         for number, place in enumerate([address, f"{address}mirror?name=museum", own]):
             (tmp_path / f"{number}.html").write_text(get(place))
+        assert "held deletions" in (tmp_path / "1.html").read_text()
     faults = markup_faults(tmp_path)
     assert {fault for fault in faults if not fault.startswith("CSS: ")} == set()

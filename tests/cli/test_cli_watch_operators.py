@@ -7,17 +7,19 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
 
+from resourcesync import Mirror
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.cli.main import run
 from resourcesync.errors import StateError, StorageError
-from tests.support.commands.command_line import Said
+from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.meanwhile import meanwhile
-from tests.support.commands.run import free_port
+from tests.support.commands.run import files_of, free_port
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource
 
@@ -50,8 +52,9 @@ class Service:
     def plan(self) -> dict[str, Any]:
         return dict(json.loads(self.get("api/status.json"))["next"][0])
 
-    def act(self, action: str) -> bool:
-        form = urlencode({"name": "museum", "action": action, "token": TOKEN}).encode()
+    def act(self, action: str, number: str = "") -> bool:
+        fields = {"name": "museum", "action": action, "token": TOKEN, "number": number}
+        form = urlencode(fields).encode()
         with urlopen(f"http://127.0.0.1:{self.port}/act", form, timeout=10) as answer:
             return b"Operate" in answer.read()  # it leads back to the page of the mirror
 
@@ -79,6 +82,41 @@ def test_a_pause_survives_a_restart_and_ends_when_it_is_resumed(
         assert run(["watch", "--admin", f"127.0.0.1:{again.port}", "-v"]) == 0
     [line] = [line for line in said.readouterr().out.splitlines() if "museum  in sync" in line]
     assert line.endswith("  paused")
+
+
+def test_held_deletions_are_released_once_by_their_exact_number(
+    source: TinySource, monkeypatch: pytest.MonkeyPatch, said: Said
+) -> None:
+    monkeypatch.setenv("DESK", TOKEN)
+    service, names, copies = Service(source, OPERATOR), list(FILES), Path("copies/museum")
+
+    def keep(*left: str) -> bool:
+        source.offer({name: FILES[name] for name in left}, at=f"2026-01-0{9 - len(left)}T00:00:00Z")
+        return service.act("pull")
+
+    def is_refused(number: str) -> bool:
+        with pytest.raises(HTTPError, match="409") as caught:
+            service.act("release", number)
+        caught.value.close()
+        return True
+
+    service.run(
+        lambda: keep(*names[:3]),
+        lambda: f"{len(FILES) - 3} held deletions" in service.get("mirror?name=museum"),
+        lambda: is_refused(str(len(FILES) - 2)),
+        lambda: is_refused(""),
+        lambda: files_of(copies) == MIRRORED,
+        lambda: service.act("release", str(len(FILES) - 3)),
+        lambda: len(files_of(copies)) == 3,
+        lambda: is_refused(str(len(FILES) - 3)),
+        lambda: keep(*names[:1]),  # what was released was so for one pull
+        lambda: "2 held deletions" in service.get("mirror?name=museum"),
+    )
+
+    assert len(files_of(copies)) == 3
+    assert run(["trash", "restore", "museum", "--all", "-qq"]) == 0
+    status = Mirror(None, copies).status()
+    assert (status.resources, status.listed.total) == (len(FILES), 1)
 
 
 def _answers(service: Service) -> bool:

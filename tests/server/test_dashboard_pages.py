@@ -35,7 +35,7 @@ HOSTILE = st.one_of(
 PAGES: tuple[Callable[[str], str], ...] = (
     lambda text: overview([brief(text), replace(brief(text), error=text or "x")], text=text),
     lambda text: mirror_page(detail(text), can_act=True),
-    lambda text: missing_page(text, NOW, home="x"),
+    lambda text: missing_page(text, text, NOW),
     lambda text: source_page(source(text)),
 )
 NEVER_SHOWN = re.compile("[\x00-\x09\x0b-\x1f\ud800-\udfff\u202e]")
@@ -97,6 +97,9 @@ def test_held_deletions_are_called_so_and_never_listed() -> None:
     assert "100 listed" in texts
     assert "20 %" in texts
     assert "400 deletions held" in texts
+    assert {"deletion", "when it is released"} <= set(texts)
+    assert "Release" not in texts
+    assert "Release" in Seen(mirror_page(replace(before, summary=museum), can_act=True)).texts
     assert ">400 deletions held</td>" in overview([museum])
     more = replace(status, listed=ListedCounts(unchanged=100, pending=3))
     both = replace(museum, seen=museum.seen._replace(status=more))

@@ -131,7 +131,10 @@ def detail(text: str) -> MirrorDetail:
         summary=brief(text),
         now=NOW,
         runs=(ran(text, created=1), ran(text, hours=2, good=False)),
-        causes=(PendingCause(text, 3, text, text, 0),),
+        causes=(
+            PendingCause("fetch", text, 3, text, text, 0),
+            PendingCause("delete", "", 5, text, text, 0),
+        ),
         audits=(AuditRecord(ended=to_microseconds(NOW), method=text, report=audit),),
     )
 

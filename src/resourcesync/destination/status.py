@@ -66,7 +66,8 @@ def _listed_counts(
     absent, skipped = count_unavailable(counts, memory)
     pending = counts.of_task(PendingTask.FETCH) - absent - skipped
     outdated = state.pending_with_copy(PendingTask.FETCH) - retained.unknown if pending else 0
-    wrong = outdated + retained.unknown + counts.of_task(PendingTask.DELETE)
+    unlisted = counts.of_task(PendingTask.RETAIN) + counts.of_task(PendingTask.DELETE)
+    wrong = outdated + retained.unknown + unlisted
     return reports.ListedCounts(
         unchanged=max(state.count() - wrong, 0),
         pending=pending,

@@ -316,11 +316,12 @@ class MirrorLogs(SqliteFile):
         return None if row is None else row[0]
 
     def causes(self) -> list[PendingCause]:
-        """Return the causes of missing copies; the most frequent come first, at most 100."""
+        """Return the causes of what is pending; the most frequent come first, at most 100."""
         return self.rows(
             PendingCause,
-            "SELECT code, count(*), min(loc), reason, min(due) FROM pending"
-            " WHERE task = 'fetch' GROUP BY code ORDER BY count(*) DESC, code LIMIT 100",
+            "SELECT task, code, count(*), min(loc), reason, min(due) FROM pending"
+            " WHERE task <> 'retain' GROUP BY task, code, iif(task = 'delete', reason, '')"
+            " ORDER BY count(*) DESC, code LIMIT 100",
         )
 
     def oldest_proofs(self) -> Iterator[tuple[str, int]]:

@@ -248,8 +248,9 @@ class Pending(NamedTuple):
 
 
 class PendingCause(NamedTuple):
-    """Listed resources that are pending for one cause: their number, and one of them."""
+    """Resources to fetch or to delete, pending for one cause: their number, and one of them."""
 
+    task: str
     code: str  # empty: not tried yet
     number: int
     uri: str

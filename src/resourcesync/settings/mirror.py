@@ -281,9 +281,9 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     operator: Annotated[
         str,
         Setting(
-            "Let operators pull now, pause and resume on the pages of `admin`, with the token of"
-            " [auth.NAME] in the configuration file (type bearer). Without it, the pages only"
-            " read.",
+            "Let operators pull now, pause and resume on the pages of `admin`, and release held"
+            " deletions, with the token of [auth.NAME] in the configuration file (type bearer)."
+            " Without it, the pages only read.",
             metavar="NAME",
         ),
     ] = ""

@@ -23,7 +23,8 @@ from resourcesync.cli.output import QUIET, CommandOutcome, Screen, TextLine, pro
 from resourcesync.cli.service.watch_mirrors import JobReport, WatchJobRunner
 from resourcesync.cli.service.watch_reports import job_fields, subscription_fields
 from resourcesync.cli.service.watch_status import WatchView
-from resourcesync.errors import ResourceSyncError, StateError
+from resourcesync.errors import ConfigurationError, ResourceSyncError, StateError
+from resourcesync.model import formatting
 from resourcesync.settings import environment
 from resourcesync.watch.loop import FinishedJob, WatchLoop
 from resourcesync.watch.scheduler import Every, JobKind, MirrorHistory, Scheduler
@@ -134,14 +135,26 @@ class _WatchService:
                 self._screen.report("admin", {"uri": uri})
             yield
 
-    def _operate(self, action: str, name: str) -> bool:
-        """Pull, pause or resume a mirror of the pages; return False if there is none."""
+    def _operate(self, action: str, name: str, number: int) -> bool:
+        """Pull, pause or resume a mirror, or release its held deletions; False if there is none."""
         watched = self._view.watched_name(name)
-        if watched and action == "pull":
+        if watched and action == "release":
+            self._release(watched, name, number)
+        if watched and action in {"pull", "release"}:
             self.watch.pull_now(watched)
         elif watched:
             self._paused.set(watched, is_in=action == "pause")
         return bool(watched)
+
+    def _release(self, watched: str, name: str, number: int) -> None:
+        """Release the held deletions of a mirror if their number is as it was confirmed."""
+        found = self._view.mirror(name)
+        is_whole = found and Path(found.summary.seen.folder) == self._folders[watched]
+        held = found.summary.status.held if found and is_whole else 0  # not of one of several sets
+        if number != held or not held:
+            what = f"{formatting.counted(held, 'deletion')} can be released here"
+            raise ConfigurationError(f"{what}, and {formatting.count(number)} confirmed")
+        self._work.release(watched, number)
 
     def _check_health(self) -> None:
         """Raise if the loop is stuck."""

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from http import HTTPStatus
 from typing import Final, final
 from urllib.parse import parse_qs
 
@@ -32,6 +33,8 @@ _POLICY: Final = (
 # Not "no-referrer": a form would come from the origin "null", and be refused.
 _SAFE: Final = {**asgi.NO_STORE, **asgi.NOSNIFF, "referrer-policy": "same-origin"}
 _STYLE_PATH: Final = b"/style.css"
+_LIVE: Final = frozenset({b"", b"/"})
+"""Pages that are loaded again every 30 seconds, unless their query says that they stay still."""
 _READERS: Final = 2
 _MOST_QUERY: Final = 16_384
 
@@ -75,8 +78,9 @@ class Pages:
         return await compress(request, page)
 
     def _make(self, path: bytes, query: bytes) -> Response:
+        asked = _parse_query(query)
         try:
-            found = self._pages[path](_parse_query(query))
+            found = self._pages[path](asked)
         except ResourceSyncError as error:
             _LOG.warning("no page: %s", error)
             why = f"{error.message}. {error.hint}" if error.hint else error.message
@@ -84,10 +88,14 @@ class Pages:
         except OSError as error:  # a folder without permission to read, or one that is gone
             _LOG.warning("no page: %s", error)
             return self._missing(503, f"{error.strerror}.")
-        return self._missing(404, "There is no such page.") if found is None else _html(200, found)
+        if found is None:
+            return self._missing(404, "There is no such page.")
+        is_live = path in _LIVE and "still" not in asked
+        return _html(200, found, **({"refresh": "30"} if is_live else {}))
 
     def _missing(self, status: int, why: str) -> Response:
-        return _html(status, missing_page(why, self._now(), home="Home"))
+        head = "Not found" if status == HTTPStatus.NOT_FOUND else "Not available"
+        return _html(status, missing_page(head, why, self._now()))
 
 
 def mirror_pages(
@@ -125,6 +133,7 @@ def _parse_query(query: bytes) -> _Query:
     return {}
 
 
-def _html(status: int, page: str) -> Response:
+def _html(status: int, page: str, **more: str) -> Response:
     body = page.encode("utf-8", "backslashreplace")
-    return Response(body, status, {**_SAFE, "content-security-policy": _POLICY}, "text/html")
+    fields = {**_SAFE, "content-security-policy": _POLICY, **more}
+    return Response(body, status, fields, "text/html")

@@ -12,7 +12,6 @@ from resourcesync.server.dashboard.markup import Markup, Piece, join_markup, tag
 
 STYLE: Final = resources.files(__package__).joinpath("style.css").read_text("utf-8")
 """The style of the pages, light and dark."""
-_REFRESH_SECONDS: Final = 30
 _STATE_CLASSES: Final = {
     MirrorState.IN_SYNC: "good",
     MirrorState.BEHIND: "warn",
@@ -24,8 +23,7 @@ _STATE_CLASSES: Final = {
 
 
 def page(title: str, *body: Piece, now: datetime, home: str, is_live: bool = False) -> str:
-    """Return a whole page; a live one is loaded again every 30 seconds."""
-    refresh = tag("meta", http_equiv="refresh", content=_REFRESH_SECONDS) if is_live else None
+    """Return a whole page; one that is loaded again by itself has a link that ends it."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -34,9 +32,9 @@ def page(title: str, *body: Piece, now: datetime, home: str, is_live: bool = Fal
         tag("title", f"{title} | resourcesync"),
         tag("link", rel="icon", href="data:,"),  # without it a browser requests one
         tag("link", rel="stylesheet", href="style.css"),
-        refresh,
     )
-    top = tag("header", tag("div", tag("a", tag("strong", home), href="./"), time_tag(now)))
+    still = tag("a", "Do not load again", href="./?still=1") if is_live else None
+    top = tag("header", tag("div", tag("a", tag("strong", home), href="./"), still, time_tag(now)))
     foot = tag("footer", f"resourcesync {__version__}. All times are UTC.")
     whole = tag("html", head, tag("body", top, tag("main", *body), foot), lang="en")
     return f"<!doctype html>\n{whole}\n"
@@ -118,10 +116,12 @@ def sentence(note: str) -> Markup:
     text = note
     if note.startswith("next   "):
         text = f"Next: {note.removeprefix('next').lstrip()}"
-    before, mark, after = f"{text[:1].upper()}{text[1:]}".partition("resourcesync ")
+    if text.partition(" ")[0].isalpha():  # not a path
+        text = f"{text[:1].upper()}{text[1:]}"
+    before, mark, after = text.partition("resourcesync ")
     return join_markup(before, tag("code", mark + after) if mark else None)
 
 
-def missing_page(what: str, now: datetime, home: str) -> str:
+def missing_page(head: str, what: str, now: datetime) -> str:
     """Return the page for a missing page, with the reason."""
-    return page("Not found", tag("h1", "Not found"), card(sentence(what)), now=now, home=home)
+    return page(head, tag("h1", head), card(sentence(what)), now=now, home="Home")

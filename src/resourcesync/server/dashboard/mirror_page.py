@@ -7,7 +7,7 @@ from typing import Final
 
 from resourcesync.destination.audits.reports import AuditRecord
 from resourcesync.destination.reports import MirrorState
-from resourcesync.mirror_state.rows import PendingCause
+from resourcesync.mirror_state.rows import PendingCause, PendingTask
 from resourcesync.model import formatting
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.server.dashboard import layout, views
@@ -31,7 +31,7 @@ _URL: Final = ("http://", "https://")
 
 
 def mirror_page(detail: views.MirrorDetail, *, can_act: bool = False) -> str:
-    """Return the page; with a form, for operators who may act, it is not loaded again by itself."""
+    """Return the page; with a form for operators who may act."""
     summary, now = detail.summary, detail.now
     return layout.page(
         summary.name,
@@ -41,12 +41,11 @@ def mirror_page(detail: views.MirrorDetail, *, can_act: bool = False) -> str:
         None if summary.error else layout.numbers(_numbers(summary)),
         _causes(detail),
         push_card(summary.push, now),
-        _runs(detail.runs),
+        _runs(detail),
         _audits(detail.audits),
-        operator_form(summary.name, is_paused=summary.is_paused) if can_act else None,
+        operator_form(summary) if can_act else None,
         now=now,
         home=HOME,
-        is_live=not can_act,
     )
 
 
@@ -75,7 +74,7 @@ def _numbers(summary: views.MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
     if status.in_sync_at is not None:
         since = "in sync at ", layout.time_tag(status.in_sync_at)
     yield "Lag", "-" if summary.seen.lag is None else formatting.age(summary.seen.lag), since
-    listed = f"{formatting.count(status.wanted - status.held)} listed" if status.is_counted else ""
+    listed = f"{formatting.count(status.listed.total)} listed" if status.is_counted else ""
     yield "Resources", formatting.count(status.resources), listed
     if disk := summary.seen.disk:
         used = f"of {formatting.size(disk.total)} of its file system"
@@ -90,23 +89,25 @@ def _causes(detail: views.MirrorDetail) -> Markup | None:
 
 
 def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
-    yield tag("strong", cause.code or "not tried yet")
+    is_deletion = cause.task == PendingTask.DELETE
+    yield tag("strong", cause.code or ("deletion" if is_deletion else "not tried yet"))
     yield formatting.count(cause.number)
     yield cause.reason
     due = from_microseconds(cause.due)
-    yield ("from ", layout.time_tag(due)) if due > detail.now else "with the next pull"
+    if is_deletion and detail.summary.status.judged is MirrorState.STOPPED:
+        yield "when it is released"
+    else:
+        yield ("from ", layout.time_tag(due)) if due > detail.now else "with the next pull"
     yield cause.uri
 
 
-def _runs(runs: Sequence[views.EndedPull]) -> Markup:
+def _runs(detail: views.MirrorDetail) -> Markup:
     """Return the pulls, those with the same result in a row as one."""
-    same = [
-        list(group) for _, group in groupby(runs, key=lambda ran: (ran.outcome, pull_text(ran)))
-    ]
+    groups = groupby(detail.runs, key=lambda ran: (ran.outcome, pull_text(ran)))
+    same = [list(group) for _, group in groups]
     rows = [layout.row(_RUN_HEADS, _run(group)) for group in same[:_SHOWN_RUNS]]
-    return layout.card(
-        layout.table(_RUN_HEADS, rows) if rows else "None.", title="Pulls of the last 7 days"
-    )
+    since = "since the service was started" if detail.summary.error else "of the last 7 days"
+    return layout.card(layout.table(_RUN_HEADS, rows) if rows else "None.", title=f"Pulls {since}")
 
 
 def _run(same: Sequence[views.EndedPull]) -> Iterator[Piece]:
@@ -123,7 +124,7 @@ def _run(same: Sequence[views.EndedPull]) -> Iterator[Piece]:
 def pull_text(ran: views.EndedPull) -> str:
     """Return the result of a pull in a few words."""
     if ran.failed is not None:
-        return f"{ran.failed.code}: {ran.failed.message}" if ran.failed.message else ran.failed.code
+        return f"{ran.failed.code}: {ran.failed.text}" if ran.failed.message else ran.failed.code
     report = ran.report
     if report is None:
         return ran.outcome

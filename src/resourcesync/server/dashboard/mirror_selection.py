@@ -5,13 +5,12 @@ All is decided from the summaries; nothing is read. A thousand mirrors take a fe
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
-from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.reports import WORST_FIRST, MirrorState
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.views import MirrorSummary
 
@@ -20,27 +19,19 @@ PAGE_SIZE: Final = 100
 _SMALLEST_GROUP: Final = 3
 _MOST_TEXT: Final = 200
 _MOST_DIGITS: Final = 6
-_ORDER: Final = (
-    MirrorState.STOPPED,
-    MirrorState.FAILING,
-    MirrorState.BEHIND,
-    MirrorState.NEW,
-    MirrorState.SYNCING,
-    MirrorState.IN_SYNC,
-)
 _BAD: Final = frozenset({MirrorState.STOPPED, MirrorState.FAILING})
-_FILTERS: Final = ("problems", "unreadable", *(state.value for state in _ORDER), "paused")
+_FILTERS: Final = ("problems", "unreadable", *(state.value for state in WORST_FIRST), "paused")
 
 
 def is_problem(summary: MirrorSummary) -> bool:
     """True if it cannot be read, fails, is stopped, or lags by more than is acceptable."""
-    return bool(summary.error) or summary.status.state in _BAD or summary.seen.is_late
+    return bool(summary.error) or summary.status.judged in _BAD or summary.seen.is_late
 
 
 def host_of(address: str) -> str:
-    """Return the host of a Source's address; empty for a folder."""
+    """Return the host of a Source's address, with its port; empty for a folder."""
     try:
-        return urlsplit(address).hostname or ""
+        return urlsplit(address).netloc.rpartition("@")[2].lower()
     except ValueError:
         return ""
 
@@ -87,7 +78,7 @@ class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """What they have in common, in a sentence."""
         failed = self.mirrors[0].status.failed_run
-        why = self.code if failed is None or not failed.message else failed.message
+        why = (failed and failed.message) or self.code
         return f"{formatting.counted(len(self.mirrors), 'mirror')} of {self.host}: {why}"
 
 
@@ -148,7 +139,7 @@ def _groups(mirrors: Sequence[MirrorSummary]) -> tuple[FailureGroup, ...]:
     for summary in mirrors:
         status = summary.status
         host = host_of(status.source)
-        if summary.error or status.state is not MirrorState.FAILING or not host:
+        if summary.error or status.judged is not MirrorState.FAILING or not host:
             continue
         code = status.outcome if status.failed_run is None else status.failed_run.code
         found.setdefault((code, host), []).append(summary)
@@ -162,6 +153,5 @@ def _groups(mirrors: Sequence[MirrorSummary]) -> tuple[FailureGroup, ...]:
     return tuple(sorted(groups, key=lambda group: (-len(group.mirrors), group.host, group.code)))
 
 
-def _badness(summary: MirrorSummary) -> tuple[bool, int, float, str]:
-    lag = inf if summary.seen.lag is None else summary.seen.lag
-    return not summary.error, _ORDER.index(summary.status.state), -lag, summary.name
+def _badness(summary: MirrorSummary) -> tuple[bool, tuple[bool, int, float, str]]:
+    return not summary.error, summary.seen.rank

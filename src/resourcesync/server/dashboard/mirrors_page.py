@@ -116,19 +116,16 @@ def _pager(selection: mirror_selection.MirrorSelection) -> Markup | None:
 
 def _rows(summary: MirrorSummary, now: datetime, heads: Sequence[str]) -> Iterator[Markup]:
     link = tag("a", tag("strong", summary.name), href=address("mirror", name=summary.name))
-    if summary.error:
-        yield layout.row(
-            heads, [link, layout.label("not readable", "bad"), *["-"] * (len(heads) - 2)]
-        )
-    else:
-        more: dict[str, Piece] = {
-            "Next pull": next_pull(summary, now),
-            "Push": push_label(summary.push),
-        }
-        shown = [more[head] for head in heads[len(_HEADS) :]]
-        yield layout.row(heads, [link, *_cells(summary, now), *shown])
+    more: dict[str, Piece] = {
+        "Next pull": next_pull(summary, now),
+        "Push": push_label(summary.push),
+    }
+    shown = [more[head] for head in heads[len(_HEADS) :]]
+    unknown = (layout.label("not readable", "bad"), *["-"] * (len(_HEADS) - 2))
+    cells = unknown if summary.error else _cells(summary, now)
+    yield layout.row(heads, [link, *cells, *shown])
     notes = [*failing_text(summary, now), *map(layout.sentence, _first_notes(notes_of(summary)))]
-    if notes:
+    if notes and not summary.seen.is_fine:  # what is known by dates only is on the mirror's page
         yield layout.note_row(heads, *notes)
 
 

@@ -1,5 +1,7 @@
 """Forms with which an operator who has the token pulls a mirror now, pauses it, or resumes it.
 
+Held deletions are released by who writes their number, for one pull.
+
 Each request has the token itself. There is no cookie and no session that another page could use,
 and a request of another page is refused before the token is compared.
 """
@@ -15,18 +17,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from resourcesync.errors import ResourceSyncError
+from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model import formatting
 from resourcesync.server.asgi import NO_STORE, NOSNIFF, answer_any, read_body, refuse
 from resourcesync.server.dashboard.layout import card
 from resourcesync.server.dashboard.markup import Markup, address, tag
-from resourcesync.server.dashboard.views import Operate
+from resourcesync.server.dashboard.views import MirrorSummary, Operate
 
 ACT_PATH: Final = b"/act"
 _LOG: Final = logging.getLogger(__name__)
 _FORM: Final = "application/x-www-form-urlencoded"
 _MOST_BODY: Final = 16_384
 _BODY_SECONDS: Final = 10.0
-_ACTIONS: Final = {"pull": "Pull now", "pause": "Pause", "resume": "Resume"}
+_ACTIONS: Final = {"pull": "Pull now", "pause": "Pause", "resume": "Resume", "release": "Release"}
+_MOST_DIGITS: Final = 12
 
 
 @final
@@ -54,19 +58,23 @@ class OperatorApplication:
         if not hmac.compare_digest(token.encode("utf-8", "surrogatepass"), self._token):
             _LOG.warning("an operator's request has a wrong token")
             return refuse(403, "The operator's token is wrong.")
+        number = found.get("number", [""])[0].strip().replace(",", "")
+        is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
         if action not in _ACTIONS:
             return refuse(400, "There is no such action.")
-        return await to_thread.run_sync(self._act, action, name)
+        return await to_thread.run_sync(self._act, action, name, int(number) if is_number else 0)
 
-    def _act(self, action: str, name: str) -> Response:
+    def _act(self, action: str, name: str, number: int) -> Response:
         try:
-            is_known = self._operate(action, name)
+            is_known = self._operate(action, name, number)
+        except ConfigurationError as error:
+            return refuse(409, f"Not done: {error.message}.")
         except ResourceSyncError as error:
             _LOG.warning("%s of %s: %s", action, name, error)
             return refuse(503, f"Not done: {error.message}.")
         if not is_known:
             return refuse(404, "There is no such mirror.")
-        _LOG.info("an operator requested: %s %s", action, name)
+        _LOG.info("an operator requested: %s %s %s", action, name, number or "")
         # GET of another page: to load that page again repeats nothing.
         fields = {**NO_STORE, **NOSNIFF, "location": address("mirror", name=name)}
         return Response(None, 303, fields)
@@ -82,13 +90,20 @@ def is_same_origin(fields: Mapping[str, str]) -> bool:
     return origin is None or urlsplit(origin).netloc == fields.get("host")
 
 
-def operator_form(name: str, *, is_paused: bool) -> Markup:
+def operator_form(summary: MirrorSummary) -> Markup:
     """Return the form with which an operator acts on a mirror."""
     buttons = [
-        tag("button", text, name="action", value=action)
-        for action, text in _ACTIONS.items()
-        if action != ("pause" if is_paused else "resume")
+        tag("button", _ACTIONS[action], name="action", value=action)
+        for action in ("pull", "resume" if summary.is_paused else "pause")
     ]
+    if held := summary.status.held:
+        many = formatting.counted(held, "held deletion")
+        text = f"To move the files of {many} to the trash, write the number:"
+        buttons += [
+            tag("label", text, for_="number"),
+            tag("input", id="number", name="number", inputmode="numeric", autocomplete="off"),
+            tag("button", _ACTIONS["release"], name="action", value="release"),
+        ]
     token = tag(
         "input",
         id="token",
@@ -100,7 +115,7 @@ def operator_form(name: str, *, is_paused: bool) -> Markup:
     form = tag(
         "form",
         tag("label", "The operator's token:", for_="token"),
-        tag("input", type="hidden", name="name", value=name),
+        tag("input", type="hidden", name="name", value=summary.name),
         token,
         buttons,
         method="post",

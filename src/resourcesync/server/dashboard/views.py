@@ -119,8 +119,9 @@ class Views(Protocol):
         """Return one mirror and its recent past; ``None`` for one that is not watched."""
 
 
-Operate = Callable[[str, str], bool]
-"""Does an action of operators (``pull``, ``pause`` or ``resume``) with a mirror, on any thread.
+Operate = Callable[[str, str, int], bool]
+"""Does an action of operators with a mirror, on any thread: ``pull``, ``pause``, ``resume``, or
+``release``, of the number of held deletions that was confirmed.
 
 It returns False for a mirror that does not exist, and raises a ``ResourceSyncError`` if it cannot
 be done. A paused mirror stays so after a restart; a pull is done soon in any case.
