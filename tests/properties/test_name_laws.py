@@ -63,9 +63,11 @@ def accepted(uris: Iterable[str]) -> list[str]:
     return sorted(set(found))
 
 
-def mapping_of(uris: Iterable[str], profile: FileSystemProfile, base: str = BASE) -> NameMapping:
+def mapping_of(
+    uris: Iterable[str], profile: FileSystemProfile, base: str = BASE, *, pages: bool = False
+) -> NameMapping:
     """The mapping of a mirror that has these URIs."""
-    free = NameMapping(base=base, profile=profile)
+    free = NameMapping(base=base, profile=profile, pages=pages)
     named = sorted((free.key(free.preferred_path(uri)), uri) for uri in uris)
     return replace(free, relocated=frozenset(relocated_uris(named)))
 
@@ -85,9 +87,11 @@ def assert_safe(path: str, profile: FileSystemProfile) -> None:
             assert name.casefold().partition(".")[0] not in ("con", "prn", "aux", "nul", "com1")
 
 
-def assert_laws(uris: Iterable[str], profile: FileSystemProfile, base: str = BASE) -> int:
+def assert_laws(
+    uris: Iterable[str], profile: FileSystemProfile, base: str = BASE, *, pages: bool = False
+) -> int:
     good = accepted(uris)
-    mapping = mapping_of(good, profile, base)
+    mapping = mapping_of(good, profile, base, pages=pages)
     owners: dict[str, str] = {}
     for uri in good:
         path = mapping.path(uri)
@@ -101,11 +105,34 @@ def assert_laws(uris: Iterable[str], profile: FileSystemProfile, base: str = BAS
 
 
 @settings(max_examples=300)
-@given(st.lists(hostile_uris(), max_size=12) | CLASHING, st.sampled_from(PROFILES))
+@given(
+    uris=st.lists(hostile_uris(), max_size=12) | CLASHING,
+    profile=st.sampled_from(PROFILES),
+    pages=st.booleans(),
+)
 def test_no_two_uris_share_a_path_and_none_is_inside_another(
-    uris: list[str], profile: FileSystemProfile
+    uris: list[str], profile: FileSystemProfile, *, pages: bool
 ) -> None:
-    assert_laws(uris, profile)
+    assert_laws(uris, profile, pages=pages)
+
+
+def test_pages_without_an_ending_are_folders_that_every_server_serves() -> None:
+    mapping = NameMapping(base=BASE, profile=FileSystemProfile.POSIX, pages=True)
+    paths = {
+        "": "index.html",
+        "docs": "docs/index.html",
+        "docs/": "docs/index.html",
+        "docs/v1.2": "docs/v1.2/index.html",
+        "docs/intro": "docs/intro/index.html",
+        "a.html": "a.html",
+        "feed.xml": "feed.xml",
+        "q?x=1": "q!3fx=1",
+    }
+
+    assert {name: mapping.path(BASE + name) for name in paths} == paths
+    assert mapping.uris("docs/index.html") == [
+        f"{BASE}{n}" for n in ("docs", "docs/index.html", "docs/")
+    ]
 
 
 @pytest.mark.parametrize("profile", PROFILES)

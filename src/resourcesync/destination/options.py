@@ -262,7 +262,8 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     mapper: Annotated[
         str,
         settings.Setting(
-            "The mapping from URIs to paths: tree (the names of the Source), or a rule such as "
+            "The mapping from URIs to paths: tree (the names of the Source), pages (the same, and "
+            "/docs/intro as docs/intro/index.html), or a rule such as "
             "'bitstream/{item}/{name} => {item}/{name}'. It cannot be changed later.",
             _STO,
             metavar="RULE",

@@ -69,11 +69,15 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
     def mapping(self, yielding: Iterable[str] = ()) -> escapes.PathMapping:
         """Return the mapping from URI to path."""
-        if self.mapper == escapes.TREE:
+        if self.mapper in {escapes.TREE, escapes.PAGES}:
             from resourcesync.destination.mapping.names import NameMapping  # noqa: PLC0415 - one of these
 
-            yields = frozenset(yielding)
-            return NameMapping(base=self.base, profile=self.profile, relocated=yields)
+            return NameMapping(
+                base=self.base,
+                profile=self.profile,
+                relocated=frozenset(yielding),
+                pages=self.mapper == escapes.PAGES,
+            )
         from resourcesync.destination.mapping.rules import TemplateMapping  # noqa: PLC0415 - one of these
 
         return TemplateMapping(self.mapper, self.base, self.profile)

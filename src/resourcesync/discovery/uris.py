@@ -137,16 +137,20 @@ def join(base: str, target: str) -> str | None:
         return None
 
 
-_PAGE: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{1,4}")
+_ENDING: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}")
 _MOST_ABOVE: Final = 3
+
+
+def has_ending(name: str) -> bool:
+    """True if a name has an ending as files have: not ``intro``, nor ``v1.2``."""
+    return _ENDING.fullmatch(splitext(name)[1]) is not None
 
 
 def folder_of(uri: str) -> str:
     """Return the folder that an address stands for: its own; that of the page, if it is a page."""
     parts = urlsplit(uri)
     folder, _, name = parts.path.rpartition("/")
-    is_page = not name or _PAGE.fullmatch(splitext(name)[1])
-    path = f"{folder}/" if is_page else f"{parts.path}/"
+    path = f"{folder}/" if not name or has_ending(name) else f"{parts.path}/"
     return parts._replace(path=path, query="", fragment="").geturl()
 
 

@@ -24,7 +24,9 @@ from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 
 TREE: Final = "tree"
-"""The mapping of every mirror unless a rule is chosen."""
+"""The mapping of every mirror unless another is chosen."""
+PAGES: Final = "pages"
+"""The same, with the folder of its own that a page without an ending has in its site."""
 
 
 class FileSystemProfile(StrEnum):

@@ -8,6 +8,7 @@ searched and compared as the tree that it is a copy of. The exceptions:
   control character, a query, a name over 255 bytes; at any depth, a name that some file system
   takes for a mirror's own folder; and, on a file system without case, what such systems refuse. A
   path over 900 bytes becomes a digest. All of that is as in ``EscapedMapping``.
+- With ``pages``, a URI whose last name has no ending is read as if it ended in ``/``.
 - Where two URIs cannot both have their names, one of them is relocated (see ``path_assignment``):
   its name gets ``!9`` at its end, and a digest where several could get the same.
 
@@ -25,7 +26,7 @@ from urllib.parse import quote
 import msgspec
 
 from resourcesync.destination.mapping import escapes
-from resourcesync.discovery.uris import normalise
+from resourcesync.discovery.uris import has_ending, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.model.own_names import LIKE_OWN, MAX_URI, has_own_name
 
@@ -98,6 +99,7 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     base: str
     profile: escapes.FileSystemProfile
     relocated: frozenset[str] = frozenset()
+    pages: bool = False
 
     def __post_init__(self) -> None:
         escapes.check_base(self.base)
@@ -130,7 +132,10 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if folder is None:
             folder = self._folder_of(head)
         is_plain = folder is not None and _plain_name(self.profile).fullmatch(leaf)
-        return f"{folder}{leaf}" if is_plain else ""
+        return f"{folder}{leaf}" if is_plain and not self._is_page(leaf) else ""
+
+    def _is_page(self, leaf: str) -> bool:
+        return self.pages and leaf != "" and not has_ending(leaf)
 
     def _path(self, normal: str) -> str:
         return (
@@ -143,7 +148,7 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Then each URI that continues with a ``plain_name`` is below the base and in normal form; its
         path is the folder and that name.
         """
-        return None if head in self._heads else self._folder_of(head)
+        return None if self.pages or head in self._heads else self._folder_of(head)
 
     @property
     def plain_name(self) -> re.Pattern[str]:
@@ -167,6 +172,8 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         root, relative = escapes.root_of(normal, self.base, self.profile)
         location, question, query = relative.partition("?")
         *segments, leaf = location.split("/")
+        if not question and self._is_page(leaf):
+            segments, leaf = [*segments, leaf], ""
         names = list(root)
         for segment in segments:
             names += self._names(segment) if segment else ["!0"]
@@ -210,6 +217,7 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         path = self._natural_path(normal)
         root, _ = escapes.root_of(normal, self.base, self.profile)
         is_plain = self.key(path) == path and normal in self._exact_uris(path)
+        is_plain = is_plain and not self._is_page(normal.rpartition("/")[2])
         mark = RELOCATED if is_plain else RELOCATED + sha256(normal.encode()).hexdigest()[:_DIGEST]
         folder, slash, name = path.rpartition("/")
         name = f"{'' if normal.endswith('/') else name}{mark}"
@@ -249,8 +257,10 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             leaves = [f"{escapes.decode_name(location)}?{escapes.decode_name(query)}"]
         else:
             leaves = [_segment(names[-1])] + [""] * (names[-1] == INDEX)
-        for leaf in leaves:
-            uri = f"{root}{folders}{leaf}"
+        uris = [f"{root}{folders}{leaf}" for leaf in leaves]
+        if self.pages and names[-1] == INDEX:
+            uris.insert(0, uris[-1].removesuffix("/"))
+        for uri in uris:
             try:
                 if (
                     len(uri) <= MAX_URI
@@ -325,7 +335,7 @@ def check_mapper(asked: str, known: str) -> None:
 
 def normalise_rule(text: str) -> str:
     """Return a mapping as stored; a rule is independent of its blanks."""
-    if text in ("", escapes.TREE):
+    if text in ("", escapes.TREE, escapes.PAGES):
         return text
     pattern, _, template = text.partition(ARROW)
     return f"{pattern.strip().removeprefix('/')} {ARROW} {template.strip().removeprefix('/')}"
