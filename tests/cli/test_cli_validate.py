@@ -326,23 +326,3 @@ def test_a_package_that_comes_whole_and_is_cut_is_unusable(source: TinySource, s
     assert "error[package-truncated]: " in told
     assert "the Source's own package is truncated" in told
     assert "  fix    report it to the Source; " in told
-
-
-def test_a_part_that_stays_and_is_proven_by_its_hash_may_be_older_than_its_index(
-    tree: Path, said: Said
-) -> None:
-    options = ["--url", "https://museum.example", "-o", "max_entries=2"]
-    assert run(["publish", str(tree), *options]) == 0
-    (tree / "zz.txt").write_text("new")
-    assert run(["publish", str(tree), "--rebase"]) == 0
-    index = tree / "resourcesync" / "resourcelist.xml"
-    text = index.read_text()
-    check = ["validate", str(tree), "--select", "RS914", "--json"]
-    assert len(set(re.findall(r' at="[^"]*"', text))) == 2
-    said.readouterr()
-
-    assert run(check) == 0
-    assert "finding" not in [row["type"] for row in rows(said)]
-    index.write_text(re.sub(r' hash="[^"]*"', "", text))
-    assert run(check) == 0
-    assert "finding" in [row["type"] for row in rows(said)]

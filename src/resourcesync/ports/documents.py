@@ -38,8 +38,11 @@ class StoredParts(Protocol):
     They only save requests: what is lost, damaged or cannot be stored is requested again.
     """
 
-    def open(self, digest: str) -> BinaryIO | None:
-        """Return the bytes with this SHA-256, to be closed after use."""
+    def open(self, digest: str, at: str = "") -> BinaryIO | None:
+        """Return the bytes with this SHA-256, to be closed after use.
+
+        They may be those of a stored part with the moment ``at`` in the place of its own.
+        """
 
     def add(self, digest: str, stream: BinaryIO) -> None:
         """Store the bytes of a stream, which have this SHA-256."""

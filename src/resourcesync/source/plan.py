@@ -38,16 +38,12 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SupersededList(msgspec.Struct, frozen=True, kw_only=True):
-    """A Resource List that was superseded by a newer one, planned at ``since``.
-
-    ``oldest`` is the earliest moment of its parts, microseconds; ``None``: that of the list.
-    """
+    """A Resource List that was superseded by a newer one, planned at ``since``."""
 
     at: int  # microseconds
     since: int  # microseconds
     name: str = ""  # that in the archive; empty when it is not there
     parts: tuple[str, ...] = ()
-    oldest: int | None = None
 
 
 class PublicationPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,8 +201,6 @@ def read_note(catalogue: SourceCatalogue, key: str, kind: type[T]) -> T | None:
 _SECOND: Final = 1_000_000
 GRACE: Final = 24 * 3_600 * 1_000_000
 """Delay before unlisted documents are removed, for those still reading them; microseconds."""
-_LONGEST: Final = 30 * 24 * 3_600 * 1_000_000
-"""Age up to which a part of a Resource List that did not change stays; microseconds."""
 COALESCED: Final = 3_600 * 1_000_000
 """Resource Lists that are closer in time than this are superseded as one; microseconds."""
 MOST_LISTS: Final = 10_000
@@ -287,28 +281,13 @@ def _superseded_by(
     return (*superseded, former)
 
 
-def oldest_that_stays(plan: PublicationPlan, policy: Policy, now: int) -> int:
-    """Return the earliest moment of a part that stays in the next Resource List.
-
-    Who cannot check the hash of a part takes the earliest moment for that of the list, and needs
-    the changes since.
-    """
-    longest = (policy.keep + policy.rebase_every) * _SECOND if policy.keep else _LONGEST
-    return max(plan.start, now - min(int(longest), _LONGEST))
-
-
 def retain(
-    plan: PublicationPlan,
-    policy: Policy,
-    offered: Iterable[int],
-    now: int,
-    oldest_part: int | None = None,
+    plan: PublicationPlan, policy: Policy, offered: Iterable[int], now: int
 ) -> PublicationPlan:
     """Return the plan without the lists that are too old.
 
     There is always a Change List that reaches back to the oldest state that somebody may start from
-    now, or may just have started from, and, unless there are too many, to the oldest part of the
-    Resource List. One closed list stays, so that an index stays one. Where
+    now, or may just have started from. One closed list stays, so that an index stays one. Where
     there is no Resource List, nobody starts from a state.
     """
     longest = max(GRACE, int(policy.archive * _SECOND))
@@ -320,13 +299,9 @@ def retain(
         if now - superseded_list.since <= longest
     )
     recent = (
-        superseded_list.at if superseded_list.oldest is None else superseded_list.oldest
-        for superseded_list in superseded
-        if now - superseded_list.since <= GRACE
+        superseded_list.at for superseded_list in superseded if now - superseded_list.since <= GRACE
     )
     reach = min((plan.at if policy.resource_list else now, *recent, *offered))
-    if oldest_part is not None and policy.resource_list and len(plan.closed) <= MOST_LISTS:
-        reach = min(reach, oldest_part)
     closed = plan.closed
     while len(closed) > 1 and closed[0].reached <= reach:
         is_old = policy.keep > 0 and now - closed[0].reached > policy.keep * _SECOND

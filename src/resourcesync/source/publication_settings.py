@@ -84,9 +84,7 @@ class Policy(PageLimits, frozen=True, kw_only=True):
     keep: Annotated[
         float,
         Setting(
-            "Remove closed Change Lists of this age, if no part of the Resource List is older.",
-            _DOC,
-            DURATION,
+            "Remove closed Change Lists of this age, if no Resource List is older.", _DOC, DURATION
         ),
     ] = 0
     resource_list: Annotated[

@@ -27,7 +27,6 @@ from resourcesync.source.plan import (
     SupersededList,
     is_rebase_due,
     is_rotation_due,
-    oldest_that_stays,
     read_offers,
     read_plan,
     read_record,
@@ -257,13 +256,7 @@ class _PublicationRun:
         if task.before is not None and self._policy.resource_list:
             plan = self._with_resource_list(plan, at)
         offered = [offer.at for offer in self._offers(plan) if offer.at is not None]
-        return retain(plan, self._policy, offered, task.moment, self._oldest_part())
-
-    def _oldest_part(self) -> int | None:
-        """Return the earliest moment of a part of the public Resource List, in microseconds."""
-        known = self._writer.known
-        keys = (known[name].key for name in self._parts if name in known)
-        return min((int(key) for key in keys if key.isdigit()), default=None)
+        return retain(plan, self._policy, offered, task.moment)
 
     def _offers(self, plan: PublicationPlan) -> tuple[Offer, ...]:
         return tuple(offer for offer in self._task.offers if offer.goes_with(plan))
@@ -289,9 +282,7 @@ class _PublicationRun:
         name, public_at = "", None if public is None or is_complete else public.public_at
         if self._policy.archive and is_complete:
             name = naming.archived_resource_list(from_microseconds(plan.at))
-        former = SupersededList(
-            at=plan.at, since=task.moment, name=name, parts=parts, oldest=self._oldest_part()
-        )
+        former = SupersededList(at=plan.at, since=task.moment, name=name, parts=parts)
         since = plan.monitored_since
         if task.rebases or not is_complete:
             since = at
@@ -327,12 +318,7 @@ class _PublicationRun:
             parts = ()
         elif not resource_list.is_complete(writer, naming.RESOURCE_LIST, plan.at, parts):
             parts = resource_list.publish_resource_list(
-                writer,
-                snapshot,
-                self._limits,
-                parts,
-                oldest=oldest_that_stays(plan, self._policy, self._task.moment),
-                has_archive=bool(archived),
+                writer, snapshot, self._limits, has_archive=bool(archived)
             )
         if not leads_up:
             change_list.publish(writer, plan, snapshot, shape)

@@ -3,8 +3,7 @@
 A page is a range of URIs. Its entries are copied from the last list as bytes, with those changed
 that were edited since (`documents.splice`). A page is rendered again from the catalogue when it is
 not as it was written, when it has elements of other communities, or when so much of it changed that
-copying would not be faster. One page is in memory at a time, and its edits. A page without changes
-that is not too old stays as it is, with its name and its moment.
+copying would not be faster. One page is in memory at a time, and its edits.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +20,7 @@ from resourcesync.documents import splice, writer
 from resourcesync.documents.splice import EntryEdit, EntrySlices
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Header, Link, Part, Resource, ResourceRun
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.source import archives, description, naming
 from resourcesync.source.document_writer import DocumentWriter, checking_entries
@@ -46,15 +45,13 @@ class Page(NamedTuple):
 class NewPage(msgspec.Struct, kw_only=True):
     """A page of the next Resource List.
 
-    ``kept`` is the name of the last list's page that it is; it has no blocks then. ``start``, the
-    URI that its range begins with, and ``is_plain``, that its bytes separate its entries, are valid
-    after the blocks were read; that is done once.
+    ``start``, the URI that its range begins with, and ``is_plain``, that its bytes separate its
+    entries, are valid after the blocks were read; that is done once.
     """
 
     blocks: Iterable[Block[object]]
     start: str = ""
     is_plain: bool = True
-    kept: str = ""
 
 
 def format_page(resources: Paginator[Resource], size: int) -> NewPage:
@@ -74,10 +71,7 @@ def format_page(resources: Paginator[Resource], size: int) -> NewPage:
 
 
 class PageRebase:
-    """Conversion of the last Resource List's pages into those of the next.
-
-    Pages of a moment before ``oldest``, microseconds, do not stay.
-    """
+    """Conversion of the last Resource List's pages into those of the next."""
 
     def __init__(
         self,
@@ -85,13 +79,11 @@ class PageRebase:
         snapshot: CatalogueSnapshot,
         header: Header,
         limits: PageLimits,
-        oldest: int = 0,
     ) -> None:
         self._writer = writer
         self._snapshot = snapshot
         self._header = header
         self._limits = limits
-        self._oldest = oldest
         self._around = writer.overhead(header)
         self._edits = _EditReader(snapshot.edits())
 
@@ -99,7 +91,7 @@ class PageRebase:
         """Return the only page of the last list as the next list's, if it can be copied."""
         if len(old) != 1:
             return None
-        entries = self._spliced(old[0], None)[0]
+        entries = self._spliced(old[0], None)
         if entries is None or not self._limits.allow(entries.count, entries.size + self._around):
             return None
         return NewPage(blocks=_blocks(entries))
@@ -118,12 +110,11 @@ class PageRebase:
         starts = ("", *(page.known.start for page in old[1:]))
         ends = (*starts[1:], None)
         waiting = _NOTHING  # these may yet become one page with the next
-        kept = ""  # the name of the page that these are
         unrendered: str | None = None  # the start of a range to be rendered again
         for page, start, end in zip(old, starts, ends, strict=True):
-            found, stays = self._spliced(page, end)
+            found = self._spliced(page, end)
             if found is None or not self._are_small(waiting, found):
-                yield from self._cut(waiting, kept)
+                yield from self._cut(waiting)
                 waiting = _NOTHING
             if found is None:
                 unrendered = start if unrendered is None else unrendered
@@ -131,35 +122,25 @@ class PageRebase:
             if unrendered is not None:
                 yield from self._formatted(unrendered, start)
                 unrendered = None
-            kept = page.name if stays and not waiting.count else ""
             waiting += found
             if end is not None and not self._are_small(waiting, _NOTHING):
-                yield from self._cut(waiting, kept)
+                yield from self._cut(waiting)
                 waiting = _NOTHING
-        yield from self._cut(waiting, kept, is_last=unrendered is None)
+        yield from self._cut(waiting, is_last=unrendered is None)
         if unrendered is not None:
             yield from self._formatted(unrendered, None)
 
-    def _spliced(self, page: Page, end: str | None) -> tuple[EntrySlices | None, bool]:
-        """Return a page's present entries, and whether it stays as it is.
-
-        ``None`` if they must be rendered again.
-        """
+    def _spliced(self, page: Page, end: str | None) -> EntrySlices | None:
+        """Return a page's present entries; ``None`` if they must be rendered again."""
         known = page.known
         most = max(_FEW, known.entries // _SHARE)
         edits = self._edits.read_until(end, most)
         if edits is None or not known.is_plain or self._writer.dialect is not Dialect.V1_1:
-            return None, False
+            return None
         content = self._writer.content(page.name, known)
         if content is None:
-            return None, False
-        entries = splice.entries_of(content, known.entries)
-        assert self._header.at is not None
-        is_young = self._oldest <= int(known.key) < to_microseconds(self._header.at)
-        found = splice.splice(entries, self._rows(edits))
-        # A file that was too fresh to be trusted is recorded again, as the same entry.
-        is_same = not edits or b"".join(found.chunks()) == b"".join(entries.chunks())
-        return found, is_same and is_young and self._limits.allow(known.entries, known.size)
+            return None
+        return splice.splice(splice.entries_of(content, known.entries), self._rows(edits))
 
     def _rows(self, edits: Sequence[tuple[str, Resource | None]]) -> Iterator[EntryEdit]:
         there = [resource for _, resource in edits if resource is not None]
@@ -186,10 +167,7 @@ class PageRebase:
         count, size = slices.count + other.count, slices.size + other.size + self._around
         return 2 * count <= self._limits.max_entries and 2 * size <= self._limits.max_bytes
 
-    def _cut(self, entries: EntrySlices, kept: str, *, is_last: bool = False) -> Iterator[NewPage]:
-        if entries.count and kept:
-            yield NewPage(blocks=(), kept=kept)
-            return
+    def _cut(self, entries: EntrySlices, *, is_last: bool = False) -> Iterator[NewPage]:
         limits = self._limits
         most, size = limits.max_entries, limits.max_bytes - self._around
         if not is_last and not limits.allow(entries.count, entries.size + self._around):
@@ -232,32 +210,32 @@ class _EditReader:
         return taken if usable else None
 
 
+_PARTS: Final = naming.RESOURCE_LIST.removesuffix(".xml") + "-"
+
+
 class _TooManyResourcesError(Exception):
     """The resources do not fit into one document."""
 
 
 def is_complete(writer: DocumentWriter, head: str, at: int, parts: tuple[str, ...]) -> bool:
     """True if the list of the moment ``at``, with these parts, is stored unharmed."""
-    return writer.has(head, str(at)) and all(writer.confirm_unharmed(name) for name in parts)
+    return all(writer.has(name, str(at)) for name in (*parts, head))
 
 
 def publish_resource_list(
     writer: DocumentWriter,
     snapshot: CatalogueSnapshot,
     limits: PageLimits,
-    former: Sequence[str] = (),
     *,
-    oldest: int = 0,
     has_archive: bool = False,
 ) -> tuple[str, ...]:
     """Write the Resource List of a snapshot; return the names of its parts, none for one document.
 
-    Unchanged entries of the last list, which has the ``former`` parts, are copied, and its parts
-    without changes stay if they are not older than ``oldest``: see ``PageRebase``. New parts have
-    names of their own for each snapshot and are written first; the head is replaced last, so that a
-    reader finds the old list or the new one, whole.
+    Unchanged entries of the last list are copied, see ``PageRebase``. Parts have names of their own
+    for each snapshot and are written first; the head is replaced last, so that a reader finds the
+    old list or the new one, whole.
     """
-    last = _last_pages(writer, former)
+    last = _last_pages(writer)
     header = head = _header(writer, snapshot.at)
     if has_archive:
         header = head = archives.with_archive_link(writer, head)
@@ -278,20 +256,24 @@ def publish_resource_list(
     header = _header(
         writer, snapshot.at, description.index_link(writer.naming, naming.RESOURCE_LIST)
     )
-    rebase = PageRebase(writer, snapshot, header, limits, oldest)
+    rebase = PageRebase(writer, snapshot, header, limits)
     return _write_parts(
         writer, head, header, rebase.pages(last) if len(last) > 1 else rebase.format_all()
     )
 
 
-def _last_pages(writer: DocumentWriter, names: Sequence[str]) -> tuple[Page, ...]:
+def _last_pages(writer: DocumentWriter) -> tuple[Page, ...]:
     """Return the pages of the last Resource List; none when they are not known."""
     head = writer.known.get(naming.RESOURCE_LIST)
     if head is None or not head.key.isdigit():  # of an older version of the format
         return ()
-    if not names:
+    parts = [
+        Page(name, known)
+        for name, known in writer.known.items()
+        if known.key == head.key and name.startswith(_PARTS)
+    ]
+    if not parts:
         return (Page(naming.RESOURCE_LIST, head),)
-    parts = [Page(name, writer.known[name]) for name in names if name in writer.known]
     parts.sort(key=attrgetter("known.start"))
     is_whole = len({part.known.start for part in parts}) == len(parts) == head.entries
     return tuple(parts) if is_whole else ()
@@ -320,9 +302,8 @@ def _write_parts(
     at = header.at
     names: list[str] = []
     for page in pages:
-        names.append(page.kept or naming.resource_list_part(at, len(names) + 1))
-        if not page.kept:
-            _put(writer, names[-1], header, page)
+        names.append(naming.resource_list_part(at, len(names) + 1))
+        _put(writer, names[-1], header, page)
     writer.put_entries(
         naming.RESOURCE_LIST,
         _key(at),
@@ -333,12 +314,13 @@ def _write_parts(
 
 
 def _part(writer: DocumentWriter, name: str, at: datetime) -> Part:
-    """Return a part as its index lists it: the hash proves that it is as the index means it."""
-    uri, known = writer.naming.uri(name), writer.known[name]
-    if writer.dialect is not Dialect.V1_1:  # then no part stays
-        return Part(uri=uri, at=at)
-    digests = (Digest("sha-256", known.digest),)
-    return Part(uri=uri, at=from_microseconds(int(known.key)), digests=digests)
+    """Return a part as its index lists it: the hash shows who has its entries that it has them."""
+    digests = (Digest("sha-256", writer.known[name].digest),)
+    return Part(
+        uri=writer.naming.uri(name),
+        at=at,
+        digests=digests if writer.dialect is Dialect.V1_1 else (),
+    )
 
 
 def _put(writer: DocumentWriter, name: str, header: Header, page: NewPage) -> None:

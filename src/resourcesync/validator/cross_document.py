@@ -98,8 +98,7 @@ def _judge_snapshot(
 ) -> Iterator[RuleFinding]:
     if target.at is not None and part.at is not None and target.at != part.at:
         yield at_target("RI04", f"at is not the {part.at:%FT%TZ} of the part", document, target)
-    is_older = document.at is not None and part.at is not None and part.at < document.at
-    if is_older and not target.is_proven:
+    if document.at is not None and part.at is not None and part.at < document.at:
         yield at_target("RI04", "the part is older than the index", document, target)
     if document.completed and part.completed and part.completed > document.completed:
         yield at_target("RI04", "the part was completed after the index", document, target)

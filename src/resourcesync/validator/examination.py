@@ -8,7 +8,7 @@ from typing import Final
 from resourcesync.documents import blocks
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentError, DocumentLimitError
-from resourcesync.model.digests import has_strong, parse_digests, usable
+from resourcesync.model.digests import parse_digests, usable
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Dialect
 from resourcesync.validator import _entry_checks, summaries
@@ -225,7 +225,6 @@ def _target(
 ) -> summaries.ListedTarget:
     first = {name: moment.first for name, moment in entry.times.items()}
     contents = entry.linked("contents")
-    digests = usable(parse_digests(entry.value("hash")))
     return summaries.ListedTarget(
         uri=entry.uri,
         place=_place(entry),
@@ -237,8 +236,7 @@ def _target(
         contents=contents[0].href if contents else "",
         media_type=entry.value("type"),
         length=_length(entry) if is_package else None,
-        digests=digests if is_package else (),
-        is_proven=has_strong(digests),
+        digests=usable(parse_digests(entry.value("hash"))) if is_package else (),
     )
 
 

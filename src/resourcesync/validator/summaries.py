@@ -25,8 +25,7 @@ class ListedTarget(msgspec.Struct, frozen=True, kw_only=True):
     """A document or package that a document lists.
 
     ``label`` is its ``capability`` as written, ``contents`` the target of that link of its entry.
-    Only packages have a length and the digests that can be checked. ``is_proven``: it has a
-    strong ``hash``, which proves that it is as the document means it.
+    Only packages have a length and the digests that can be checked.
     """
 
     uri: str
@@ -40,7 +39,6 @@ class ListedTarget(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str = ""
     length: int | None = None
     digests: tuple[Digest, ...] = ()
-    is_proven: bool = False
 
 
 class ListedResource(msgspec.Struct, frozen=True, kw_only=True):

@@ -194,12 +194,11 @@ class Reader:
         if header.is_index:
             for part in entries:
                 assert isinstance(part, Part)
-                assert part.at is not None
-                assert part.at <= header.at
+                assert part.at == header.at
                 content = content_of(self._documents, part.uri.removeprefix(BASE))
                 assert part.digests == (Digest("sha-256", sha256(content).hexdigest()),)
                 part_header, resources = self._open(part.uri, Capability.RESOURCE_LIST)
-                assert part_header.at == part.at
+                assert part_header.at == header.at
                 assert part_header.link(Relation.INDEX) == (index or uri)
                 assert not part_header.is_index
                 found += [item for item in resources if isinstance(item, Resource)]

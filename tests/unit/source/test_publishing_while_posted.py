@@ -52,7 +52,7 @@ def entries(documents: MemoryDocuments, name: str) -> tuple[datetime | None, lis
     for entry in document.entries():
         if isinstance(entry, Part):
             at, more = entries(documents, entry.uri.removeprefix(BASE))
-            assert at == entry.at
+            assert at == document.header.at
             found += more
         else:
             found.append(entry)

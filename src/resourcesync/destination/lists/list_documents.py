@@ -1,10 +1,12 @@
 """The documents of a Resource List or a sitemap, requested only where no stored bytes are proven.
 
-A stored part of a Resource List is proven by the hash that its index gives. The index of plain
+A stored part of a Resource List is proven by the hash that its index gives: also one whose list
+was dated anew, and whose entries are the same. The index of plain
 sitemaps and its parts are requested with their validators: "not modified" proves the stored bytes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
 from typing import BinaryIO, Final
 
 from resourcesync.destination.lists.proof import is_believed
@@ -12,6 +14,7 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocu
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import usable
 from resourcesync.model.entries import Part
+from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports.documents import StoredParts, StoredVersion
 
 OnMissing = Callable[[str, ResourceSyncError], None]
@@ -53,14 +56,18 @@ class ListDocuments:
         return fetch(self._documents, uri)
 
     def parts(
-        self, parts: Mapping[str, Part], served: int | None, on_missing: OnMissing
+        self,
+        parts: Mapping[str, Part],
+        at: datetime | None,
+        served: int | None,
+        on_missing: OnMissing,
     ) -> Iterator[FetchedDocument]:
-        """Yield the parts of an index that was sent at ``served``."""
+        """Yield the parts of an index of the moment ``at`` that was sent at ``served``."""
         if any(part.digests for part in parts.values()):
             self._open()
         left: dict[str, StoredVersion | None] = {}
         for uri, part in parts.items():
-            stream = self._proven(part)
+            stream = self._proven(part, "" if at is None else format_w3c(at))
             if stream is None:
                 left[uri] = self._validators(uri)
             else:
@@ -77,10 +84,10 @@ class ListDocuments:
         if left:  # "not modified", but what was stored is lost or damaged
             yield from self._documents.get_all(dict.fromkeys(left), on_missing)
 
-    def record(self, fetched: FetchedDocument, digest: str, *, is_meant: bool) -> None:
+    def record(self, fetched: FetchedDocument, digest: str, *, is_proven: bool) -> None:
         """Store a document with this SHA-256, if its index or its server can vouch for it."""
         is_validated = self._is_sitemap and bool(fetched.etag or fetched.last_modified)
-        if fetched.uri != fetched.final_uri or not (is_meant or is_validated) or not self._open():
+        if fetched.uri != fetched.final_uri or not (is_proven or is_validated) or not self._open():
             return
         assert self._stored is not None
         self._stored.add(digest, fetched.stream)
@@ -104,12 +111,15 @@ class ListDocuments:
         known = self._before.get(uri)
         return None if self._stored is None or known is None else self._stored.open(known.digest)
 
-    def _proven(self, part: Part) -> BinaryIO | None:
-        """Return the stored bytes that have the hash of the index: as current as that."""
+    def _proven(self, part: Part, at: str) -> BinaryIO | None:
+        """Return the bytes with the hash of the index, perhaps of a stored part of another moment.
+
+        They are what would be sent.
+        """
         digest = next((each for each in usable(part.digests) if each.algorithm == _STORED), None)
-        if self._stored is None or digest is None or part.at is None:
-            return None
-        return self._stored.open(digest.value)
+        return (
+            None if self._stored is None or digest is None else self._stored.open(digest.value, at)
+        )
 
 
 def _stored_document(uri: str, stream: BinaryIO, served: int | None) -> FetchedDocument:

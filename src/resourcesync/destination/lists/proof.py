@@ -38,7 +38,7 @@ class ReadPart(NamedTuple):
     """A part of an index, or a package of a dump, as it was read.
 
     ``served`` is the time when the server sent it, by its own clock. ``has_listed_hash``: the bytes
-    have the hash that the index gives; of a part of a list that is its SHA-256.
+    have the hash that the index gives.
     """
 
     version: "ListVersion"
@@ -57,16 +57,6 @@ class ReadPart(NamedTuple):
         if end is None or at is None:
             return end
         return end if (at < end if stated is None else at == stated) else None
-
-    @property
-    def is_meant(self) -> bool:
-        """True if it is certainly the part that the index means, and is of the moment it says.
-
-        Whoever lists the strong hash of an older part says that nothing in it changed since.
-        """
-        at = self.version.at
-        is_same = at is not None and at == timestamps.known_microseconds(self.announced.at)
-        return is_same and self.has_listed_hash and self.version.digest != ""
 
     @property
     def is_outdated(self) -> bool:
@@ -95,27 +85,15 @@ def is_pinned(part: ReadPart, began: int) -> bool:
     return part.has_listed_hash or (part.over is not None and part.over <= began)
 
 
-def are_meant(parts: Iterable[ReadPart], head: int | None) -> bool:
-    """True if an index that is still the same proves that its older parts are of its own moment."""
-    older = [part for part in parts if head is not None and (part.version.at or 0) < head]
-    return bool(older) and all(part.is_meant for part in older)
-
-
 class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
-    """Moments that one reading of a list states, microseconds: of its head, of parts by address.
-
-    ``is_proven``: the older parts are those that the index means, so that they are of its moment.
-    """
+    """Moments that one reading of a list states, microseconds: of its head, of parts by address."""
 
     head: timestamps.Microseconds | None = None
     parts: Mapping[str, timestamps.Microseconds] = msgspec.field(default_factory=dict)
-    is_proven: bool = False
 
     @property
     def at(self) -> int | None:
         """The earliest one: every change up to it is included. ``None`` if none is stated."""
-        if self.is_proven:
-            return self.head
         stated = self.parts.values() if self.head is None else (self.head, *self.parts.values())
         return min(stated, default=None)
 
@@ -133,12 +111,9 @@ class ListMoments(msgspec.Struct, frozen=True, kw_only=True):
         """
         common, head = self.parts.keys() & known.parts.keys(), self.head
         left, joined = known.parts.keys() - common, self.parts.keys() - common
-        least = head or 0 if self.is_proven else 0
-        changed = [
-            max(least, self.parts[uri]) for uri in common if self.parts[uri] != known.parts[uri]
-        ]
+        changed = [self.parts[uri] for uri in common if self.parts[uri] != known.parts[uri]]
         if left or not common:
-            changed += [max(least, self.parts[uri]) for uri in joined]
+            changed += [self.parts[uri] for uri in joined]
         if left or (joined and common):
             changed.append(served if head is None else head)
         return min(changed, default=None)

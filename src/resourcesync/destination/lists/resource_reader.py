@@ -89,14 +89,14 @@ def with_parts(head: proof.ListVersion, parts: Iterable[proof.ReadPart]) -> proo
     """Return the version of an index with the parts that must be requested again.
 
     An index proves as much about a part as a list about a resource: the part is unchanged as long
-    as the index is, if the interval in which the index dates it was over when the part was sent. If
-    the part itself states another moment, the index proves nothing.
+    as the index is, if it has the listed hash, or if the interval in which the index dates it was
+    over when the part was sent. If the part itself states another moment, the index proves nothing.
     """
     kept = tuple(
         structs.replace(part.version, over=part.over)
         for part in parts
         if part.over is None
-        or not (part.is_meant or (part.served is not None and part.served >= part.over))
+        or not (part.has_listed_hash or (part.served is not None and part.served >= part.over))
     )
     return structs.replace(head, parts=kept)
 
@@ -166,9 +166,9 @@ class ResourceListReader:
                 self._refuse_part(uri, error, unread, robots.uri)
 
         head, named = list_version(robots), own_sitemaps(document, self._selection.origins)
-        documents.record(robots, head.digest, is_meant=False)
+        documents.record(robots, head.digest, is_proven=False)
         with ExitStack() as held:
-            for fetched in documents.parts(named, robots.served, refuse_missing):
+            for fetched in documents.parts(named, None, robots.served, refuse_missing):
                 held.enter_context(fetched)
                 try:
                     opened.append((fetched.open(self._refuser(spool)), fetched))
@@ -179,7 +179,7 @@ class ResourceListReader:
             for each in sitemaps or opened:
                 lists.append(snapshot := self._read_list(*each, spool, documents))
                 if snapshot.version is not None and not each[0].header.is_index:
-                    documents.record(each[1], snapshot.version.digest, is_meant=False)
+                    documents.record(each[1], snapshot.version.digest, is_proven=False)
         if not lists:
             raise next(iter((*unread, *missing)))
         return structs.replace(
@@ -204,14 +204,12 @@ class ResourceListReader:
             return self._read_one(document, fetched, spool)
         parts, at_home, head = parts_of(document), is_same_host(fetched), list_version(fetched)
         self._selection.refusals.count_tolerated(document)
-        documents.record(fetched, head.digest, is_meant=False)
+        documents.record(fetched, head.digest, is_proven=False)
         snapshot, read = self._read_parts(document, parts, spool, documents, fetched.served)
-        is_one_moment, moments = self._moments_of(fetched, read, snapshot.moments)
         return structs.replace(
             snapshot,
-            moments=moments,
             proves_absence=snapshot.proves_absence and at_home,
-            is_one_moment=is_one_moment,
+            is_one_moment=self._is_one_moment(fetched, read, snapshot.moments.head),
             served=_earliest(fetched.served, snapshot.served),
             version=with_parts(head, read),
         )
@@ -233,36 +231,24 @@ class ResourceListReader:
             version=list_version(fetched),
         )
 
-    def _moments_of(
-        self, index: FetchedDocument, parts: Sequence[proof.ReadPart], moments: proof.ListMoments
-    ) -> tuple[bool, proof.ListMoments]:
-        """Return whether parts or packages are of one moment, and which moments are theirs.
+    def _is_one_moment(
+        self, index: FetchedDocument, parts: Sequence[proof.ReadPart], stated: int | None
+    ) -> bool:
+        """True if the parts of an index, or the packages of a dump, are of one moment.
 
         They state the same one; or the index pins each of them, and says the same after the last.
-        Then those that it proves by their bytes are of its own moment.
         """
-        is_one = proof.is_of_one_moment(parts)
-        are_meant = proof.are_meant(parts, moments.head)
-        began = moments.head if index.served is None else index.served
-        are_pinned = all(proof.is_pinned(part, -1 if began is None else began) for part in parts)
-        if are_meant or (are_pinned and not is_one):
-            is_same, at = self._read_again(index, parts)
-            is_one = is_one or (are_pinned and is_same)
-            if are_meant and is_same and at == moments.head:
-                moments = structs.replace(moments, is_proven=True)
-        return is_one, moments
-
-    def _read_again(
-        self, index: FetchedDocument, parts: Sequence[proof.ReadPart]
-    ) -> tuple[bool, int | None]:
-        """Request an index again; return whether it announces the same, and its moment."""
+        if proof.is_of_one_moment(parts):
+            return True
+        began = stated if index.served is None else index.served
+        if not all(proof.is_pinned(part, -1 if began is None else began) for part in parts):
+            return False
         announced = {part.version.uri: part.announced for part in parts}
         try:
-            with fetch(self._documents.uncached(), index.uri) as fetched:
-                again = fetched.open()
-                return _announcements(again) == announced, known_microseconds(again.header.at)
+            with fetch(self._documents.uncached(), index.uri) as again:
+                return _announcements(again.open()) == announced
         except (errors.SourceError, errors.DocumentError):
-            return False, None  # then nothing shows it
+            return False  # then nothing shows it
 
     def _read_parts(
         self,
@@ -279,7 +265,7 @@ class ResourceListReader:
         def refuse_missing(uri: str, error: errors.ResourceSyncError) -> None:
             self._refuse_part(uri, error, unread, index.uri)
 
-        for fetched in documents.parts(parts, served, refuse_missing):
+        for fetched in documents.parts(parts, index.header.at, served, refuse_missing):
             announced = parts[fetched.uri]
             try:
                 document, count, part = self._read_part(fetched, announced, spool, documents)
@@ -336,7 +322,7 @@ class ResourceListReader:
             version = list_version(fetched)
             has_hash = agree([Digest("sha-256", version.digest)], announced.digests)
             part = proof.ReadPart(version, announced, fetched.served, has_hash)
-            documents.record(fetched, version.digest, is_meant=part.is_meant)
+            documents.record(fetched, version.digest, is_proven=has_hash)
             return document, count, part
 
     def _read_dump(
@@ -366,12 +352,12 @@ class ResourceListReader:
                 version = proof.ListVersion(uri=offered.uri, at=at)
                 read.append(proof.ReadPart(version, offered.entry, None, has_hash))
                 entries += self._add_resources(document, spool, version=at)
-        is_one_moment, moments = self._moments_of(fetched, read, _moments(dump, stated))
+        moments = _moments(dump, stated)
         return ListSnapshot(
             moments=moments,
             entries=entries,
             proves_absence=True,
-            is_one_moment=is_one_moment,
+            is_one_moment=self._is_one_moment(fetched, read, moments.head),
             served=fetched.served,
             dialect=dump.dialect,
             documents=() if dump.header.is_index else (document_record(fetched),),
