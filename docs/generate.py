@@ -182,7 +182,7 @@ def clause_of(rule: Rule) -> str:
 
 def explained(rule: Rule, tested: Mapping[str, list[str]]) -> str:
     """Return the explanation of one rule."""
-    names = {profile.value for profile in rule.profiles}
+    names = set(rule.profiles)
     versions = "" if {"rs-1.1", "rs-1.0"} <= names else f" in {', '.join(sorted(names))}"
     softened = "" if rule.severity is not Severity.WARNING or not rule.softened else ", a warning"
     files = tests_of(rule, tested)

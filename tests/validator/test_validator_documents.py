@@ -3,9 +3,10 @@
 import pytest
 
 from resourcesync.documents.packages.planning import PackageSize
+from resourcesync.model.settings import RuleProfile
 from resourcesync.validator.cross_document import judge_together
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.rule import RULES, CheckScope, Level, RuleFinding, RuleProfile
+from resourcesync.validator.rule import RULES, CheckScope, Level, RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
 from tests.support.rules.cases import CASES, Case
 from tests.support.rules.documents import GOOD
@@ -13,7 +14,7 @@ from tests.support.sources.publishing import BASE, Source, split_source
 from tests.support.worlds.dumping import DumpedSource
 
 
-def judged(text: str, *, uri: str, profile: RuleProfile = RuleProfile.RS_1_1) -> list[RuleFinding]:
+def judged(text: str, *, uri: str, profile: RuleProfile = "rs-1.1") -> list[RuleFinding]:
     return list(validate_document([text.encode()], uri=uri, profile=profile))
 
 

@@ -17,10 +17,11 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_state, opening
 from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import FailedPulls
-from resourcesync.destination.options import AuditMethod, PullMode, PullOptions, StoredOptions
+from resourcesync.destination.options import PullMode, PullOptions, StoredOptions
 from resourcesync.destination.planner import Delete, Fetch
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import ConfigurationError
+from resourcesync.model.settings import AuditMethod
 from resourcesync.ports import CancelToken, Clock
 from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import convert_argument

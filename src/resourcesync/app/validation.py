@@ -7,19 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryFile
-from typing import BinaryIO, Final, Literal
+from typing import BinaryIO, Final
 
 from resourcesync.adapters.local_documents import LocalDocuments, find_documents
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import document_access
 from resourcesync.errors import ResourceSyncError
+from resourcesync.model.settings import RuleProfile
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import convert_argument
 from resourcesync.validator.crawl import OpenedTarget
 from resourcesync.validator.events import ValidationOptions
 from resourcesync.validator.examination import validate_document
-from resourcesync.validator.rule import RuleFinding, RuleProfile, by_place
+from resourcesync.validator.rule import RuleFinding, by_place
 from resourcesync.validator.sample import SampleSize, Unreached
 from resourcesync.validator.validation import Validator
 
@@ -29,7 +30,7 @@ _BLOCK: Final = 65_536
 def validate(
     target: str | os.PathLike[str] | bytes | BinaryIO,
     *,
-    profile: Literal["rs-1.1", "rs-1.0", "rs-0.9", "rs-0.6", "sitemap"] = "rs-1.1",
+    profile: RuleProfile = "rs-1.1",
     live: bool = False,
     sample: int | None = None,
     network: Network | None = None,

@@ -84,7 +84,7 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
         "sentence": rule.sentence,
         "why": rule.why,
         "fix": rule.fix,
-        "profiles": sorted(profile.value for profile in rule.profiles),
+        "profiles": sorted(rule.profiles),
         "checked": rule.checked.value,
         "reason": rule.reason,
         "page": page_of(rule.code),

@@ -14,7 +14,7 @@ from resourcesync.destination.lists.proof import is_believed
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping.escapes import TREE, FileSystemProfile
 from resourcesync.destination.mapping.names import check_mapper, normalise_rule
-from resourcesync.destination.options import AuditMethod, Dependencies, PullOptions
+from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
@@ -41,6 +41,7 @@ from resourcesync.errors import (
     UnexpectedDocumentError,
 )
 from resourcesync.mirror_state.rows import ProcessedDocument, StateTransaction
+from resourcesync.model.settings import AuditMethod
 from resourcesync.model.timestamps import to_microseconds
 
 if TYPE_CHECKING:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 Deletion = Literal["auto", "signalled", "absent", "never"]
 PullMode = Literal["auto", "baseline"]
-AuditMethod = Literal["lists", "stat", "hash", "remote", "origin"]
 """What an audit compares: the state; also size and time; also bytes; or also what is served."""
 DumpPolicy = Literal["auto", "never", "always"]
 """Use of dumps: where they are cheaper, not at all, or wherever they help."""

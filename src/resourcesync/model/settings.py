@@ -10,6 +10,10 @@ from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
+AuditMethod = Literal["lists", "stat", "hash", "remote", "origin"]
+RuleProfile = Literal["rs-1.1", "rs-1.0", "rs-0.9", "rs-0.6", "sitemap"]
+"""The text that a document is checked against."""
+
 
 class Section(Enum):
     """A section of a command's help and of the reference; they are shown in this order."""

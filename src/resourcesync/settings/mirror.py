@@ -16,6 +16,7 @@ from resourcesync.model.settings import (
     LIMIT,
     PAIR,
     PROXY,
+    AuditMethod,
     Limit,
     RequestSettings,
     Section,
@@ -172,7 +173,7 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
         float | None, Setting("Time between two audits, such as 7d.", _MAIN, DURATION)
     ] = None
     audit_method: Annotated[
-        Literal["lists", "stat", "hash", "remote", "origin"],
+        AuditMethod,
         Setting("The method of the audit.", shown="hash"),
     ] = "hash"
     audit_sample: Annotated[

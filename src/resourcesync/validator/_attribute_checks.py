@@ -22,6 +22,7 @@ from resourcesync.validator._examined_document import (
     ParsedTime,
     read_moment,
 )
+from resourcesync.validator.rule import DATED_BY_LASTMOD
 
 _RELATION_NAMES: Final = """
 about acl alternate amphtml api-catalog appendix apple-touch-icon apple-touch-startup-image
@@ -211,7 +212,7 @@ def _misplaced_on_entry(subject: ExaminedDocument, name: str) -> str:
     allowed = {
         "path": kind in MANIFESTS,
         "change": kind in CHANGES,
-        "datetime": kind in CHANGES and not subject.profile.is_dated_by_lastmod,
+        "datetime": kind in CHANGES and subject.profile not in DATED_BY_LASTMOD,
         "capability": kind in DESCRIPTIONS or kind is DocumentKind.FN,
         "at": kind is not DocumentKind.RDM,
         "completed": kind is not DocumentKind.RDM,

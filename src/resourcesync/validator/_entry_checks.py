@@ -17,7 +17,6 @@ from resourcesync.validator._examined_document import (
     ParsedTime,
     read_moment,
 )
-from resourcesync.validator.rule import RuleProfile
 from resourcesync.validator.summaries import DocumentPlace
 
 _LONGEST: Final = 2_048
@@ -104,7 +103,7 @@ def read_entry(subject: ExaminedDocument, node: ElementNode) -> ParsedEntry:
         if subject.is_sitemap(child) and child.name not in ("md", "ln"):
             counts[child.name] = counts.get(child.name, 0) + 1
             _read_sitemap(subject, entry, child, counts[child.name])
-        elif subject.profile is not RuleProfile.SITEMAP and is_rs(subject, child):
+        elif subject.profile != "sitemap" and is_rs(subject, child):
             _read_rs(subject, entry, child)
     if not counts.get("loc"):
         subject.report("G12", f"a <{node.name}> has no loc", node)
@@ -148,7 +147,7 @@ def _read_loc(
         subject.report("G13a", f"loc {child.text[:100]!r} is not an absolute URI", child, TEXT)
     elif "#" in child.text:
         subject.report("G13b", "loc has a fragment", child, TEXT)
-    elif subject.profile is RuleProfile.SITEMAP and entry.node.name == "url":
+    elif subject.profile == "sitemap" and entry.node.name == "url":
         _check_location(subject, child)
 
 

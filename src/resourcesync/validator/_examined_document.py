@@ -8,10 +8,11 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.model.settings import RuleProfile
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
 from resourcesync.validator._elements import ByteWindow, ElementNode
-from resourcesync.validator.rule import RULES, RuleFinding, RuleProfile
+from resourcesync.validator.rule import RULES, RuleFinding
 from resourcesync.validator.summaries import DocumentPlace, DocumentSummary, at_place
 
 OLD_NAMESPACES: Final[Mapping[str, str]] = {

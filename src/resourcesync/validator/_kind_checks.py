@@ -15,6 +15,7 @@ from resourcesync.validator._examined_document import (
     ParsedTime,
     capability_of,
 )
+from resourcesync.validator.rule import DATED_BY_LASTMOD
 
 _IMPOSSIBLE: Final = frozenset(
     {("created", "created"), ("updated", "created"), ("deleted", "updated"), ("deleted", "deleted")}
@@ -82,14 +83,14 @@ class ChangeSequenceCheck:
                 self._last[mark] = entry.change
 
     def _check_order(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        if subject.profile.is_dated_by_lastmod:
+        if subject.profile in DATED_BY_LASTMOD:
             if entry.lastmod_node is not None:
                 self._order.check(subject, entry.lastmod, entry.lastmod_node, TEXT)
         elif entry.md is not None:
             self._order.check(subject, entry.times.get("datetime"), entry.md, "datetime")
 
     def _check_repeated(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        old = subject.profile.is_dated_by_lastmod
+        old = subject.profile in DATED_BY_LASTMOD
         moment = entry.lastmod if old else entry.times.get("datetime")
         if moment is None:
             return

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, WELL_KNOWN_PATH, Capability, Dialect
 from resourcesync.validator import _attribute_checks
 from resourcesync.validator._elements import ElementNode
@@ -17,7 +18,7 @@ from resourcesync.validator._examined_document import (
     capability_of,
     kind_of,
 )
-from resourcesync.validator.rule import RuleProfile
+from resourcesync.validator.rule import DRAFTS
 from resourcesync.validator.summaries import DocumentPlace
 
 _ROOTS: Final = {"urlset": False, "sitemapindex": True}
@@ -69,7 +70,7 @@ def modernise(node: ElementNode, profile: RuleProfile) -> None:
     prefix. What a draft did not have is in
     the rules that do not apply to it; a list of changes of 0.6 has no interval.
     """
-    if profile is RuleProfile.RS_0_9:
+    if profile == "rs-0.9":
         own = {name: value for space, name, value in node.qualified if space in RS_NAMESPACES}
         node.attributes = own | node.attributes
         node.qualified = tuple(item for item in node.qualified if item[0] not in RS_NAMESPACES)
@@ -81,7 +82,7 @@ def modernise(node: ElementNode, profile: RuleProfile) -> None:
     if capability is Capability.DESCRIPTION:
         node.attributes["capability"] = capability.value
     is_snapshot = capability is not None and capability.is_snapshot
-    if profile is RuleProfile.RS_0_6:
+    if profile == "rs-0.6":
         moment = node.attributes.pop("modified", None)
         if is_snapshot and moment is not None:
             node.attributes["at"] = moment
@@ -189,11 +190,11 @@ class RootChecks:
             return
         kind = subject.kind
         name, rule = _START.get(kind, ("", ""))
-        has_interval = subject.profile is not RuleProfile.RS_0_6 or name != "from"
+        has_interval = subject.profile != "rs-0.6" or name != "from"
         if name and has_interval and name not in self.attributes:
             subject.report_at(rule, f"the {kind.value} has no {name}", subject.md)
         # In the drafts a document "can also include" the link to its Capability List.
-        if kind in _UP and "up" not in self._links and not subject.profile.is_draft:
+        if kind in _UP and "up" not in self._links and subject.profile not in DRAFTS:
             subject.report_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
         if kind in (DocumentKind.SD, DocumentKind.SDI) and self._up is not None:
             subject.report_at("SD03", f"a {kind.value} with an up link", self._up)

@@ -4,7 +4,8 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.validator.rule import RULES, AppliedRules, RuleFinding, RuleProfile
+from resourcesync.model.settings import RuleProfile
+from resourcesync.validator.rule import RULES, AppliedRules, RuleFinding
 from resourcesync.validator.sample import SampleSize, Unreached
 from resourcesync.validator.summaries import DocumentSummary
 
@@ -18,7 +19,7 @@ class ValidationOptions(msgspec.Struct, frozen=True, kw_only=True):
     A ``live`` one reads all documents of a Source; one without ``sample`` fetches no resource.
     """
 
-    profile: RuleProfile = RuleProfile.RS_1_1
+    profile: RuleProfile = "rs-1.1"
     rules: frozenset[str] = frozenset(RULES)
     live: bool = False
     sample: SampleSize | None = None

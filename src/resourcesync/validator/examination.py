@@ -9,6 +9,7 @@ from resourcesync.documents import blocks
 from resourcesync.documents.reader import Limits
 from resourcesync.errors import DocumentError, DocumentLimitError
 from resourcesync.model.digests import parse_digests, usable
+from resourcesync.model.settings import RuleProfile
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, Dialect
 from resourcesync.validator import _entry_checks, summaries
@@ -22,7 +23,7 @@ from resourcesync.validator._examined_document import (
 from resourcesync.validator._kind_checks import EntryChecks
 from resourcesync.validator._root_checks import RootChecks, modernise
 from resourcesync.validator.marks import Marks, MarkStore
-from resourcesync.validator.rule import RuleFinding, RuleProfile
+from resourcesync.validator.rule import DRAFTS, RuleFinding
 
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENTRY: Final = {False: "url", True: "sitemap"}
@@ -34,7 +35,7 @@ def validate_document(
     chunks: Iterable[bytes],
     *,
     uri: str,
-    profile: RuleProfile = RuleProfile.RS_1_1,
+    profile: RuleProfile = "rs-1.1",
     on_resource: Callable[[summaries.ListedResource], None] | None = None,
     store: MarkStore | None = None,
 ) -> "Examination":
@@ -130,10 +131,10 @@ class Examination(Iterator[RuleFinding]):
             else:
                 root = "sitemapindex" if self.summary.is_index else "urlset"
                 subject.report("G03", f"<{node.name[:64]}> under <{root}>", node)
-        elif subject.profile is not RuleProfile.SITEMAP and _entry_checks.is_rs(subject, node):
+        elif subject.profile != "sitemap" and _entry_checks.is_rs(subject, node):
             if node.name not in ("md", "ln"):
                 return
-            if subject.profile.is_draft:
+            if subject.profile in DRAFTS:
                 modernise(node, subject.profile)
             if self._entries is not None:
                 subject.report("G22", f"{node.name} of the root comes after an entry", node)
@@ -153,7 +154,7 @@ class Examination(Iterator[RuleFinding]):
             message = f"more than {self._limits.entries:,} entries; the rest is not checked"
             raise StopError(message, subject.window.spot(node))
         entry = _entry_checks.read_entry(subject, node)
-        if subject.profile is not RuleProfile.SITEMAP:
+        if subject.profile != "sitemap":
             _entry_checks.check_links(subject, entry)
             self._descriptions.add(subject, entry)
             self._entries.check(subject, entry)
@@ -198,7 +199,7 @@ class Examination(Iterator[RuleFinding]):
             subject.report_at("G01", message, summaries.DocumentPlace(line=1, column=1))
         if summary.entries and not self._timed and not self._undated and summary.changes:
             summary.dialect = Dialect.V1_0
-        if subject.profile is not RuleProfile.SITEMAP:
+        if subject.profile != "sitemap":
             if self._entries is None:
                 self._entries = EntryChecks(subject.kind)
             self._entries.finish(subject)

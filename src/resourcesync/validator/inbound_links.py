@@ -11,11 +11,12 @@ from resourcesync.discovery import links as discovered
 from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
 from resourcesync.discovery.links import PageLink, find_target, head_of, named_sitemaps
 from resourcesync.documents.blocks import pieces_of
+from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.crawl import join_reference
 from resourcesync.validator.delivery import bare_type, judge_link, judge_robots
 from resourcesync.validator.examination import is_full, validate_document
-from resourcesync.validator.rule import AppliedRules, RuleFinding, RuleProfile
+from resourcesync.validator.rule import AppliedRules, RuleFinding
 from resourcesync.validator.sample import MOST_READ, Unreached
 from resourcesync.validator.summaries import DocumentSummary
 

@@ -9,10 +9,11 @@ from resourcesync.documents.packages.reader import PackageReader, open_package
 from resourcesync.errors import DocumentError, PackageError, PackedMemberError, VerificationError
 from resourcesync.model.digests import digest_chunks
 from resourcesync.model.entries import Change
+from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.marks import MarkStore
-from resourcesync.validator.rule import RuleFinding, RuleProfile, by_place
+from resourcesync.validator.rule import RuleFinding, by_place
 from resourcesync.validator.sample import Unreached
 from resourcesync.validator.summaries import (
     DocumentSummary,

@@ -9,6 +9,8 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.model.settings import RuleProfile
+
 
 class Level(StrEnum):
     """The level of a requirement. A GUIDE is not in the standard, but good practice."""
@@ -26,26 +28,6 @@ class Severity(StrEnum):
     ADVICE = "advice"
 
 
-class RuleProfile(StrEnum):
-    """The text that a document is checked against."""
-
-    RS_1_1 = "rs-1.1"
-    RS_1_0 = "rs-1.0"
-    RS_0_9 = "rs-0.9"
-    RS_0_6 = "rs-0.6"
-    SITEMAP = "sitemap"
-
-    @property
-    def is_draft(self) -> bool:
-        """True for a version before 1.0."""
-        return self in _DRAFTS
-
-    @property
-    def is_dated_by_lastmod(self) -> bool:
-        """True if ``lastmod`` is the time of a change: ``datetime`` came with 1.1."""
-        return self is RuleProfile.RS_1_0 or self.is_draft
-
-
 class CheckScope(StrEnum):
     """The input that a check needs.
 
@@ -60,8 +42,10 @@ class CheckScope(StrEnum):
     LIVE = "live"
 
 
-_DRAFTS: Final = frozenset({RuleProfile.RS_0_9, RuleProfile.RS_0_6})
-RESOURCESYNC = frozenset({RuleProfile.RS_1_1, RuleProfile.RS_1_0})
+DRAFTS: Final = frozenset[RuleProfile]({"rs-0.9", "rs-0.6"})
+DATED_BY_LASTMOD: Final = DRAFTS | {"rs-1.0"}
+"""Profiles in which ``lastmod`` is the time of a change: ``datetime`` came with 1.1."""
+RESOURCESYNC: Final = frozenset[RuleProfile]({"rs-1.1", "rs-1.0"})
 
 _SEVERITIES = {
     Level.MUST: Severity.ERROR,
@@ -177,16 +161,16 @@ def _load() -> dict[str, Rule]:
 
 def _with_drafts(rule: Rule) -> Rule:
     """Return a rule with the drafts: each of 1.0 applies, except those of something newer."""
-    if RuleProfile.RS_1_0 not in rule.profiles:
+    if "rs-1.0" not in rule.profiles:
         return rule
-    drafts = {draft for draft in _DRAFTS if rule.id not in _NEWER_THAN[draft]}
+    drafts = {draft for draft in DRAFTS if rule.id not in _NEWER_THAN[draft]}
     return msgspec.structs.replace(rule, profiles=rule.profiles | drafts)
 
 
 _NEWER_THAN_0_9: Final = frozenset({"AR02", "CA07", "CD04", "G44", "LK08", "CI03", "CI04"})
 _NEWER_THAN: Final = {
-    RuleProfile.RS_0_9: _NEWER_THAN_0_9 | {"G09"},  # its attributes are in the namespace (3)
-    RuleProfile.RS_0_6: _NEWER_THAN_0_9 | {"G43", "SD09"},  # it has no Source Description
+    "rs-0.9": _NEWER_THAN_0_9 | {"G09"},  # its attributes are in the namespace (3)
+    "rs-0.6": _NEWER_THAN_0_9 | {"G43", "SD09"},  # it has no Source Description
 }
 """Rules of 1.0 about what a draft does not have."""
 

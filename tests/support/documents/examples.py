@@ -5,12 +5,13 @@ with what that example leaves out. Where the specification's own examples are pr
 ``shared/corpus`` beside this repository, the tests that ask for all `examples` read them too.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.validator.rule import RuleProfile
 from tests.support.documents.text import Told, tell
 
 OURS: Final = Path(__file__).parents[2] / "data" / "examples"
@@ -23,11 +24,11 @@ DIALECTS: Final = {
     "0.9": Dialect.V0_9,
     "archives": Dialect.V1_0,
 }
-PROFILES: Final = {
-    "1.1": RuleProfile.RS_1_1,
-    "1.0": RuleProfile.RS_1_0,
-    "0.9": RuleProfile.RS_0_9,
-    "archives": RuleProfile.RS_1_0,
+PROFILES: Final[Mapping[str, RuleProfile]] = {
+    "1.1": "rs-1.1",
+    "1.0": "rs-1.0",
+    "0.9": "rs-0.9",
+    "archives": "rs-1.0",
 }
 """What the validator judges them by."""
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Final
 
-from resourcesync.validator.rule import RuleProfile
+from resourcesync.model.settings import RuleProfile
 from tests.support.rules.documents import (
     CAP,
     CD,
@@ -37,7 +37,7 @@ class Case:
     broken: str  # the document that breaks it
     also: frozenset[str] = frozenset()  # rules that it cannot help breaking too
     shown: str = ""  # the text that the finding points at, when that is worth a check
-    profile: RuleProfile = RuleProfile.RS_1_1
+    profile: RuleProfile = "rs-1.1"
     uri: str = "https://e.example/list.xml"
 
 
@@ -53,7 +53,7 @@ def case(rule: str, good: str, old: str, new: str, *also: str, shown: str = "") 
 
 
 def in_1_0(rule: str, old: str, new: str, *also: str) -> Case:
-    return replace(case(rule, CH_1_0, old, new, *also), profile=RuleProfile.RS_1_0)
+    return replace(case(rule, CH_1_0, old, new, *also), profile="rs-1.0")
 
 
 SITEMAPS: Final = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -99,7 +99,7 @@ GENERAL: Final = [
         rule="G19",
         good=PLAIN,
         broken=PLAIN.replace("</urlset>", f"<url>{LOC}</url>" * 50_000 + "</urlset>"),
-        profile=RuleProfile.SITEMAP,
+        profile="sitemap",
     ),
     case("G22", RL, f"{LOC}{LASTMOD}", f"{LASTMOD}{LOC}"),
     case("G22", SD, "</urlset>", '<rs:ln rel="license" href="https://e.example/l"/></urlset>'),
@@ -350,7 +350,7 @@ LOCATIONS: Final = [
         rule="SM01",
         good=PLAIN.replace("e.example/a", "E.example/lists/a"),
         broken=PLAIN,
-        profile=RuleProfile.SITEMAP,
+        profile="sitemap",
         uri="https://e.example/lists/sitemap.xml",
         shown="https://e.example/a",
     ),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, get_args
 
 import click
 
@@ -23,6 +23,7 @@ from resourcesync.cli.render.audit import AuditRenderer, conclude
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.errors import ResourceSyncError, StorageError
 from resourcesync.model import formatting
+from resourcesync.model.settings import AuditMethod
 from resourcesync.settings.mirror import Network
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
 )
 @option(
     "--method",
-    type=click.Choice(["lists", "stat", "hash", "remote", "origin"]),
+    type=click.Choice(get_args(AuditMethod)),
     default="hash",
     show_default=True,
     help="What to compare with the lists: the mirror's state; also size and time of each file; "

@@ -1,7 +1,7 @@
 """``resourcesync validate``: check documents, packages and Sources against the specification."""
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 from msgspec.structs import asdict
@@ -12,6 +12,7 @@ from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.cli.options import SectionedCommand, SourceAccess, option, source_options
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
+from resourcesync.model.settings import RuleProfile
 from resourcesync.ports import CancelToken
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 )
 @option(
     "--profile",
-    type=click.Choice(["rs-1.1", "rs-1.0", "rs-0.9", "rs-0.6", "sitemap"]),
+    type=click.Choice(get_args(RuleProfile)),
     default="rs-1.1",
     show_default=True,
     help="The specification to check against.",
@@ -144,7 +145,7 @@ def _judge_one(
 
 def _judgement(values: Mapping[str, Any]) -> "ValidationOptions":
     from resourcesync.validator.events import ValidationOptions  # noqa: PLC0415 - as above
-    from resourcesync.validator.rule import RuleProfile, selected  # noqa: PLC0415 - as above
+    from resourcesync.validator.rule import selected  # noqa: PLC0415 - as above
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
 
     select, ignore = (_codes(item) for item in (values["select"], values["ignore"]))
@@ -157,7 +158,7 @@ def _judgement(values: Mapping[str, Any]) -> "ValidationOptions":
         )
     size = values["sample"]
     return ValidationOptions(
-        profile=RuleProfile(values["profile"]),
+        profile=values["profile"],
         rules=rules,
         live=values["live"],
         sample=None if size is None else SampleSize(count=size.number, percent=size.percent),

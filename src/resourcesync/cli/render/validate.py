@@ -9,9 +9,10 @@ from msgspec.structs import asdict
 
 from resourcesync.cli.output import DETAIL, NORMAL, QUIET, TextLine, clause_of
 from resourcesync.model import formatting
+from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator import events
-from resourcesync.validator.rule import AppliedRules, RuleFinding, RuleProfile, Severity
+from resourcesync.validator.rule import AppliedRules, RuleFinding, Severity
 from resourcesync.validator.sample import Unreached
 
 SHOWN_PER_RULE: Final = 10
@@ -159,7 +160,7 @@ class ValidationTally(msgspec.Struct):
     def lines(self, profile: RuleProfile) -> Iterator[TextLine]:
         """Yield the closing lines."""
         yield TextLine(self.sentence(), level=QUIET)
-        is_other = profile is not RuleProfile.SITEMAP and self.plain_sitemaps == self.documents
+        is_other = profile != "sitemap" and self.plain_sitemaps == self.documents
         if is_other and (self.errors or self.warnings or self.advice):
             is_one = self.plain_sitemaps == 1
             text = "this is a plain sitemap" if is_one else "these are plain sitemaps"

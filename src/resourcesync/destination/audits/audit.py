@@ -22,7 +22,7 @@ from resourcesync.destination.cursor import Phase
 from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.options import AuditMethod, FindingWriter
+from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.status import count_unavailable, serves_too_little
@@ -31,6 +31,7 @@ from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import agree, format_digests, parse_digests, usable
 from resourcesync.model.formatting import count
+from resourcesync.model.settings import AuditMethod
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyContent, CopyInspector
