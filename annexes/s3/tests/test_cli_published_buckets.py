@@ -223,8 +223,8 @@ def test_an_odd_key_is_left_out_and_told_and_the_rest_is_published(
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ([], "needs a folder for its catalogue"),
-        (["--out", "s3://other/x"], "needs a folder for its catalogue"),
+        ([], ": a folder for its catalogue"),
+        (["--out", "s3://other/x"], ": a folder for its catalogue"),
         (["--out", "out", "--watch"], "--watch is only for folders"),
         (["--out", "out", "--versions"], "versions and patches"),
         (["--out", "out", "--with", "x=y"], "have no option x="),
@@ -273,7 +273,7 @@ def test_the_documents_of_a_catalogue_go_into_a_bucket(bucket: str, said: Said) 
     assert (
         run(["publish", "ndjson:all.ndjson", "--url", "https://m.example/", "--out", bucket]) == 2
     )
-    assert "go to a folder" in said.readouterr().err
+    assert "needs --out: a folder" in said.readouterr().err
 
 
 def test_the_objects_of_a_bucket_are_dumped_and_their_lists_served(

@@ -110,10 +110,8 @@ def places_of(target: str, out: Path | str | None, state: Path | None) -> Publis
     takes_state = kind is InputKind.ORIGINALS or (isinstance(out, str) and kind in _FOLLOWED)
     home = state if state and takes_state else out or default_out(target)
     if not isinstance(home, Path):
-        raise ConfigurationError(
-            f"{target} needs --out: the folder for its documents and its catalogue",
-            hint="for documents in a store, add --state DIR: the catalogue" if takes_state else "",
-        )
+        lacking = "--state" if takes_state and home else "--out"
+        raise ConfigurationError(f"{target} needs {lacking}: a folder for its catalogue")
     catalogue = home / CATALOGUE
     return PublishedPlaces(catalogue, home if kind is InputKind.ORIGINALS else catalogue.parent)
 
