@@ -322,8 +322,8 @@ def report_source(pull: SyncSession, *, first: bool = False) -> None:
     if as_of is None and found.unanswered:
         pull.warn(
             "unanswered",
-            f"the server failed for {found.unanswered} when the lists were searched: if better ones"
-            " are there, a pull of another day follows them",
+            f"the search for lists could not look at {found.unanswered}: if better ones are there,"
+            " a pull of another day follows them",
         )
 
 

@@ -183,8 +183,9 @@ class Search:
 
     @property
     def unanswered(self) -> str:
-        """The first address for which the server failed; empty if there is none."""
-        return next((uri for uri, _, error in self._tried if _is_faulty(error)), "")
+        """The first address that could not be looked at, with the reason; empty if none."""
+        failed = (f"{uri} ({why})" for uri, why, error in self._tried if _is_faulty(error))
+        return next(failed, "")
 
     def note(self, uri: str, error: errors.ResourceSyncError) -> None:
         """Remember a try that led to nothing, as evidence."""
@@ -231,7 +232,7 @@ class Search:
         if self._leads_below(document):
             return goal.use(fetched.open(), fetched)
         self._above = self._above or fetched.uri
-        self._note(fetched.uri, f"a {document.header.phrase}, of more than that folder")
+        self._note(fetched.uri, f"a {document.header.phrase.lower()}, of more than that folder")
         return None
 
     def _take_roads(
@@ -509,8 +510,10 @@ def _is_absence(error: errors.ResourceSyncError) -> bool:
 
 
 def _is_faulty(error: errors.ResourceSyncError | None) -> bool:
-    """True if a server fails for an address, which says nothing of the others."""
-    return isinstance(error, errors.SourceError) and error.status in _FAULTY
+    """True if one address cannot be looked at, which says nothing of the others."""
+    if not isinstance(error, errors.SourceError):
+        return False
+    return error.status in _FAULTY or error.code == "robots"
 
 
 def _brief(error: errors.ResourceSyncError) -> str:

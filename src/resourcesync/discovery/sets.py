@@ -43,8 +43,8 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
             link ``monitor``; ``None`` if it does not.
         monitored_since: The moment from which it does, in microseconds.
         road: The way to the entry, in words; empty when it is the address itself.
-        unanswered: An address of which the server failed when the lists were searched: better ones
-            may be there; empty if there is none.
+        unanswered: An address where better lists may be, and why it could not be looked at: the
+            server failed, or its robots.txt disallows it. Empty if there is none.
         superseded_by: The Capability List of the lists that took the place of an archived one,
             which is followed alone; empty if the lists are those of the present.
     """

@@ -6,6 +6,7 @@ from io import BytesIO
 from resourcesync.discovery.discover import discover, offered_sets
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
+from resourcesync.errors import SourceError
 from tests.support.documents.written import written
 from tests.support.worlds.network import Answer, MemoryFetcher
 
@@ -17,7 +18,7 @@ SITEMAP = (
 )
 PAGE = b"<!DOCTYPE html><html lang=en><title>Welcome</title></html>"
 
-Said = Mapping[str, Answer | bytes | str]
+Said = Mapping[str, Answer | bytes | str | SourceError]
 """What is at each path of the host, or at whole addresses elsewhere; all else is a 404."""
 
 
@@ -29,7 +30,7 @@ class Host:
         self.fetcher = MemoryFetcher(lambda request: self._answer(request.uri))
         self.documents = DocumentFetcher(self.fetcher, BytesIO)
 
-    def _answer(self, uri: str) -> Answer:
+    def _answer(self, uri: str) -> Answer | SourceError:
         known = self._said.get(uri.removeprefix(HOST) or "/")
         if isinstance(known, str):
             known = known.encode()

@@ -4,7 +4,12 @@ import gzip
 
 import pytest
 
-from resourcesync.errors import DocumentLimitError, SourceNotFoundError, SourceUnavailableError
+from resourcesync.errors import (
+    DocumentLimitError,
+    SourceNotFoundError,
+    SourceRefusedError,
+    SourceUnavailableError,
+)
 from tests.support.worlds.discovering import (
     HOST,
     PAGE,
@@ -114,16 +119,20 @@ def test_a_link_to_a_sitemap_in_the_head_of_a_page_is_followed_on_its_origin() -
 
 
 @pytest.mark.parametrize("place", [WELL_KNOWN, "/sitemap.xml"])
-def test_a_server_that_fails_for_one_address_ends_no_search(place: str) -> None:
-    said: Said = {place: Answer(status=500)}
+@pytest.mark.parametrize("is_forbidden", [False, True])
+def test_an_address_that_cannot_be_looked_at_ends_no_search(
+    place: str, *, is_forbidden: bool
+) -> None:
+    forbidden = SourceRefusedError("robots.txt disallows it", code="robots")
+    said: Said = {place: forbidden if is_forbidden else Answer(status=500)}
     host = Host({**said, "/sitemap-index.xml": SITEMAP})
 
     found = host.find()
 
     assert found.resource_list == f"{HOST}/sitemap-index.xml"
-    assert found.unanswered == f"{HOST}{place}"
-    with pytest.raises(SourceUnavailableError):  # what is there may be had later
-        Host(said).find()
+    assert found.unanswered == f"{HOST}{place} ({forbidden.message if is_forbidden else 500})"
+    with pytest.raises(SourceRefusedError if is_forbidden else SourceUnavailableError):
+        Host(said).find()  # what is there may be had another time
 
 
 def test_pages_that_lead_to_pages_end() -> None:
