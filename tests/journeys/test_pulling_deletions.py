@@ -163,6 +163,31 @@ def test_a_copy_that_was_edited_here_is_not_deleted(world: World[PublishedSource
     assert (world.folder / "objects/0003.html").read_text() == "my notes"
 
 
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_copy_that_was_edited_here_holds_no_other_deletion_however_long_it_waits(
+    tmp_path: Path, *, is_gone: bool
+) -> None:
+    """Each day one more is deleted: nobody takes the copy away, and the Source has it or not."""
+    world = World(tmp_path)
+    for number in range(60):
+        world.source.put(f"{number:02}", f"{number}")
+    world.source.publish()
+    world.pull()
+    (world.folder / "00").write_text("mine")
+    world.source.remove("00")
+    if not is_gone:
+        world.network.answers[f"{BASE}00"] = Answer(body=b"still here")
+
+    for day in range(1, 40):
+        world.source.remove(f"{day:02}")
+        world.source.publish(after=86_400)
+        report = world.pull()
+
+        assert (report.state, report.held, report.deleted) == (MirrorState.BEHIND, 0, 1), day
+        assert (report.failed, report.retained.edited) == (1, 1)
+        assert (world.status().held, len(world.told("item"))) == (0, 2), "each is reported once"
+
+
 def test_files_that_we_did_not_fetch_are_never_touched(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "notes.txt").write_text("mine")

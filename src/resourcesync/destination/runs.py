@@ -24,7 +24,6 @@ from resourcesync.destination.planner import FILTERED
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.tasks import LOCAL_CHANGE
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
@@ -245,8 +244,9 @@ def build_report(
     """Return the report of a run."""
     state, memory = equipment.state, SyncState(equipment.state)
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
-    to_delete, local = counts.of_task(PendingTask.DELETE), len(deletions.failures)
-    held = _blocked_deletions(pulled, to_delete, dry_run=dry_run) - local
+    to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
+    if not dry_run:
+        held = status.count_held(counts) if pulled.are_deletions_done else 0
     reasons = _failed_reasons(counts, memory) + Counter(row.code for row in deletions.failures)
     failed = reasons.total()
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
@@ -328,17 +328,9 @@ def _retained_counts(
         status.count_retained(state, counts),
         unlisted=pulled.retained_count,
         filtered=counts.with_codes(FILTERED) if planned is None else planned,
-        edited=sum(failure.code == LOCAL_CHANGE for failure in pulled.deletions.failures),
     )
 
 
 def _first_failures(pulled: SyncOutcome, state: SqliteMirrorState) -> tuple[reports.Failing, ...]:
     found = [*pulled.tally.failures, *pulled.deletions.failures][:_MAX_REPORTED_FAILURES]
     return tuple(found) or status.failures_of(state, _MAX_REPORTED_FAILURES)
-
-
-def _blocked_deletions(pulled: SyncOutcome, to_delete: int, *, dry_run: bool) -> int:
-    """Return how many deletions are held, or would be."""
-    if dry_run:
-        return pulled.deletions.held
-    return to_delete if pulled.are_deletions_done else 0

@@ -27,12 +27,11 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
     identity, last, cursor = memory.identity, state.last_run(), memory.cursor
     counts = state.pending_counts()
     retained = count_retained(state, counts)
-    held = counts.of_task(PendingTask.DELETE) - retained.edited
     listed = _listed_counts(state, counts, memory, retained)
     resting, due = 0, 0
     if last is not None and counts.rows:
         resting, due = state.pending_after(PendingTask.FETCH, last.ended)
-    waits = listed.pending + held + retained.edited
+    waits = listed.pending + counts.of_task(PendingTask.DELETE)
     return reports.MirrorStatus(
         mirror=folder,
         source="" if identity is None else identity.source,
@@ -43,7 +42,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         retained=retained,
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
-        held=held,
+        held=count_held(counts),
         moved_from=memory.moved_from,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
@@ -84,6 +83,11 @@ def listed_since(memory: SyncState) -> dict[str, Any]:
     if since is None:
         return {}
     return {"since": from_microseconds(since), "is_since_accepted": not memory.has_gap}
+
+
+def count_held(counts: PendingCounts) -> int:
+    """Return the number of deletions on hold; one that was tried and failed was allowed."""
+    return counts.rows.get((PendingTask.DELETE, ""), 0)
 
 
 def count_retained(state: SqliteMirrorState, counts: PendingCounts) -> reports.RetainedCounts:

@@ -62,8 +62,9 @@ def delete_pending(
     here = state.count() - pulled.tally.created
 
     def pending_rows() -> Iterator[Pending]:
+        tried = {failure.uri for failure in tally.failures}  # among those that are proven
         rows = state.pending(PendingTask.DELETE)
-        return (row for row in rows if generation in (None, row.generation))
+        return (r for r in rows if generation in (None, r.generation) and r.uri not in tried)
 
     is_held = next(state.pending(PendingTask.DELETE), None) is not None
     proven = list[Pending]()
@@ -77,11 +78,12 @@ def delete_pending(
         state.commit(StateTransaction(notes={_HELD_GONE: str(gone)}))
         _delete_all(equipment, iter(proven), tally)
     deletions = untold = 0
-    for deletions, row in enumerate(pending_rows(), 1):  # noqa: B007 - the count
-        untold += row.reason == planner.ABSENT
+    for row in pending_rows():
+        deletions += not row.code  # one that failed was allowed before: it holds no other
+        untold += not row.code and row.reason == planner.ABSENT
     planned = plan_deletions(state, limit, here, deletions, untold)
     tally.held, tally.held_of = planned.held, planned.held_of
-    if deletions and not tally.held:
+    if not tally.held:
         _delete_all(equipment, pending_rows(), tally)
     if tally.held:
         state.commit(StateTransaction(notes={_HELD_OF: str(tally.held_of)}))
@@ -101,9 +103,10 @@ def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
 
 
 def _is_hold_released(state: SqliteMirrorState) -> bool:
-    """True if no deletion is pending any more; those that a policy retains are."""
+    """True if no deletion is pending any more that was not allowed; those a policy retains are."""
     has_notes = state.note(_HELD_OF) or state.note(_HELD_GONE)
-    return bool(has_notes) and not any(True for _ in gone_rows(state))
+    left = (row for row in gone_rows(state) if row.task != PendingTask.DELETE or not row.code)
+    return bool(has_notes) and not any(True for _ in left)
 
 
 def _delete_all(equipment: Dependencies, rows: Iterator[Pending], tally: DeletionResult) -> None:

@@ -55,10 +55,13 @@ def find_proven_gone(
 def _due_deletions(state: SqliteMirrorState, held_before: int) -> Iterator[Pending]:
     """Yield deletions held for long enough, beginning after the one probed last."""
     last = state.note(_LAST_PROBED) or ""
-    rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
-    early_rows = (row for row in state.pending(PendingTask.DELETE) if row.first <= held_before)
+
+    def rows() -> Iterator[Pending]:
+        waiting = state.pending(PendingTask.DELETE)
+        return (row for row in waiting if row.first <= held_before and not row.code)
+
     return chain(
-        (row for row in rows if row.uri > last), takewhile(lambda row: row.uri <= last, early_rows)
+        (row for row in rows() if row.uri > last), takewhile(lambda row: row.uri <= last, rows())
     )
 
 
