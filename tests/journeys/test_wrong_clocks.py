@@ -70,6 +70,41 @@ def test_by_a_clock_that_is_days_off_no_mirror_is_in_sync(
     )
 
 
+@pytest.mark.parametrize("days", [20_000, -400])
+def test_a_night_with_a_wrong_clock_takes_nothing_from_the_trash_the_log_and_the_status(
+    world: World[DatedServer], days: int
+) -> None:
+    """As after a reset to 1970, and a year ahead: the next night the clock is right again."""
+
+    def remove_and_publish(name: str) -> None:
+        world.source.published.remove(name)
+        world.source.published.publish()
+
+    for name in "bcd":
+        world.source.put(name, name)
+    world.source.published.publish()
+    world.pull()
+    remove_and_publish("b")
+    world.pull()
+    remove_and_publish("c")
+    with our_clock_is(world, timedelta(days=days)):
+        world.pull()
+    for _ in range(2):
+        world.clock.advance(hours=24)
+        world.pull()
+
+    assert world.status().state is MirrorState.IN_SYNC
+    assert len(list((world.folder / ".resourcesync/trash").iterdir())) == 2
+    with world.state() as state:
+        assert state.change_bounds()[0] == 0, "no change was deleted"
+    assert world.status().last_run == world.clock.now()
+    world.clock.advance(hours=24 * 91)
+    world.pull()
+    with world.state() as state:
+        assert state.change_bounds()[0] > 4, "in its time it is"
+    assert not list((world.folder / ".resourcesync/trash").iterdir())
+
+
 def test_an_audit_by_a_wrong_clock_knows_of_no_sync(world: World[DatedServer]) -> None:
     world.pull()
     assert world.audit().in_sync

@@ -71,14 +71,14 @@ class Destination:
 
     def pull(self, options: PullOptions) -> RunReport:
         """Synchronize the mirror with its Source; run again to update."""
-        run = self._begin_run()
+        run, equipment = self._begin_run(), self._dependencies
         with self._recording_failure(run, options):
             if not options.dry_run:
-                equipment = self._dependencies
                 register_lost_trash(equipment.state, equipment.copies, equipment.clock)
             outcome = self._synchronize(options)
             if not options.dry_run and abs(self._measuring_fetcher.skew) < runs.MAX_SKEW:
-                purge_old_trash(self._dependencies, options.trash)
+                purge_old_trash(equipment, options.trash)
+                equipment.state.delete_old_changes(to_microseconds(equipment.clock.now()))
         report = self._report(run, outcome, options)
         if not options.dry_run:
             run.record(report, report.mode)

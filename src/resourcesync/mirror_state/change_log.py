@@ -34,6 +34,8 @@ from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
 from resourcesync.sqlite_file import Connection, SqliteFile, write_notes
 
 MAX_CHANGES: Final = 1_000_000
+MAX_REPORTS: Final = 1_000
+"""The most runs whose report is stored; of older ones only the end is."""
 MAX_AGE_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
 
 _SUSPECT_NOTE: Final = "in-doubt"
@@ -164,15 +166,18 @@ def _replaced(copy: Copy, before: _Before, *, was_exposed: bool) -> LogEntry:
     return kind, copy.uri, copy.path, copy.length, copy.digests, digests
 
 
-def delete_old_changes(db: Connection, now: int) -> None:
-    """Delete the changes older than 90 days, but the newest of them.
+def last_old_change(file: SqliteFile, now: int) -> int:
+    """Return the number of the last change before the first of the last 90 days; 0 for none.
 
-    It has the number, and a reader that has read all of them has its position there.
+    It stays: a reader that has read all of the old ones has its position there. A time before that
+    of an earlier change is of a wrong clock, and proves no age; neither does a future one.
     """
-    db.execute(
-        "DELETE FROM change WHERE seq < (SELECT max(seq) FROM change WHERE time < ?)",
-        (now - MAX_AGE_MICROSECONDS,),
+    query = (
+        "SELECT max(seq) FROM change WHERE seq < coalesce("
+        "(SELECT seq FROM change WHERE time BETWEEN ? AND ? ORDER BY seq LIMIT 1), 1 << 62)"
     )
+    found = file.row(tuple[int | None], query, (now - MAX_AGE_MICROSECONDS, now))
+    return (found and found[0]) or 0
 
 
 _PAGE: Final = 1_000
@@ -298,10 +303,10 @@ class MirrorLogs(SqliteFile):
         found = self.value(int, query, (moment,))
         return self.change_bounds()[1] if found is None else found
 
-    def runs(self, since: int, most: int) -> list[RunRow]:
-        """Return the newest runs that ended since a moment, the newest first."""
-        query = "SELECT * FROM run WHERE ended >= ? ORDER BY ended DESC, rowid DESC LIMIT ?"
-        return self.rows(RunRow, query, (since, most))
+    def runs(self, since: int) -> list[RunRow]:
+        """Return the runs with a report that ended since a moment, the newest first."""
+        query = "SELECT * FROM run WHERE ended >= ? ORDER BY rowid DESC LIMIT ?"
+        return self.rows(RunRow, query, (since, MAX_REPORTS))
 
     def failing_since(self) -> int | None:
         """Return the end of the first of the runs that failed in a row; ``None`` if none did.
@@ -309,11 +314,10 @@ class MirrorLogs(SqliteFile):
         A run that failed has no mode: it made no plan that it completed.
         """
         query = (
-            "SELECT min(ended) FROM run WHERE mode = '' AND ended >"
-            " coalesce((SELECT max(ended) FROM run WHERE mode <> ''), 0)"
+            "SELECT ended FROM run WHERE rowid >"
+            " coalesce((SELECT max(rowid) FROM run WHERE mode <> ''), 0) ORDER BY rowid LIMIT 1"
         )
-        row = self.row(tuple[Microseconds | None], query)
-        return None if row is None else row[0]
+        return self.value(Microseconds, query)
 
     def causes(self) -> list[PendingCause]:
         """Return the causes of what is pending; the most frequent come first, at most 100."""

@@ -283,7 +283,7 @@ class SqliteMirrorState(MirrorLogs):
 
     def last_run(self) -> RunRow | None:
         """Return the newest run, or ``None``."""
-        query = "SELECT * FROM run ORDER BY ended DESC, rowid DESC LIMIT 1"
+        query = "SELECT * FROM run ORDER BY rowid DESC LIMIT 1"  # its time may be of a wrong clock
         return self.row(RunRow, query)
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
@@ -336,12 +336,25 @@ class SqliteMirrorState(MirrorLogs):
         """Store a run; only the newest 10,000 stay: a week of one each minute."""
         with self.writing() as db:
             db.execute("INSERT OR REPLACE INTO run VALUES (?,?,?,?,?,?)", row)
-            db.execute(
-                "DELETE FROM run WHERE rowid <= (SELECT max(rowid) FROM run) - ?", (MAX_RUNS,)
-            )
-            change_log.delete_old_changes(db, row.ended)
+            (newest,) = db.execute("SELECT max(rowid) FROM run").fetchone()
+            db.execute("DELETE FROM run WHERE rowid <= ?", (newest - MAX_RUNS,))
+            without = "UPDATE run SET counts = '' WHERE rowid = ?"
+            db.execute(without, (newest - change_log.MAX_REPORTS,))
         if self._writer is not None:
             self._writer.end_run()
+
+    def correct_trash(self, now: int) -> None:
+        """Date what was removed while the clock was ahead as removed now: else it would stay."""
+        if self.value(int, "SELECT 1 FROM trash WHERE removed > ? LIMIT 1", (now,)):
+            with self.writing() as db:
+                db.execute("UPDATE trash SET removed = ?1 WHERE removed > ?1", (now,))
+
+    def delete_old_changes(self, now: int) -> None:
+        """Delete the changes that are older than 90 days."""
+        last = change_log.last_old_change(self, now)
+        if self.value(int, "SELECT seq FROM change WHERE seq < ? LIMIT 1", (last,)):
+            with self.writing() as db:
+                db.execute("DELETE FROM change WHERE seq < ?", (last,))
 
     def _put_documents(self, documents: Sequence[ProcessedDocument]) -> None:
         db = self.connection

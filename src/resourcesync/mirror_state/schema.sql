@@ -44,7 +44,6 @@ CREATE TABLE run (
     run TEXT PRIMARY KEY, started INTEGER NOT NULL, ended INTEGER NOT NULL, mode TEXT NOT NULL,
     outcome TEXT NOT NULL, counts TEXT NOT NULL
 );
-CREATE INDEX run_ended ON run (ended);
 CREATE TABLE change (
     seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, count INTEGER NOT NULL, changes TEXT NOT NULL
 );

@@ -11,7 +11,8 @@ from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import DiscontinuityError
 from resourcesync.mirror_state import change_log
-from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.change_log import MAX_REPORTS
+from resourcesync.mirror_state.database import MAX_RUNS, SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, LoggedChange, RunRow, StateTransaction
 
 DAY = 86_400_000_000
@@ -165,10 +166,29 @@ def test_changes_are_forgotten_after_ninety_days_but_numbers_go_on(
 ) -> None:
     put(state, copy("a", "1", DAY), None)
     put(state, copy("b", "1", 2 * DAY), None)
-    state.add_run(RunRow(run="r", started=0, ended=200 * DAY, mode="", outcome="ok", counts="{}"))
+    state.delete_old_changes(200 * DAY)
     put(state, copy("c", "1", 200 * DAY), None)
 
     assert [(row.seq, row.uri) for row in state.changes(0)] == [(2, "b"), (3, "c")]
+
+
+def test_ten_thousand_runs_are_stored_but_only_a_thousand_reports(state: SqliteMirrorState) -> None:
+    for number in range(MAX_RUNS + 5):
+        run = RunRow(
+            run=f"{number}",
+            started=0,
+            ended=MAX_RUNS + 5 - number,
+            mode="",
+            outcome="ok",
+            counts="{}",
+        )
+        state.add_run(run)
+
+    last = state.last_run()
+    assert last is not None
+    assert (last.run, last.counts) == (f"{MAX_RUNS + 4}", "{}"), "whatever its time"
+    query = "SELECT count(*), sum(counts <> '') FROM run"
+    assert state.row(tuple[int, int], query) == (MAX_RUNS, MAX_REPORTS)
 
 
 def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:

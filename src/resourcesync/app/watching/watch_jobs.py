@@ -34,7 +34,6 @@ ChangeLine = Callable[[LoggedChange, Callable[[str], str]], bytes]
 _LOG = logging.getLogger(__name__)
 _SECOND = 1_000_000
 _SPAN: Final = timedelta(days=7)
-_MOST_RUNS: Final = 1_000
 
 
 def read_history(folder: Path) -> MirrorHistory:
@@ -96,8 +95,7 @@ def read_detail(folder: Path, seen: views.MirrorDetail) -> views.MirrorDetail:
         return seen
 
     def read(state: SqliteMirrorState) -> views.MirrorDetail:
-        rows = state.runs(to_microseconds(seen.now - _SPAN), _MOST_RUNS)
-        runs = tuple(map(_ended_pull, rows))
+        runs = tuple(map(_ended_pull, state.runs(to_microseconds(seen.now - _SPAN))))
         return replace(
             seen,
             runs=(*(run for run in seen.runs if not runs or run.started > runs[0].ended), *runs),

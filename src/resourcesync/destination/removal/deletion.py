@@ -14,7 +14,7 @@ from resourcesync.destination import planner, tasks
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.reports import DeletionResult, Failing
 from resourcesync.destination.session import SyncOutcome, SyncSession
-from resourcesync.destination.sync_state import gone_rows
+from resourcesync.destination.sync_state import SyncState, gone_rows
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -111,7 +111,9 @@ def _is_hold_released(state: SqliteMirrorState) -> bool:
 
 def _delete_all(equipment: Dependencies, rows: Iterator[Pending], tally: DeletionResult) -> None:
     equipment.check_folder()
-    now = to_microseconds(equipment.clock.now())
+    # By a clock that was set back, such as to 1970, the next pull would purge the trash at once.
+    listed_at = SyncState(equipment.state).cursor.checkpoint or 0
+    now = max(to_microseconds(equipment.clock.now()), listed_at)
     while group := list(islice(rows, _GROUP)):
         _delete_group(equipment, group, now, tally)
 
@@ -208,6 +210,7 @@ def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) 
 def purge_old_trash(equipment: Dependencies, age: float) -> int:
     """Purge files older than ``age`` seconds in the trash; return their number."""
     now = to_microseconds(equipment.clock.now())
+    equipment.state.correct_trash(now)
     old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(age * SECOND) + 1)
     count = 0
     while group := list(islice(old, _GROUP)):
