@@ -125,7 +125,7 @@ def test_lists_are_revalidated_and_packed_and_packages_stay(serving: Serving, tr
 
 
 @needs_nginx
-def test_what_is_not_published_is_absent_and_a_link_is_not_followed(
+def test_what_is_not_published_is_absent_and_a_folder_that_is_gone_is_a_fault(
     serving: Serving, tree: Path
 ) -> None:
     with serving(TABLE) as site:
@@ -145,15 +145,9 @@ def test_what_is_not_published_is_absent_and_a_link_is_not_followed(
 
         assert {path: site.ask(path)[0] for path in hidden} == dict.fromkeys(hidden, 404)
         assert site.ask("/out.txt")[0] == site.ask("/shelf/")[0] == 403
-
-
-@needs_nginx
-def test_a_folder_that_is_gone_is_a_fault(serving: Serving, tree: Path) -> None:
-    with serving(TABLE) as site:
         tree.rename(tree.parent / "elsewhere")
-
-        assert site.ask("/shelf/1.txt")[0] == 503
-        assert site.ask("/resourcesync/changelist.xml")[0] == 503
+        gone = [site.ask(path)[0] for path in ("/shelf/1.txt", "/resourcesync/changelist.xml")]
+        assert gone == [503, 503], "mirrors take 404 for deleted"
 
 
 TWO_SETS = """
@@ -173,14 +167,14 @@ out = "www/lists"
 def test_two_sets_below_paths_of_one_host_share_their_description(
     serving: Serving, here: Path
 ) -> None:
-    sets = {"files": "files", "lists": "metadata"}
-    for name in sets.values():
+    for name in ("files", "metadata"):
         (here / "www" / name).mkdir(parents=True)
         (here / "www" / name / f"{name} é.xml").write_text(f"<{name}/>")
     with serving(TWO_SETS) as site:
-        for name, folder in sets.items():
-            assert run(["pull", f"{site.url}/{folder}/", name, "--set", name, "--quiet"]) == 0
-            assert [path.name for path in Path(name).rglob("*.xml")] == [f"{folder} é.xml"]
+        pulls = (["/files/", "files"], ["/", "metadata", "--set", "lists"])
+        for path, name, *words in pulls:
+            assert run(["pull", f"{site.url}{path}", name, *words, "--quiet"]) == 0
+            assert [path.name for path in Path(name).rglob("*.xml")] == [f"{name} é.xml"]
         assert run(["validate", site.url, "--fail-on", "warning", "--sample", "100%"]) == 0
         assert site.ask("/nothing")[0] == site.ask("/metadata/.resourcesync/catalogue.db")[0] == 404
 

@@ -73,8 +73,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     path    the file that is used
 
     \b
-    systemd, cron: print a file that runs resourcesync unattended: mirrors, and with cron
-            also each [source.NAME]; systemd publishes if the file has no mirrors
+    systemd, cron: print what runs resourcesync unattended: mirrors, and each [source.NAME] at
+            night, those with `every` in between too
     nginx:  a server for each host of each [source.NAME], once published; no `serve` runs
     grafana: a dashboard; alerts: rules for Prometheus; both use the metrics of watch
     a system that an annex knows: what to run there once. postgres: SQL that makes a table
