@@ -3,7 +3,8 @@
 from typing import Final
 
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination.mapping.escapes import EscapedMapping, FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile
+from resourcesync.destination.mapping.escapes import EscapedMapping
 from tests.properties.test_mapping_laws import BASES, assert_laws
 from tests.support.documents.hostile_uris import seeded_uris
 

@@ -212,7 +212,7 @@ PULL: list[Step] = [
     ("Compare the copies with the entries", "compare:compare"),
     ("Decide: fetch, delete, retain or up to date", "destination.planner:decide"),
     ("Request many resources at a time", "destination.transfers.transfer:ResourceTransfer.execute"),
-    ("Send within the limits of each origin", "adapters.http.fetcher:CurlFetcher.fetch"),
+    ("Send within the limits of each origin", "adapters.http:CurlFetcher.fetch"),
     (
         "Hash and store the bytes in a temporary file",
         "adapters.mirror.staging:StagedFile.write",
@@ -227,7 +227,7 @@ PULL: list[Step] = [
     ("Move the checkpoint when all copies are recorded", "destination.sync_state:encode_notes"),
     (
         "Move deleted copies to the trash, within limits",
-        "destination.removal.deletion:delete_pending",
+        "destination.deletion:delete_pending",
     ),
     ("Record the run and report the mirror state", "destination.runs:MirrorRun.record"),
 ]

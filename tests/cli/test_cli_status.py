@@ -15,7 +15,7 @@ from resourcesync.cli.options import load
 from resourcesync.cli.render.metrics import mirror_figures
 from resourcesync.cli.render.status import status_table
 from resourcesync.destination.reports import CheckedMirror, ListedCounts, MirrorState, MirrorStatus
-from resourcesync.destination.status import read_failed
+from resourcesync.destination.sync_state import read_failed
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import RunRow
 from resourcesync.server.metrics import write_metrics

@@ -9,8 +9,8 @@ import pytest
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
-from resourcesync.destination.removal.trash import Trash, TrashResult
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.trash import Trash, TrashResult
 from resourcesync.mirror_state.rows import TrashRow
 from tests.support.crashes.killing import killed
 from tests.support.worlds.published_source import PublishedSource

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.mapping.escapes import EscapedMapping, FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile
+from resourcesync.destination.mapping.escapes import EscapedMapping
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import (

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.destination.mapping.escapes import MAX_PATH, EscapedMapping, FileSystemProfile
+from resourcesync.destination.mapping import MAX_PATH, FileSystemProfile
+from resourcesync.destination.mapping.escapes import EscapedMapping
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.path_assignment import relocated_uris
 from resourcesync.discovery.uris import normalise

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.mapping.escapes import FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.scope import Scope
 from resourcesync.mirror_state.rows import RefusedRow

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.destination.mapping.escapes import FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.mapping.names import normalise_rule
 from resourcesync.destination.mapping.rules import TemplateMapping
 from resourcesync.destination.reports import MirrorState

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from resourcesync.adapters.http import fetcher
+from resourcesync.adapters import http
 from resourcesync.errors import (
     BadResponseError,
     ConfigurationError,
@@ -31,7 +31,7 @@ from tests.support.waiting import once
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[EventServer]:
     monkeypatch.setattr(streams, "FIRST_PAUSE", 0.1)
     monkeypatch.setattr(pending_changes, "MAX_BATCH_SECONDS", 0.02)
-    monkeypatch.setattr(fetcher, "MAX_TURN_SECONDS", 0.02)
+    monkeypatch.setattr(http, "MAX_TURN_SECONDS", 0.02)
     with EventServer() as running:
         yield running
 

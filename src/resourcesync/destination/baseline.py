@@ -16,6 +16,7 @@ from resourcesync.destination.cursor import (
     is_old_reading,
     reported_beside,
 )
+from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.listed_rows import (
     ENTRY_LINKS_COMPLETE,
@@ -30,9 +31,8 @@ from resourcesync.destination.listed_rows import (
 )
 from resourcesync.destination.lists import proof
 from resourcesync.destination.lists.resource_reader import ListSnapshot
-from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
-from resourcesync.destination.removal.deletion import delete_pending
 from resourcesync.destination.reports import Mode
+from resourcesync.destination.runs import RecordedPlan, fetch_planned
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.destination.transfers.verification import inspected_copies
 from resourcesync.errors import DiscontinuityError, SourceNotFoundError

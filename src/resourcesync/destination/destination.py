@@ -9,18 +9,17 @@ from msgspec import structs
 
 from resourcesync.destination import locate, runs
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.links import link_filter
+from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.lists.proof import is_believed
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.mapping.escapes import TREE, FileSystemProfile
+from resourcesync.destination.mapping import TREE, FileSystemProfile
 from resourcesync.destination.mapping.names import check_mapper, normalise_rule
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
 from resourcesync.destination.planner import ABSENT, Absence
-from resourcesync.destination.removal.deletion import purge_old_trash, register_lost_trash
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.reports import RunReport
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope import Filters, link_filter
 from resourcesync.destination.session import (
     CUT_LIST,
     Next,

@@ -24,18 +24,17 @@ from resourcesync.destination.cursor import (
     judge,
     stale_lists,
 )
+from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.external_sort import ExternalSorter
-from resourcesync.destination.links import is_version_before
 from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.locate import NewerListCheck, find_changed_closed_list
-from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
-from resourcesync.destination.removal.deletion import delete_pending
 from resourcesync.destination.reports import Mode
+from resourcesync.destination.runs import RecordedPlan, fetch_planned
 from resourcesync.destination.session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.destination.tasks import MISMATCH_CODES
 from resourcesync.errors import DocumentError, SourceError
-from resourcesync.mirror_state.rows import Pending, PendingTask, StateTransaction
+from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds
 from resourcesync.model.vocabulary import ChangeKind
 
@@ -451,3 +450,14 @@ def _is_void(completed: int, generation: int, task: Pending, *, is_lacking: bool
     if task.generation == generation:
         return False
     return task.generation > completed or (is_lacking and task.task != PendingTask.FETCH)
+
+
+def is_version_before(copy: Copy | None, waiting: Pending | None) -> bool:
+    """True if a copy is certainly the version before the one new change of its resource.
+
+    Every earlier change is known and done: no task is pending. And a strong digest proved the copy
+    to be the version that was listed then, not a later one.
+    """
+    if copy is None or waiting is not None or copy.length < 0:
+        return False
+    return copy.fixity == Fixity.VERIFIED and bool(copy.listed)

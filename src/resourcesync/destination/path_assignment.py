@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.lists.selection import ResourceSelection
-from resourcesync.destination.mapping.escapes import FileSystemProfile, PathMapping
+from resourcesync.destination.mapping import FileSystemProfile, PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown

@@ -12,14 +12,17 @@ from typing import Final, NamedTuple
 import msgspec
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination.links import LinkTarget, PatchLink, decode_patch, decode_stored
 from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.scope import LinkTarget
 from resourcesync.mirror_state.rows import (
     ONLY_BY_REQUEST,
     Copy,
     Fixity,
+    PatchLink,
     Pending,
     PendingTask,
+    decode_patch,
+    decode_stored,
     make_copy,
 )
 from resourcesync.model.digests import Digest, agree, format_digests, parse_digests, usable

@@ -11,12 +11,12 @@ from resourcesync.compare import Created, Deleted, Updated, compare
 from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
+from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.listed_rows import ListedRows, ListingStatus, listing_status
-from resourcesync.destination.recorded_plan import RecordedPlan, fetch_planned
-from resourcesync.destination.removal.deletion import delete_pending
 from resourcesync.destination.reports import Mode, PlanSummary
+from resourcesync.destination.runs import RecordedPlan, fetch_planned
 from resourcesync.destination.session import SyncOutcome, SyncSession
-from resourcesync.destination.status import failing_tasks
+from resourcesync.destination.sync_state import failing_tasks
 from resourcesync.destination.tasks import LOCAL_CHANGE, UNAVAILABLE_CODES, failed_item
 from resourcesync.destination.transfers.verification import read_installed
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction

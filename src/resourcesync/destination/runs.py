@@ -1,4 +1,4 @@
-"""Runs: their report, their record in the mirror's state, and the clock check of this machine.
+"""Runs: their plan, report, record in the mirror's state, and the clock check of this machine.
 
 In a report nothing that a Source lists is left out, and nothing is counted as done that is not.
 
@@ -9,21 +9,23 @@ called in sync.
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, Self
 
 import msgspec
 from msgspec.structs import replace
 
 from resourcesync import ports
-from resourcesync.destination import reports, status
+from resourcesync.destination import planner, reports, sync_state
+from resourcesync.destination.deletion import plan_deletions
+from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.options import Dependencies
-from resourcesync.destination.planner import FILTERED
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.session import SyncOutcome
+from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
@@ -210,10 +212,10 @@ def count_listed(
         missing = (tally.absent, tally.skipped)
         pending = pulled.selected_count - tally.gone - unchanged - applied - sum(missing)
         if pulled.is_complete and pulled.is_written:  # as stored, not by addition
-            missing = status.count_unavailable(counts, memory)
+            missing = sync_state.count_unavailable(counts, memory)
             pending = counts.of_task(PendingTask.FETCH) - sum(missing)
         return _listed_counts(unchanged, applied, pending, missing, pulled.refused_count)
-    missing = status.count_unavailable(counts, memory)
+    missing = sync_state.count_unavailable(counts, memory)
     pending = counts.of_task(PendingTask.FETCH)
     outdated = state.pending_with_copy(PendingTask.FETCH) if pending else 0
     if not pulled.is_written:
@@ -246,13 +248,13 @@ def build_report(
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
-        held = status.count_held(counts) if pulled.are_deletions_done else 0
+        held = sync_state.count_held(counts) if pulled.are_deletions_done else 0
     reasons = _failed_reasons(counts, memory) + Counter(row.code for row in deletions.failures)
     failed = reasons.total()
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
-    listed = replace(count_listed(pulled, state, memory), **status.listed_since(memory))
+    listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
     faults = _list_faults(pulled, listed, state, memory)
     behind = failed or memory.refused_count or unfinished or waits or faults.absent_below
     return reports.RunReport(
@@ -272,7 +274,7 @@ def build_report(
         held_of=deletions.held_of if held else 0,
         retained=_retained_counts(pulled, state, counts),
         fetched=_fetched_counts(pulled),
-        evidence=status.count_evidence(memory, resources, tally.by_request),
+        evidence=sync_state.count_evidence(memory, resources, tally.by_request),
         faults=faults,
         requests=requests,
         received_bytes=received,
@@ -284,11 +286,11 @@ def build_report(
 def _list_faults(
     pulled: SyncOutcome, listed: reports.ListedCounts, state: SqliteMirrorState, memory: SyncState
 ) -> reports.ListFaults:
-    is_lacking = status.serves_too_little(memory, listed.absent, listed.right, listed.total)
+    is_lacking = sync_state.serves_too_little(memory, listed.absent, listed.right, listed.total)
     return reports.ListFaults(
         gap=memory.has_gap,
         unread=pulled.unread_parts,
-        absent_below=status.absent_folder(state) if is_lacking else "",
+        absent_below=sync_state.absent_folder(state) if is_lacking else "",
         moved_from=memory.moved_from,
     )
 
@@ -325,12 +327,132 @@ def _retained_counts(
 ) -> reports.RetainedCounts:
     planned = pulled.filtered_count
     return replace(
-        status.count_retained(state, counts),
+        sync_state.count_retained(state, counts),
         unlisted=pulled.retained_count,
-        filtered=counts.with_codes(FILTERED) if planned is None else planned,
+        filtered=counts.with_codes(planner.FILTERED) if planned is None else planned,
     )
 
 
 def _first_failures(pulled: SyncOutcome, state: SqliteMirrorState) -> tuple[reports.Failing, ...]:
     found = [*pulled.tally.failures, *pulled.deletions.failures][:_MAX_REPORTED_FAILURES]
-    return tuple(found) or status.failures_of(state, _MAX_REPORTED_FAILURES)
+    return tuple(found) or sync_state.failures_of(state, _MAX_REPORTED_FAILURES)
+
+
+class RecordedPlan:
+    """Plan of one run.
+
+    The decisions are recorded in a temporary file, and only if there is a review: so it is shown
+    what was counted, and nothing is decided again for it. Resources for which nothing is done, most
+    of a large mirror, are only counted.
+    """
+
+    def __init__(self, pull: SyncSession) -> None:
+        self._pull = pull
+        self._decisions: ExternalSorter[planner.ReviewedDecision] = ExternalSorter(
+            key=uri_of,
+            dump=_encode_decision,
+            load=_decode_decision,
+            spill=pull.dependencies.scratch,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._decisions.close()
+
+    def count(
+        self, decisions: Iterable[planner.Decision], mode: reports.Mode
+    ) -> planner.DecisionCounts:
+        """Count the decisions, in any order, and record them."""
+        if self._pull.options.review is not None:
+            decisions = self._record(decisions)
+        if not self._pull.options.dry_run:
+            return planner.count_decisions(decisions, mode)
+        absent: list[planner.Decision] = []
+        counts = planner.count_decisions(self._collect_absent(decisions, absent), mode)
+        return counts._replace(plan=replace(counts.plan, absent=len(absent)))
+
+    def _collect_absent(
+        self, decisions: Iterable[planner.Decision], absent: list[planner.Decision]
+    ) -> Iterator[planner.Decision]:
+        """Yield the decisions; collect the fetches of what was not served before, if accepted."""
+        accepted = self._pull.sync_state.accepts
+        for decision in decisions:
+            if isinstance(decision, planner.Fetch):
+                task = self._pull.state.pending_of(decision.listed.uri)
+                if task is not None and accepted(task.code):
+                    absent.append(decision)
+            yield decision
+
+    def report(self, counts: planner.DecisionCounts) -> reports.DeletionResult:
+        """Report the plan, and pass the decisions to the review; return the held deletions."""
+        foreseen, review = self._report(counts.plan), self._pull.options.review
+        if review is not None:
+            review(counts.plan.mode, self._recorded, counts.plan.same)
+        return foreseen
+
+    def _report(self, plan: reports.PlanSummary) -> reports.DeletionResult:
+        pull, limit = self._pull, self._pull.options.max_delete
+        untold = plan.delete if pull.selection.refusals.count else plan.unsignalled
+        foreseen = plan_deletions(pull.state, limit, pull.state.count(), plan.delete, untold)
+        fields = {name: getattr(plan, name) for name in _REPORTED}
+        fields |= {"held": foreseen.held, "held_of": foreseen.held_of, "limit": str(limit)}
+        pull.dependencies.report("plan", fields | {"bytes": plan.size})
+        return foreseen
+
+    def _record(self, decisions: Iterable[planner.Decision]) -> Iterator[planner.Decision]:
+        for decision in decisions:
+            if not isinstance(decision, planner.UpToDate | planner.Postponed):
+                self._decisions.add(decision)
+            yield decision
+
+    def _recorded(self) -> Iterator[planner.ReviewedDecision]:
+        return self._pull.dependencies.cancel.checked(iter(self._decisions))
+
+
+def fetch_planned(
+    pull: SyncSession,
+    done: SyncOutcome,
+    fetches: Callable[[], Generator[planner.Fetch, None, None]],
+    *,
+    at: int,
+    wanted: Callable[[], Iterable[planner.Fetch]] | None = None,
+    changes_first: bool = False,
+) -> None:
+    """Fetch what is planned, from dumps and then singly."""
+    plan, transfer, brought = done.plan, ResourceTransfer(pull, at), reports.TransferTally()
+    dumps = (pull.found.resource_dump, pull.found.change_dump)
+    if any(dumps):
+        from resourcesync.destination.dumps.dump_transfer import DumpTransfer  # noqa: PLC0415 - lazy
+
+        from_dumps = DumpTransfer(pull, plan, wanted or fetches, at)
+        brought = from_dumps.fetch_from_dumps(dumps[::-1] if changes_first else dumps)
+    total, size = plan.create + plan.update - brought.done, plan.size - brought.useful
+    with closing(fetches()) as planned:
+        fetched = transfer.execute(planned, total=total, size=max(0, size))
+    # What failed from a dump was requested singly.
+    done.tally = fetched.plus(replace(brought, failures=[]), without="failed")
+    done.is_complete = not transfer.stopped
+    done.spent = pull.budget.spent
+
+
+_REPORTED: Final = ("mode", "same", "create", "update", "delete", "unsized", "absent")
+_KINDS: Final = (planner.Fetch, planner.Delete, planner.Retain)
+_DECODERS: Final[tuple[msgspec.msgpack.Decoder[planner.ReviewedDecision], ...]] = tuple(
+    map(msgspec.msgpack.Decoder, _KINDS)
+)
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def uri_of(decision: planner.ReviewedDecision) -> str:
+    """Return the normalised URI of a decision's resource."""
+    return decision.listed.uri if isinstance(decision, planner.Fetch) else decision.copy.uri
+
+
+def _encode_decision(decision: planner.ReviewedDecision) -> bytes:
+    return bytes([_KINDS.index(type(decision))]) + _encode(decision)
+
+
+def _decode_decision(data: bytes) -> planner.ReviewedDecision:
+    return _DECODERS[data[0]].decode(data[1:])

@@ -1,17 +1,20 @@
-"""Scope: the entries that a Source may list and that the operator selects. Pure."""
+"""Scope: the entries and links that a Source may list and that the operator selects. Pure."""
 
 import re
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from resourcesync.discovery.uris import normalise, origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError
+from resourcesync.model.digests import format_digests
 from resourcesync.model.entries import Resource
+from resourcesync.model.timestamps import known_microseconds
+from resourcesync.model.vocabulary import Relation
 
 if TYPE_CHECKING:
     from resourcesync.model.globs import Glob
@@ -28,6 +31,9 @@ _LOOSE_PATH: Final = re.compile(
     r"\s*(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#]*)?/?([^?#]*)(\?[^#]*)?(?<=.)", re.DOTALL
 )
 """Path and query in any text: what follows the host, or all of it."""
+_MAX_FOLLOWED_LINKS: Final = 256
+"""Links of one entry that are followed."""
+_RESERVED_RELATIONS: Final = frozenset({Relation.DUPLICATE, Relation.PATCH})
 _TYPE: Final = re.compile(r"(?:\*/\*|[a-z0-9!#$&^_.+-]+/(?:\*|[a-z0-9!#$&^_.+-]+))")
 
 
@@ -181,3 +187,56 @@ def _roots(origins: Iterable[str]) -> tuple[str, ...]:
                 f"{root[:-1]} is not an origin", hint=f"use {home}", code="origins"
             )
     return roots
+
+
+class LinkTarget(NamedTuple):
+    """Target of a link."""
+
+    href: str
+    hash: str
+    length: int | None
+    modified: int | None
+
+
+class LinkFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Filter of the links to follow; registered relations ignore case."""
+
+    relations: frozenset[str]
+    scope: Scope
+
+    def targets_of(self, resource: Resource) -> tuple[LinkTarget, ...]:
+        """Return the selected link targets of an entry, each once."""
+        found: dict[str, LinkTarget] = {}
+        for link in resource.links:
+            if self.relations.isdisjoint(link.rel.lower().split()) or link.href in found:
+                continue
+            modified = known_microseconds(link.modified)
+            digests = format_digests(link.digests)
+            found[link.href] = LinkTarget(link.href, digests, link.length, modified)
+        return tuple(found.values())[:_MAX_FOLLOWED_LINKS]
+
+
+def link_filter(scope: Scope, filters: Filters) -> LinkFilter | None:
+    """Return the filter of links: those of selected entries, whatever their target.
+
+    Filters that include entries do not apply to links; those that exclude do.
+    """
+    if not filters.links:
+        return None
+    wide = Scope(origins=scope.origins, exclude=filters.exclude, max_size=filters.max_size)
+    return LinkFilter(relations=frozenset(map(_check_relation, filters.links)), scope=wide)
+
+
+def _check_relation(name: str) -> str:
+    """Return a relation in the form in which it is compared."""
+    relation = name.strip().lower()
+    if not relation or len(relation.split()) > 1:
+        raise ConfigurationError(
+            f"{name!r} is not a link relation", hint="use for example describedby"
+        )
+    if relation in _RESERVED_RELATIONS:
+        raise ConfigurationError(
+            f"links of the relation {relation} are not separate resources",
+            hint="omit it: every pull uses these links where they help",
+        )
+    return relation

@@ -1,28 +1,29 @@
-"""Synchronization state of a mirror: the notes in its database, by name and type."""
+"""Synchronization state of a mirror: its notes by name and type, and its status by them."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from heapq import merge
+from itertools import islice
 from operator import attrgetter
-from typing import Final, Generic, TypeVar
+from posixpath import commonprefix
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 from msgspec import structs
 
+from resourcesync.destination import reports, tasks
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.lists.proof import ListVersion
-from resourcesync.destination.mapping import escapes
+from resourcesync.destination.mapping import PAGES, TREE, FileSystemProfile, PathMapping
 from resourcesync.destination.options import StoredOptions
-from resourcesync.destination.planner import is_gone
-from resourcesync.destination.reports import FailedRun
+from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
-from resourcesync.destination.tasks import UNAVAILABLE_CODES, is_missed
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.model.timestamps import ClockMicroseconds, Microseconds, from_microseconds
+from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds
 
 T = TypeVar("T")
 
@@ -43,9 +44,9 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     base: str
     origins: tuple[str, ...]
-    profile: escapes.FileSystemProfile
+    profile: FileSystemProfile
     set_uri: str = ""
-    mapper: str = escapes.TREE
+    mapper: str = TREE
     moved: tuple[tuple[str, str], ...] = ()
 
     def was_at(self, address: str) -> bool:
@@ -67,16 +68,16 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         allowed = map(origin, filters.allow_origins)
         return Scope(origins=frozenset((*self.origins, *allowed)), **structs.asdict(filters))
 
-    def mapping(self, yielding: Iterable[str] = ()) -> escapes.PathMapping:
+    def mapping(self, yielding: Iterable[str] = ()) -> PathMapping:
         """Return the mapping from URI to path."""
-        if self.mapper in {escapes.TREE, escapes.PAGES}:
+        if self.mapper in {TREE, PAGES}:
             from resourcesync.destination.mapping.names import NameMapping  # noqa: PLC0415 - one of these
 
             return NameMapping(
                 base=self.base,
                 profile=self.profile,
                 relocated=frozenset(yielding),
-                pages=self.mapper == escapes.PAGES,
+                pages=self.mapper == PAGES,
             )
         from resourcesync.destination.mapping.rules import TemplateMapping  # noqa: PLC0415 - one of these
 
@@ -128,7 +129,7 @@ class SyncState:
     """State of the walk of the rechecks; ``None`` before the first pull that completed."""
     audited_at = _Note("audited", Microseconds)
     """End of the last audit."""
-    last_failure = _Note("failed", tuple[ClockMicroseconds, FailedRun])
+    last_failure = _Note("failed", tuple[ClockMicroseconds, reports.FailedRun])
     """The end and the error of the last run that failed.
 
     Its row says the same, but a full disk may have room for this and not for that.
@@ -178,7 +179,7 @@ class SyncState:
         """URIs that cannot have their names."""
         return self.decode("yielding", tuple[str, ...]) or ()
 
-    def mapping(self) -> escapes.PathMapping | None:
+    def mapping(self) -> PathMapping | None:
         """Return the mirror's mapping from URI to path; ``None`` before its first pull."""
         identity = self.identity
         return None if identity is None else identity.mapping(self.relocated_uris)
@@ -202,7 +203,7 @@ class SyncState:
 
     def accepts(self, code: str) -> bool:
         """True if a listed resource that is not served, by this code, counts as no failure."""
-        return code in UNAVAILABLE_CODES and self.accepts_missing
+        return code in tasks.UNAVAILABLE_CODES and self.accepts_missing
 
     @property
     def last_state(self) -> MirrorWord:
@@ -252,9 +253,8 @@ def gone_rows(state: SqliteMirrorState) -> Iterator[rows.Pending]:
 
 def undone_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
     """Yield the tasks that decisions depend on: fetches, resources gone or missed, in URI order."""
-    retained = (
-        row for row in state.pending(rows.PendingTask.RETAIN) if is_gone(row) or is_missed(row)
-    )
+    kept = state.pending(rows.PendingTask.RETAIN)
+    retained = (row for row in kept if is_gone(row) or tasks.is_missed(row))
     others = state.pending(rows.PendingTask.FETCH), state.pending(rows.PendingTask.DELETE)
     return merge(*others, retained, key=attrgetter("uri"))
 
@@ -289,3 +289,226 @@ def encode_notes(**notes: object) -> dict[str, str]:
 def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:
     """Return a rank of what a Source offers: more lists rank higher, and any above a sitemap."""
     return (not found.is_sitemap, found.resource_list is not None, found.change_list is not None)
+
+
+_MAX_SHOWN_FAILURES = 100
+_FEW = 4
+"""Listed resources below which a share says little."""
+
+
+def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> reports.MirrorStatus:
+    """Return the status of a mirror."""
+    memory, resources = SyncState(state), state.count()
+    identity, last, cursor = memory.identity, state.last_run(), memory.cursor
+    counts = state.pending_counts()
+    retained = count_retained(state, counts)
+    listed = _listed_counts(state, counts, memory, retained)
+    resting, due = 0, 0
+    if last is not None and counts.rows:
+        resting, due = state.pending_after(rows.PendingTask.FETCH, last.ended)
+    waits = listed.pending + counts.of_task(rows.PendingTask.DELETE)
+    return reports.MirrorStatus(
+        mirror=folder,
+        source="" if identity is None else identity.source,
+        state=MirrorWord.SYNCING if running else _current_state(memory, cursor, waits),
+        left=memory.last_state if running else None,
+        resources=resources,
+        listed=listed,
+        retained=retained,
+        resting=resting,
+        tried_again=from_microseconds(due) if resting else None,
+        held=count_held(counts),
+        moved_from=memory.moved_from,
+        as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
+        in_sync_at=memory.in_sync_at,
+        **_last_run(last, state, memory),
+        failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
+        certificate_until=memory.certificate_until,
+        size_bytes=state.size(),
+        is_refuted=memory.is_refuted,
+        is_counted=not (cursor.checkpoint is None or cursor.is_incomplete or cursor.has_gap),
+        **_rechecks(memory, resources),
+    )
+
+
+def _listed_counts(
+    state: SqliteMirrorState,
+    counts: rows.PendingCounts,
+    memory: SyncState,
+    retained: reports.RetainedCounts,
+) -> reports.ListedCounts:
+    absent, skipped = count_unavailable(counts, memory)
+    pending = counts.of_task(rows.PendingTask.FETCH) - absent - skipped
+    outdated = state.pending_with_copy(rows.PendingTask.FETCH) - retained.unknown if pending else 0
+    unlisted = counts.of_task(rows.PendingTask.RETAIN) + counts.of_task(rows.PendingTask.DELETE)
+    wrong = outdated + retained.unknown + unlisted
+    return reports.ListedCounts(
+        unchanged=max(state.count() - wrong, 0),
+        pending=pending,
+        absent=absent,
+        skipped=skipped,
+        refused=memory.refused_count,
+        **listed_since(memory),
+    )
+
+
+def listed_since(memory: SyncState) -> dict[str, Any]:
+    """Return the fields about a Source that lists changes only; none if it lists all."""
+    since = memory.changes_since
+    if since is None:
+        return {}
+    return {"since": from_microseconds(since), "is_since_accepted": not memory.has_gap}
+
+
+def count_held(counts: rows.PendingCounts) -> int:
+    """Return the number of deletions on hold; one that was tried and failed was allowed."""
+    return counts.rows.get((rows.PendingTask.DELETE, ""), 0)
+
+
+def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> reports.RetainedCounts:
+    """Return the numbers of copies that are not what the Source lists, as they are stored."""
+    filtered, restored = counts.with_codes(FILTERED), counts.with_codes(tasks.RESTORED)
+    return reports.RetainedCounts(
+        unlisted=counts.of_task(rows.PendingTask.RETAIN) - filtered - restored,
+        filtered=filtered,
+        restored=restored,
+        edited=counts.with_codes(tasks.EDITED),
+        contradicting=counts.with_codes(tasks.CONTRADICTING),
+        unknown=count_unknown(state, counts),
+        linked=state.linked_count(),
+    )
+
+
+def _last_run(
+    last: rows.RunRow | None, state: SqliteMirrorState, memory: SyncState
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    is_failing = memory.last_state is MirrorWord.FAILING
+    if is_failing and (since := state.failing_since()) is not None:
+        found["failing_since"] = from_microseconds(since)
+    failure = memory.last_failure if is_failing else None
+    if failure is not None and (last is None or last.ended < failure[0]):  # no room for its row
+        ended, failed = failure
+        moment = from_microseconds(ended)
+        return {
+            "failing_since": moment,
+            **found,
+            "last_run": moment,
+            "outcome": failed.code,
+            "failed_run": failed,
+        }
+    if last is None:
+        return found
+    ended_at = from_microseconds(last.ended)
+    return {**found, "last_run": ended_at, "outcome": last.outcome, "failed_run": read_failed(last)}
+
+
+def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:
+    rechecks = memory.rechecks
+    known = {
+        "evidence": count_evidence(
+            memory, resources, 0 if rechecks is None else rechecks.by_request
+        )
+    }
+    if rechecks is None:
+        return known
+    reached = rechecks.reached / SECOND if rechecks.period else 0.0
+    return {
+        **known,
+        "recheck_seconds": rechecks.period / SECOND,
+        "recheck_reached_seconds": reached,
+    }
+
+
+def count_evidence(memory: SyncState, resources: int, by_request: int) -> reports.EvidenceCounts:
+    """Return the numbers of copies by the evidence that they are as at the Source."""
+    unhashed, _ = memory.unhashed()
+    requested = min(by_request, unhashed.copies)
+    return reports.EvidenceCounts(
+        by_hash=resources - unhashed.copies,
+        by_request=requested,
+        by_date=unhashed.copies - requested,
+        unconfirmed=unhashed.unconfirmed,
+    )
+
+
+def count_unknown(state: SqliteMirrorState, counts: rows.PendingCounts) -> int:
+    """Return how many of the absent and skipped have an older copy, which may be wrong."""
+    if not any(count_unavailable(counts, SyncState(state))):
+        return 0
+    return state.pending_with_copy(rows.PendingTask.FETCH, tasks.UNAVAILABLE_CODES)
+
+
+def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> MirrorWord:
+    """Return the state after the last run, corrected by what an audit found since."""
+    word = memory.last_state
+    # After a killed run, or with other filters.
+    is_behind = pending or cursor.is_incomplete or memory.has_gap or memory.refused_count
+    is_behind = is_behind or memory.is_refuted
+    return MirrorWord.BEHIND if word is MirrorWord.IN_SYNC and is_behind else word
+
+
+def count_unavailable(counts: rows.PendingCounts, memory: SyncState) -> tuple[int, int]:
+    """Return how many listed resources are accepted as absent, and how many as skipped."""
+    if not memory.accepts_missing:
+        return 0, 0
+    return counts.with_codes(*tasks.ABSENT_CODES), counts.with_codes(*tasks.SKIPPED_CODES)
+
+
+def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) -> bool:
+    """True if so few of the listed pages are served that no mirror of them is in sync.
+
+    Nothing delivered never is. Until a mirror was in sync once, or the operator accepts it, nor is
+    one of a site that lacks more than half of its pages: most of its addresses are wrong.
+    """
+    if not absent or not served:
+        return absent > 0
+    stored = memory.stored_options
+    is_unsaid = stored is None or stored.accept_missing is None
+    is_first = memory.in_sync_at is None and is_unsaid
+    return is_first and listed >= _FEW and 2 * absent > listed
+
+
+def absent_folder(state: SqliteMirrorState) -> str:
+    """Return the longest common prefix, up to a slash, of the listed resources that are absent."""
+    fetches = state.pending(rows.PendingTask.FETCH)
+    absent = (row.loc for row in fetches if row.code in tasks.ABSENT_CODES)
+    first = last = next(absent, "")
+    for uri in absent:
+        first, last = min(first, uri), max(last, uri)
+    return commonprefix([first, last]).rpartition("/")[0] + "/"
+
+
+def failing_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
+    """Yield the tasks of edited files, and of what is listed and not in the mirror as listed."""
+    memory = SyncState(state)
+    for row in state.pending(rows.PendingTask.DELETE):
+        if row.code == tasks.EDITED:
+            yield row._replace(code=tasks.LOCAL_CHANGE, reason=tasks.EDITED_REASON)
+    for row in state.pending(rows.PendingTask.FETCH):
+        if not memory.accepts(row.code):
+            yield row._replace(reason=row.reason or tasks.NOT_TRIED)
+
+
+def failures_of(state: SqliteMirrorState, most: int) -> tuple[reports.Failing, ...]:
+    """Return the first failures: see `failing_tasks`."""
+    return tuple(
+        reports.Failing(
+            uri=row.loc,
+            code=row.code,
+            reason=row.reason,
+            tries=row.tries,
+            due=from_microseconds(row.due),
+        )
+        for row in islice(failing_tasks(state), most)
+    )
+
+
+def read_failed(row: rows.RunRow | None) -> reports.FailedRun | None:
+    """Return the error that ended a run; ``None`` if it completed."""
+    if row is None or row.mode or row.outcome == "ok":
+        return None
+    try:
+        return msgspec.json.decode(row.counts, type=reports.FailedRun)
+    except msgspec.MsgspecError:  # the row is damaged
+        return reports.FailedRun(code=row.outcome)

@@ -4,8 +4,7 @@ import json
 from typing import Final
 
 from resourcesync.destination import planner
-from resourcesync.destination.links import encode_patch
-from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, RefusedRow
+from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, RefusedRow, encode_patch
 
 DAMAGED: Final = "damaged"
 """Value of ``Pending.code``: an audit found that the file is not as installed."""

@@ -3,16 +3,20 @@
 Times are whole microseconds since 1970-01-01T00:00:00Z, as they are stored.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from resourcesync.errors import StateError
 from resourcesync.model.digests import ALGORITHMS
 from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
+
+T = TypeVar("T")
 
 PROVEN_ALL: Final = "proven-all"
 """Name of the note with the time of the last audit that proved all copies, microseconds."""
@@ -339,3 +343,50 @@ class RunRow(NamedTuple):
     mode: str
     outcome: str
     counts: str
+
+
+_decode_links: Final = msgspec.json.Decoder(list[EntryLink]).decode
+_LINE: Final = "patch "
+
+
+def decode_entry_links(text: str) -> list[EntryLink]:
+    """Return the links of an entry as stored by its reader."""
+    return _decode_links(text) if text else []
+
+
+class PatchLink(NamedTuple):
+    """Patch that leads to a listed version; ``length`` is an upper limit unless ``is_exact``.
+
+    One with a ``path`` is in a package of a Change Dump, and nowhere else.
+    """
+
+    media_type: str
+    uri: str
+    hash: str
+    length: int
+    is_exact: bool
+    path: str = ""
+
+
+def encode_patch(patch: PatchLink | None) -> tuple[str, ...]:
+    """Return the line that stores a patch; none if there is no patch."""
+    return () if patch is None else (_LINE + json.dumps(patch),)
+
+
+def decode_patch(line: str) -> PatchLink | None:
+    """Return the patch in a line; ``None`` if the line stores something else."""
+    if not line.startswith(_LINE):
+        return None
+    return decode_stored(line.removeprefix(_LINE), PatchLink)
+
+
+def decode_stored(text: str, kind: type[T]) -> T:
+    """Return a value that a field of the mirror's state has as JSON."""
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise StateError(
+            f"the mirror's state is damaged: {error}: {text[:100]!r}",
+            evidence=(("kept", "all copies, and the last complete step"),),
+            hint="move .resourcesync/state.db away and pull the address again: copies are kept",
+        ) from error

@@ -10,7 +10,7 @@ from resourcesync.destination.audits.reports import AuditFinding, AuditReport
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorStatus, RunReport
-from resourcesync.destination.status import status_of
+from resourcesync.destination.sync_state import status_of
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.ports import FetchRequest
 from tests.support.in_memory import ManualClock

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import (
     ABSENT,
     DELETED_BY_SOURCE,
@@ -32,7 +31,7 @@ from resourcesync.destination.planner import (
     listed_from_task,
 )
 from resourcesync.destination.tasks import is_missed, pending_delete, pending_fetch, task_of
-from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask
+from resourcesync.mirror_state.rows import Copy, Fixity, PatchLink, Pending, PendingTask
 
 SHA, OTHER = (f"sha-256:{letter * 64}" for letter in "ab")
 NOW, LATER, READ = 100, 200, 5

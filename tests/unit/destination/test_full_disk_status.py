@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.destination.reports import FailedRun, MirrorState
 from resourcesync.destination.runs import record_failed_run
-from resourcesync.destination.status import status_of
+from resourcesync.destination.sync_state import status_of
 from resourcesync.errors import DiskFullError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import RunRow

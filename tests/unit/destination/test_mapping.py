@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from resourcesync.destination.mapping.escapes import EscapedMapping, FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile
+from resourcesync.destination.mapping.escapes import EscapedMapping
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError
 from tests.support.documents.hostile_uris import BASE, assert_safe

@@ -13,7 +13,7 @@ from resourcesync.destination.changes.times import (
 )
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
-from resourcesync.destination.mapping.escapes import FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.destination.scope import Scope

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from resourcesync.destination.mapping.escapes import FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.model.own_names import has_own_name
 from resourcesync.ports import is_copy_path

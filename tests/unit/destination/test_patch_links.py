@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.links import is_version_before, usable_patch_of
+from resourcesync.destination.incremental import is_version_before
+from resourcesync.destination.lists.selection import usable_patch_of
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.digests import Digest

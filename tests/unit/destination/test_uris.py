@@ -2,7 +2,8 @@
 
 import pytest
 
-from resourcesync.destination.mapping.escapes import EscapedMapping, FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile
+from resourcesync.destination.mapping.escapes import EscapedMapping
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.hostile_uris import BASE

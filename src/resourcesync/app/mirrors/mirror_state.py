@@ -19,8 +19,7 @@ from resourcesync import app, own_files
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets
 from resourcesync.destination.reports import MirrorStatus
-from resourcesync.destination.status import status_of
-from resourcesync.destination.sync_state import SyncState
+from resourcesync.destination.sync_state import SyncState, status_of
 from resourcesync.discovery.uris import is_same, present_uri, with_likely_scheme
 from resourcesync.errors import (
     ConfigurationError,

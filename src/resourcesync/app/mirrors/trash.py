@@ -11,9 +11,9 @@ from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
-from resourcesync.destination.removal.deletion import register_lost_trash
-from resourcesync.destination.removal.trash import Trash
+from resourcesync.destination.deletion import register_lost_trash
 from resourcesync.destination.tasks import RESTORED
+from resourcesync.destination.trash import Trash
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.database import StateSnapshot
 from resourcesync.mirror_state.rows import PendingTask, TrashRow

@@ -17,14 +17,19 @@ from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.serving.published_tree import base_address
 from resourcesync.catalogue.reader import read_note
 from resourcesync.destination.changelog import ChangeLogReader
-from resourcesync.destination.links import decode_entry_links
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mapping.names import published_tail
 from resourcesync.destination.planner import is_unknown
 from resourcesync.destination.tasks import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
-from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, MirrorChangeKind
+from resourcesync.mirror_state.rows import (
+    ChangeLogPosition,
+    Copy,
+    LoggedChange,
+    MirrorChangeKind,
+    decode_entry_links,
+)
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.own_names import OWN_FOLDER

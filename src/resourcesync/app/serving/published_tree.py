@@ -12,7 +12,7 @@ from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.app import document_stores
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.catalogue.reader import CatalogueReader, read_note
-from resourcesync.destination.mapping.escapes import TREE
+from resourcesync.destination.mapping import TREE
 from resourcesync.destination.mapping.names import uri_of_published
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState

@@ -17,8 +17,7 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.reports import recorded_audits
 from resourcesync.destination.reports import FailedRun, RunReport
 from resourcesync.destination.runs import record_failed_run
-from resourcesync.destination.status import read_failed
-from resourcesync.destination.sync_state import SyncState
+from resourcesync.destination.sync_state import SyncState, read_failed
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import LoggedChange, RunRow

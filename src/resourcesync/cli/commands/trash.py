@@ -17,7 +17,7 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 if TYPE_CHECKING:
     from resourcesync.app.mirrors.mirror_state import Home
     from resourcesync.app.mirrors.trash import TrashFilter
-    from resourcesync.destination.removal.trash import TrashResult
+    from resourcesync.destination.trash import TrashResult
 
 _SECOND: Final = 1_000_000
 _NO_MATCH: Final = "nothing in the trash matches"

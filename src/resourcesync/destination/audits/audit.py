@@ -25,8 +25,7 @@ from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.session import SyncSession
-from resourcesync.destination.status import count_unavailable, serves_too_little
-from resourcesync.destination.sync_state import SyncState
+from resourcesync.destination.sync_state import SyncState, count_unavailable, serves_too_little
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import agree, format_digests, parse_digests, usable

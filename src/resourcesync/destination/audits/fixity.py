@@ -17,8 +17,7 @@ from resourcesync import ports
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import FindingKind
-from resourcesync.destination.links import decode_entry_links
-from resourcesync.destination.removal.proven_gone import exists, probe_all
+from resourcesync.destination.proven_gone import exists, probe_all
 from resourcesync.destination.session import SyncSession
 from resourcesync.destination.tasks import (
     DAMAGED,
@@ -31,7 +30,14 @@ from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.destination.transfers.verification import check_installed, verify_bytes
 from resourcesync.errors import BadResponseError, ConfigurationError, StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
+from resourcesync.mirror_state.rows import (
+    Copy,
+    Fixity,
+    Pending,
+    PendingTask,
+    StateTransaction,
+    decode_entry_links,
+)
 from resourcesync.model.content_codings import content_codings
 from resourcesync.model.digests import disagree, parse_digests
 from resourcesync.model.vocabulary import Relation

@@ -7,34 +7,31 @@ from datetime import datetime
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
-from resourcesync.destination.links import (
-    LinkFilter,
-    LinkTarget,
-    encode_entry_links,
-    usable_patch_of,
-)
-from resourcesync.destination.mapping.escapes import PathMapping
+from resourcesync.destination.mapping import PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.planner import FILTERED, ListedEntry
-from resourcesync.destination.scope import FilterVerdict, Scope
+from resourcesync.destination.scope import FilterVerdict, LinkFilter, LinkTarget, Scope
 from resourcesync.discovery.uris import (
     host_twin,
     normalise,
+    normalise_if_possible,
     origin,
     origin_if_any,
     percent_encode,
     present_uri,
+    read_address,
     tls_counterpart,
 )
 from resourcesync.errors import OutOfScopeError
-from resourcesync.mirror_state.rows import RefusedRow
-from resourcesync.model.digests import disagree, format_digests, usable
+from resourcesync.mirror_state.rows import EntryLink, PatchLink, RefusedRow
+from resourcesync.model.digests import disagree, format_digests, has_strong, usable
 from resourcesync.model.entries import Change, Link, RefusedEntry, Resource, ResourceRun
 from resourcesync.model.leniencies import Leniency, LeniencyTally
-from resourcesync.model.timestamps import lastmod_microseconds
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.model.timestamps import known_microseconds, lastmod_microseconds
+from resourcesync.model.vocabulary import ChangeKind, Relation
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
@@ -44,6 +41,16 @@ _new_row: Final[Callable[[tuple[Any, ...]], ListedEntry]] = partial(tuple.__new_
 _ROW_DEFAULTS: Final = tuple(ListedEntry._field_defaults.values())
 MAX_MIRRORS: Final = 8
 """Other locations of a resource that may be used."""
+_STORED_RELATIONS: Final = frozenset(
+    {
+        Relation.VIA, Relation.DESCRIBED_BY, Relation.DESCRIBES, Relation.PROFILE,
+        Relation.COLLECTION, Relation.ALTERNATE, "license",
+    }
+)  # fmt: skip
+"""Relations that are stored."""
+_MAX_ENTRY_LINKS: Final = 64
+_MAX_ENTRY_SIZE: Final = 16_384
+_encode: Final = msgspec.json.Encoder().encode
 MAX_REFUSED: Final = 1_000
 """Refused entries that are stored."""
 _MAX_COUNTED: Final = 100_000
@@ -429,7 +436,7 @@ class ResourceSelection:
         """Return the row of an entry with its links."""
         change = listed.change
         patched = change == ChangeKind.UPDATED and resource.patches
-        entry = encode_entry_links(resource)
+        entry = _encode_links(resource)
         self.has_entries = self.has_entries or bool(entry)
         return listed._replace(
             mirrors=_mirrors_of(resource, self._scope.origins),
@@ -475,3 +482,48 @@ def _usable_addresses(
     homes = ((link.href, origin_if_any(link.href)) for link in links)
     proven = bool(usable(resource.digests))
     return dict.fromkeys(uri for uri, home in homes if home in allowed or (proven and home))
+
+
+def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") -> PatchLink | None:
+    """Return the first usable patch of an entry; ``None`` if there is none.
+
+    One in a package counts only where the package has no more of the resource. The result must be
+    provable by a strong digest, and the patch smaller than the resource.
+    """
+    length = resource.length
+    if length is None or not has_strong(resource.digests) or resource.encoding:
+        return None
+    for link in resource.patches:
+        name = link.media_type.partition(";")[0].strip().lower()
+        if name not in formats or link.encoding or (link.path and resource.path):
+            continue
+        most = formats[name].largest
+        if (most is not None and length > most) or (link.length or 0) >= length:
+            continue
+        try:
+            read_address(link.href)
+        except OutOfScopeError:
+            continue  # not a web address: ignored
+        is_exact = link.length is not None
+        bound = length - 1 if link.length is None else link.length
+        digests = format_digests(link.digests)
+        return PatchLink(name, link.href, digests, bound, is_exact, link.path)
+    return None
+
+
+def _encode_links(resource: Resource) -> str:
+    """Return the links of an entry as stored; empty if there are none."""
+    found = [
+        EntryLink(
+            rel=rel,
+            href=normalise_if_possible(link.href),
+            media_type=link.media_type,
+            hash=format_digests(link.digests),
+            length=link.length,
+            modified=known_microseconds(link.modified),
+        )
+        for link in resource.links
+        for rel in sorted(_STORED_RELATIONS.intersection(link.rel.lower().split()))
+    ]
+    text = _encode(found[:_MAX_ENTRY_LINKS]).decode() if found else ""
+    return text if len(text) <= _MAX_ENTRY_SIZE else ""

@@ -15,39 +15,13 @@ file system takes for, a mirror's own ``.resourcesync``.
 
 import re
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
+from resourcesync.destination.mapping import FOREIGN_FOLDER, MAX_PATH, FileSystemProfile, check_base
 from resourcesync.discovery.uris import normalise
-from resourcesync.errors import ConfigurationError, OutOfScopeError
-
-TREE: Final = "tree"
-"""The mapping of every mirror unless another is chosen."""
-PAGES: Final = "pages"
-"""The same, with the folder of its own that a page without an ending has in its site."""
-
-
-class FileSystemProfile(StrEnum):
-    """Profile of the mirror's file system: the names that it distinguishes."""
-
-    POSIX = "posix"
-    PORTABLE = "portable"
-    """Case-insensitive, as on macOS and Windows."""
-
-
-class PathMapping(Protocol):
-    """Mapping from URI to path and back."""
-
-    def path(self, uri: str) -> str:
-        """Return the path of a URI."""
-        ...
-
-    def uri(self, path: str) -> str | None:
-        """Return the URI of a path; ``None`` if there is none."""
-        ...
-
+from resourcesync.errors import OutOfScopeError
 
 MAX_PART: Final = 200
 """Largest number of characters of a part of a name."""
@@ -114,6 +88,11 @@ def split_name(encoded: str, *, dotted: str = "", dotless: str = "") -> list[str
     return [*(f"{part}!1" for part in parts[:-1]), parts[-1]]
 
 
+def safe_names(text: str, profile: FileSystemProfile) -> list[str]:
+    """Return the names of a segment with every character escaped that is not safe everywhere."""
+    return split_name(encode_name(text, profile))
+
+
 def join_parts(components: Sequence[str]) -> list[str]:
     """Join the parts of names; a name without its last part is left out."""
     names, pending = [], ""
@@ -126,11 +105,6 @@ def join_parts(components: Sequence[str]) -> list[str]:
     return names
 
 
-MAX_PATH: Final = 900
-"""Largest number of bytes of a path in the mirror."""
-
-FOREIGN_FOLDER: Final = "!6"
-"""Folder of URIs that are not below the mirror's base."""
 _HASHED: Final = "!7"
 
 
@@ -183,24 +157,6 @@ class EscapedMapping(msgspec.Struct, frozen=True, kw_only=True):
             return uri if self.path(uri) == path else None
         except OutOfScopeError:
             return None
-
-
-def check_base(base: str) -> None:
-    """Check the base of a mirror."""
-    try:
-        normal = normalise(base)
-    except OutOfScopeError as error:
-        raise ConfigurationError(
-            f"{base} cannot be a mirror's base: {error.message}",
-            code="base",
-            hint="give the Source's address as https://HOST/",
-        ) from error
-    if base != normal or "?" in normal or not normal.endswith("/"):
-        raise ConfigurationError(
-            f"{base} cannot be a mirror's base: it is not normalised, or does not end in a slash",
-            hint=f"use {normal.partition('?')[0].rstrip('/')}/",
-            code="base",
-        )
 
 
 def root_of(normal: str, base: str, profile: FileSystemProfile) -> tuple[list[str], str]:

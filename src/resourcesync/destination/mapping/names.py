@@ -25,7 +25,16 @@ from urllib.parse import quote
 
 import msgspec
 
-from resourcesync.destination.mapping import escapes
+from resourcesync.destination import mapping
+from resourcesync.destination.mapping import (
+    FOREIGN_FOLDER,
+    MAX_PATH,
+    PAGES,
+    TREE,
+    FileSystemProfile,
+    PathMapping,
+    check_base,
+)
 from resourcesync.discovery.uris import has_ending, normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.model.own_names import LIKE_OWN, MAX_URI, has_own_name
@@ -43,8 +52,8 @@ _CACHE_SIZE: Final = 4_096
 _TRIPLETS: Final = re.compile(r"(?:%[0-9A-F]{2})+")
 # Where letters are escaped with !, no name has it before a letter either.
 _BANG: Final = {
-    escapes.FileSystemProfile.POSIX: re.compile(r"!(?=[0-9])"),
-    escapes.FileSystemProfile.PORTABLE: re.compile(r"!(?=[0-9A-Za-z])"),
+    FileSystemProfile.POSIX: re.compile(r"!(?=[0-9])"),
+    FileSystemProfile.PORTABLE: re.compile(r"!(?=[0-9A-Za-z])"),
 }
 _PERCENT: Final = "\0"  # a decoded % until its right neighbour is known
 _LIKE_TRIPLET: Final = re.compile("\0(?=[0-9A-Fa-f]{2})")
@@ -54,8 +63,8 @@ _INVISIBLE: Final = (
     "\ud800-\udfff\U000e0000-\U000effff"
 )
 _UNSAFE: Final = {
-    escapes.FileSystemProfile.POSIX: rf"[{_INVISIBLE}/\\]",
-    escapes.FileSystemProfile.PORTABLE: rf'[{_INVISIBLE}/\\:*?"<>|]',
+    FileSystemProfile.POSIX: rf"[{_INVISIBLE}/\\]",
+    FileSystemProfile.PORTABLE: rf'[{_INVISIBLE}/\\:*?"<>|]',
 }
 _REFUSED: Final = re.compile(r"[:*]|~(?=[0-9])")
 _DEVICE: Final = re.compile(
@@ -66,26 +75,26 @@ _TO_URI: Final = re.compile(rf"(%[0-9A-F]{{2}})|!([2-7][0-9a-f])|([^{_LEGAL}%]+|
 
 # Paths equal to their URI's tail. Classes are spelled out, and ASCII; both take linear time.
 _SAFE: Final = {
-    escapes.FileSystemProfile.POSIX: "A-Za-z0-9._~$&'()*+,;=:@-",
-    escapes.FileSystemProfile.PORTABLE: "A-Za-z0-9._$&'()+,;=@-",
+    FileSystemProfile.POSIX: "A-Za-z0-9._~$&'()*+,;=:@-",
+    FileSystemProfile.PORTABLE: "A-Za-z0-9._$&'()+,;=@-",
 }
 _NO_DEVICE: Final = {
-    escapes.FileSystemProfile.POSIX: "",
-    escapes.FileSystemProfile.PORTABLE: rf"(?!{_DEVICE.pattern})",
+    FileSystemProfile.POSIX: "",
+    FileSystemProfile.PORTABLE: rf"(?!{_DEVICE.pattern})",
 }
 _NO_END: Final = {
-    escapes.FileSystemProfile.POSIX: "",
-    escapes.FileSystemProfile.PORTABLE: r"(?<!\.)",
+    FileSystemProfile.POSIX: "",
+    FileSystemProfile.PORTABLE: r"(?<!\.)",
 }
 
 
 @cache
-def _unsafe(profile: escapes.FileSystemProfile) -> re.Pattern[str]:
+def _unsafe(profile: FileSystemProfile) -> re.Pattern[str]:
     return re.compile(_UNSAFE[profile])
 
 
 @cache
-def _plain_name(profile: escapes.FileSystemProfile) -> re.Pattern[str]:
+def _plain_name(profile: FileSystemProfile) -> re.Pattern[str]:
     safe = _SAFE[profile]
     return re.compile(
         rf"(?!\.\.?\Z)(?!{LIKE_OWN}){_NO_DEVICE[profile]}[{safe}]{{1,200}}{_NO_END[profile]}",
@@ -97,12 +106,12 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Mapping from URIs to paths in one mirror; ``relocated`` URIs cannot have their names."""
 
     base: str
-    profile: escapes.FileSystemProfile
+    profile: FileSystemProfile
     relocated: frozenset[str] = frozenset()
     pages: bool = False
 
     def __post_init__(self) -> None:
-        escapes.check_base(self.base)
+        check_base(self.base)
 
     @cached_property
     def _folders(self) -> dict[str, str]:
@@ -158,7 +167,7 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _folder_of(self, head: str) -> str | None:
         """Return the folder of a URI's head below the base, if it needs no escape."""
         inside = f"{head}/"
-        if not inside.startswith(self.base) or len(inside) > escapes.MAX_PATH - _MAX_NAME:
+        if not inside.startswith(self.base) or len(inside) > MAX_PATH - _MAX_NAME:
             return None
         folder = inside[len(self.base) :]
         if not all(map(_plain_name(self.profile).fullmatch, folder[:-1].split("/"))) and folder:
@@ -169,7 +178,7 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return folder
 
     def _natural_path(self, normal: str) -> str:
-        root, relative = escapes.root_of(normal, self.base, self.profile)
+        root, relative = mapping.escapes.root_of(normal, self.base, self.profile)
         location, question, query = relative.partition("?")
         *segments, leaf = location.split("/")
         if not question and self._is_page(leaf):
@@ -178,17 +187,17 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for segment in segments:
             names += self._names(segment) if segment else ["!0"]
         if question:
-            names += escapes.split_name(escapes.encode_name(leaf + question + query, self.profile))
+            names += mapping.escapes.safe_names(leaf + question + query, self.profile)
         else:
             names += self._names(leaf) if leaf else [INDEX]
         path = "/".join(names)
-        return path if len(path.encode()) <= escapes.MAX_PATH else escapes.hashed_path(root, normal)
+        return path if len(path.encode()) <= MAX_PATH else mapping.escapes.hashed_path(root, normal)
 
     def _names(self, segment: str) -> list[str]:
         """Return the name of a segment; several if it is too long for one."""
         name = self._name(segment)
         if len(name) * 4 > _MAX_NAME and len(name.encode()) > _MAX_NAME:
-            return escapes.split_name(escapes.encode_name(segment, self.profile))
+            return mapping.escapes.safe_names(segment, self.profile)
         return [name]
 
     def _name(self, segment: str) -> str:
@@ -199,13 +208,13 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             name = _BANG[self.profile].sub("!21", name)
         if _PERCENT in name:
             name = _LIKE_TRIPLET.sub("%25", name).replace(_PERCENT, "%")
-        if self.profile is escapes.FileSystemProfile.PORTABLE:
+        if self.profile is FileSystemProfile.PORTABLE:
             name = _escape_for_portable(name)
         return _escape_first(name) if has_own_name(name) else name
 
     def key(self, path: str) -> str:
         """Return the key of a path: equal for paths that the file system does not distinguish."""
-        if self.profile is escapes.FileSystemProfile.POSIX:
+        if self.profile is FileSystemProfile.POSIX:
             return path
         if path.isascii():
             return path.lower()
@@ -215,15 +224,15 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Return the path of a relocated URI: no other URI ever has it."""
         normal = normalise(uri)
         path = self._natural_path(normal)
-        root, _ = escapes.root_of(normal, self.base, self.profile)
+        root, _ = mapping.escapes.root_of(normal, self.base, self.profile)
         is_plain = self.key(path) == path and normal in self._exact_uris(path)
         is_plain = is_plain and not self._is_page(normal.rpartition("/")[2])
         mark = RELOCATED if is_plain else RELOCATED + sha256(normal.encode()).hexdigest()[:_DIGEST]
         folder, slash, name = path.rpartition("/")
         name = f"{'' if normal.endswith('/') else name}{mark}"
         path = f"{folder}{slash}{name}"
-        if len(name.encode()) > _MAX_NAME or len(path.encode()) > escapes.MAX_PATH:
-            return escapes.hashed_path(root, normal)
+        if len(name.encode()) > _MAX_NAME or len(path.encode()) > MAX_PATH:
+            return mapping.escapes.hashed_path(root, normal)
         return path
 
     def uris(self, path: str) -> list[str]:
@@ -245,16 +254,16 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _exact_uris(self, path: str) -> Iterable[str]:
         """Yield the URIs whose unescaped spelling gives exactly this path."""
         root, names = self.base, path.split("/")
-        if names[0] == escapes.FOREIGN_FOLDER:
-            whole = escapes.join_parts(names)
-            root, names = escapes.foreign_root(whole), whole[3:]
-        names = escapes.join_parts(names)
-        if not names or len(path) > escapes.MAX_PATH:
+        if names[0] == FOREIGN_FOLDER:
+            whole = mapping.escapes.join_parts(names)
+            root, names = mapping.escapes.foreign_root(whole), whole[3:]
+        names = mapping.escapes.join_parts(names)
+        if not names or len(path) > MAX_PATH:
             return
         folders = "".join("/" if name == "!0" else f"{_segment(name)}/" for name in names[:-1])
-        location, question, query = names[-1].partition(escapes.QUERY)
+        location, question, query = names[-1].partition(mapping.escapes.QUERY)
         if question:
-            leaves = [f"{escapes.decode_name(location)}?{escapes.decode_name(query)}"]
+            leaves = ["?".join(map(mapping.escapes.decode_name, (location, query)))]
         else:
             leaves = [_segment(names[-1])] + [""] * (names[-1] == INDEX)
         uris = [f"{root}{folders}{leaf}" for leaf in leaves]
@@ -313,11 +322,11 @@ def _encode_match(match: re.Match[str]) -> str:
     return chr(int(code, 16)) if code else quote(other, safe="")
 
 
-def uris_at(mapping: escapes.PathMapping, path: str) -> list[str]:
+def uris_at(paths: PathMapping, path: str) -> list[str]:
     """Return the candidates for the URI of a path, most likely first."""
-    if isinstance(mapping, NameMapping):
-        return mapping.uris(path)
-    uri = mapping.uri(path)
+    if isinstance(paths, NameMapping):
+        return paths.uris(path)
+    uri = paths.uri(path)
     return [] if uri is None else [uri]
 
 
@@ -335,7 +344,7 @@ def check_mapper(asked: str, known: str) -> None:
 
 def normalise_rule(text: str) -> str:
     """Return a mapping as stored; a rule is independent of its blanks."""
-    if text in ("", escapes.TREE, escapes.PAGES):
+    if text in ("", TREE, PAGES):
         return text
     pattern, _, template = text.partition(ARROW)
     return f"{pattern.strip().removeprefix('/')} {ARROW} {template.strip().removeprefix('/')}"
@@ -355,7 +364,7 @@ def published_tail(uri: str, base: str) -> str:
     scheme, _, authority, rest = uri.split("/", 3)
     for escaped, bracket in _BRACKETS.items():
         authority = authority.replace(bracket, escaped)
-    return f"{escapes.FOREIGN_FOLDER}/{scheme[:-1]}/{authority}/{rest}"
+    return f"{FOREIGN_FOLDER}/{scheme[:-1]}/{authority}/{rest}"
 
 
 def uri_of_published(tail: str, base: str) -> str | None:
@@ -363,7 +372,7 @@ def uri_of_published(tail: str, base: str) -> str | None:
     uri = base + tail
     if tail.startswith(_RESERVED_ESCAPE):
         uri = f"{base}!{tail.removeprefix(_RESERVED_ESCAPE)}"
-    elif tail.startswith(f"{escapes.FOREIGN_FOLDER}/") and tail.count("/") >= _PARTS:
+    elif tail.startswith(f"{FOREIGN_FOLDER}/") and tail.count("/") >= _PARTS:
         _, scheme, authority, rest = tail.split("/", _PARTS)
         for escaped, bracket in _BRACKETS.items():
             authority = authority.replace(escaped, bracket)

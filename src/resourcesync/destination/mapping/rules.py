@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from resourcesync.destination.mapping.escapes import EscapedMapping, FileSystemProfile
+from resourcesync.destination.mapping import FileSystemProfile
+from resourcesync.destination.mapping.escapes import EscapedMapping
 from resourcesync.destination.mapping.names import ARROW, normalise_rule
 from resourcesync.discovery.uris import normalise
 from resourcesync.errors import ConfigurationError, OutOfScopeError

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
-from resourcesync.destination.links import PatchLink
 from resourcesync.destination.planner import Fetch, ListedEntry, algorithms_for
 from resourcesync.destination.transfers import verification
 from resourcesync.errors import BadResponseError, PatchError, ResourceSyncError, StorageError
+from resourcesync.mirror_state.rows import PatchLink
 from resourcesync.model.content_codings import CodingError, decode, is_named_after_coding
 from resourcesync.model.digests import disagree, parse_digests, usable
 from resourcesync.ports import Copies, FetchRequest, Proof, StagedCopy

@@ -1,1 +1,0 @@
-"""Removal of copies: deletions within their limit, and the trash from which they come back."""
