@@ -15,14 +15,7 @@ from typing import Final, Self, TypeVar
 
 import msgspec
 
-from resourcesync.errors import (
-    ConfigurationError,
-    DiskFullError,
-    LockedError,
-    ResourceSyncError,
-    StateError,
-    StorageError,
-)
+from resourcesync import errors
 from resourcesync.own_files import check_database, make_folder, sync_name
 
 Connection = sqlite3.Connection
@@ -108,23 +101,23 @@ class SqliteErrors:
         except (msgspec.MsgspecError, UnicodeError) as error:
             raise self.damage(f"cannot read {what}: {error}") from error
 
-    def damage(self, detail: object, code: str = "") -> StateError:
+    def damage(self, detail: object, code: str = "") -> errors.StateError:
         """Return the error of a damaged file; with a code, that of a row which cannot be used."""
         hint = "" if code else self._kind.repair.format(path=self._path)
         message = f"{self._path} is damaged: {detail!s:.300}"
-        return StateError(message, evidence=self._evidence, hint=hint, code=code)
+        return errors.StateError(message, evidence=self._evidence, hint=hint, code=code)
 
-    def foreign(self) -> StateError:
+    def foreign(self) -> errors.StateError:
         """Return the error of a file with another format."""
-        return StateError(
+        return errors.StateError(
             f"{self._path} is not {self._kind.noun}",
             evidence=(("file", str(self._path)), ("kept", "nothing was changed")),
             hint="move it away, or choose another path",
         )
 
-    def other_schema(self, number: int) -> StateError:
+    def other_schema(self, number: int) -> errors.StateError:
         """Return the error of a file with the schema of another version."""
-        return StateError(
+        return errors.StateError(
             f"{self._path} was written by another version of this package",
             evidence=(
                 ("file", str(self._path)),
@@ -146,21 +139,21 @@ class SqliteErrors:
         except OSError:
             return False
 
-    def _translate(self, error: sqlite3.Error) -> ResourceSyncError:
+    def _translate(self, error: sqlite3.Error) -> errors.ResourceSyncError:
         if isinstance(error, sqlite3.ProgrammingError) and "thread" in str(error):
-            return ConfigurationError(
+            return errors.ConfigurationError(
                 f"{self._path} was opened by another thread",
                 hint="read in the thread that began to read",
             )
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of Python itself have none
         if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._has_no_room()):
-            return DiskFullError(
+            return errors.DiskFullError(
                 f"no space is left for {self._path}",
                 evidence=self._evidence,
                 hint=self._kind.room,
             )
         if code in _IN_USE:
-            return LockedError(
+            return errors.LockedError(
                 f"another program is writing {self._path}",
                 evidence=self._evidence,
                 hint="wait for its end, then try again",
@@ -169,7 +162,7 @@ class SqliteErrors:
             return self.damage(error, self._kind.bad_row)
         if code in _DAMAGE:
             return self.damage(error)
-        return StorageError(
+        return errors.StorageError(
             f"{self._path} cannot be used: {error}",
             evidence=self._evidence,
             hint="free disk space or fix permissions, then try again",
@@ -337,7 +330,7 @@ def make_private_folder(path: Path, mode: int = 0o700) -> None:
     try:
         make_folder(path, mode)
     except OSError as error:
-        raise StorageError(f"cannot make the folder {path}: {error.strerror}") from error
+        raise errors.StorageError(f"cannot make the folder {path}: {error.strerror}") from error
 
 
 def _create_private(path: Path, folder_mode: int) -> None:
@@ -352,14 +345,14 @@ def _create_private(path: Path, folder_mode: int) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         sync_name(path)
     except OSError as error:
-        raise StorageError(f"cannot open {path}: {error.strerror}") from error
+        raise errors.StorageError(f"cannot open {path}: {error.strerror}") from error
 
 
 def _check_place(path: Path | str) -> None:
     try:
         check_database(Path(path))
     except OSError as error:
-        raise StorageError(f"cannot open {path}: {error.strerror}") from error
+        raise errors.StorageError(f"cannot open {path}: {error.strerror}") from error
 
 
 def _connect(

@@ -26,7 +26,13 @@ from resourcesync.cli.output import (
     with_local_times,
     write_line,
 )
-from resourcesync.cli.terminal import Progress, Streams, TextEncoder, choose_progress, open_screen
+from resourcesync.cli.terminal import (
+    Progress,
+    TextEncoder,
+    TextStream,
+    choose_progress,
+    open_screen,
+)
 from resourcesync.errors import StorageError
 from resourcesync.model import formatting
 from resourcesync.settings.environment import Environment
@@ -46,8 +52,8 @@ class Shown:
 
     def __init__(self, *, color: bool = False, **options: Any) -> None:
         self.out, self.err = io.StringIO(), io.StringIO()
-        streams = Streams(out=self.out, err=self.err, color_out=color, color_err=color)
-        text = TextEncoder(words=words, options=OutputOptions(**options), streams=streams)
+        out, err = TextStream(self.out, color), TextStream(self.err, color)
+        text = TextEncoder(words=words, options=OutputOptions(**options), out=out, err=err)
         self.screen = Screen(encoders=[text])
 
 

@@ -19,17 +19,7 @@ from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.digests import Digest, agree, digest_chunks, format_digests
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.own_files import IN_TRASH, one_name
-from resourcesync.ports import CopyContent, has_content, is_copy_path
-from resourcesync.ports.stores import (
-    STORE_FAILED,
-    ObjectContent,
-    StagingStore,
-    Store,
-    StoredObject,
-    guard_store,
-    in_flight,
-    read_blocks,
-)
+from resourcesync.ports import CopyContent, has_content, is_copy_path, stores
 
 _OWN: Final = ".resourcesync/"
 _TRASH: Final = f"{_OWN}trash/"
@@ -52,16 +42,16 @@ _One = TypeVar("_One", ports.CopyInstallation, ports.CopyMove, ports.CopyRemoval
 class StoreCopyInspector:
     """An inspector of copies in a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: stores.Store) -> None:
         self._store = store
 
-    def _stat(self, path: str) -> StoredObject | None:
-        with guard_store(f"looking at {path}"):
+    def _stat(self, path: str) -> stores.StoredObject | None:
+        with stores.guard_store(f"looking at {path}"):
             there = self._store.stat(path) if is_copy_path(path) else None
             if there is None:
                 return None
             version, length = there
-            return StoredObject(_checked(version), int(length))
+            return stores.StoredObject(_checked(version), int(length))
 
     def signature(self, path: str) -> str | None:
         """Return the version of the copy at ``path``, or ``None`` when there is none."""
@@ -70,7 +60,7 @@ class StoreCopyInspector:
 
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
-        with guard_store(f"reading {path}"):
+        with stores.guard_store(f"reading {path}"):
             blocks = self._blocks(path)
             return None if blocks is None else digest_chunks(blocks, algorithms)
 
@@ -93,18 +83,18 @@ class StoreCopyInspector:
 
     def _blocks(self, path: str) -> Iterator[bytes] | None:
         stream = self._store.open(path) if is_copy_path(path) else None
-        return None if stream is None else read_blocks(stream)
+        return None if stream is None else stores.read_blocks(stream)
 
 
 class StoredCopies(StoreCopyInspector):
     """The ``Copies`` of a mirror in a store."""
 
-    def __init__(self, store: Store, stage: Stage, clock: ports.Clock) -> None:
+    def __init__(self, store: stores.Store, stage: Stage, clock: ports.Clock) -> None:
         super().__init__(store)
         self._stage = stage
         self._clock = clock
         self._made_way: list[tuple[str, str]] = []
-        self._in_flight = in_flight(store)
+        self._in_flight = stores.in_flight(store)
 
     @contextmanager
     def lock(self, who: str, holder: str = "") -> Iterator[None]:
@@ -130,7 +120,7 @@ class StoredCopies(StoreCopyInspector):
             )
 
     def _read_marker(self) -> str:
-        with guard_store("reading its marker"):
+        with stores.guard_store("reading its marker"):
             stream = self._store.open(_MARKER)
             if stream is None:
                 return ""
@@ -140,8 +130,8 @@ class StoredCopies(StoreCopyInspector):
     def _write_marker(self) -> str:
         marker = secrets.token_hex(16).encode()
         digest = Digest("sha-256", hashlib.sha256(marker).hexdigest())
-        content = ObjectContent(BytesIO(marker), len(marker), (digest,))
-        with guard_store("writing its marker"):
+        content = stores.ObjectContent(BytesIO(marker), len(marker), (digest,))
+        with stores.guard_store("writing its marker"):
             if self._store.put(_MARKER, content, None) is None:
                 raise StorageError("the store has a marker now", hint="try again")
         return marker.decode()
@@ -159,7 +149,7 @@ class StoredCopies(StoreCopyInspector):
 
         def opened() -> Iterator[bytes] | None:
             stream = self._store.open(f"{_TRASH}{one_name(place, IN_TRASH)}")
-            return None if stream is None else read_blocks(stream)
+            return None if stream is None else stores.read_blocks(stream)
 
         return self._filled(f"{_TRASH}{place}", opened, algorithms)
 
@@ -169,13 +159,13 @@ class StoredCopies(StoreCopyInspector):
         """Start a staged copy with the bytes of a reader; ``None`` if there are none."""
         staged = self._stage(algorithms, "")
         try:
-            with guard_store(f"reading {path}"):
+            with stores.guard_store(f"reading {path}"):
                 blocks = opened()
                 for block in blocks or ():
                     staged.write(block)
         except StorageError as error:
             staged.discard()
-            if error.code != STORE_FAILED:
+            if error.code != stores.STORE_FAILED:
                 raise
             return None
         if blocks is None:
@@ -244,29 +234,29 @@ class StoredCopies(StoreCopyInspector):
     ) -> str | None:
         path, staged = installation.path, installation.staged
         if isinstance(staged, StagedObject) and staged.place:
-            with guard_store(f"putting {path} in place"):
+            with stores.guard_store(f"putting {path} in place"):
                 version = staged.put(path, replaces)
             return None if version is None else _checked(version)
-        with staged.open_sealed() as stream, guard_store(f"putting {path} in place"):
+        with staged.open_sealed() as stream, stores.guard_store(f"putting {path} in place"):
             stream.seek(0)
             moment = installation.lastmod
             lastmod = None if moment is None else from_microseconds(moment)
-            content = ObjectContent(stream, length, digests, lastmod)
+            content = stores.ObjectContent(stream, length, digests, lastmod)
             version = self._store.put(path, content, replaces)
             return None if version is None else _checked(version)
 
     def _is_equal(
-        self, path: str, there: StoredObject, length: int, digests: Sequence[Digest]
+        self, path: str, there: stores.StoredObject, length: int, digests: Sequence[Digest]
     ) -> bool:
         if there.length != length or not digests:
             return False
         found = self.digest(path, [digest.algorithm for digest in digests])
         return found is not None and agree(found[1], digests)
 
-    def _move_to_quarantine(self, path: str, there: StoredObject) -> None:
+    def _move_to_quarantine(self, path: str, there: stores.StoredObject) -> None:
         """Move a foreign object to the quarantine; it is never overwritten."""
         place = f"{self._moment()}/{path}"
-        with guard_store(f"moving {path} to the quarantine"):
+        with stores.guard_store(f"moving {path} to the quarantine"):
             if not self._store.move(path, f"{_QUARANTINE}{place}", there.version):
                 raise _changed(path)
         self._made_way.append((path, place))
@@ -295,7 +285,7 @@ class StoredCopies(StoreCopyInspector):
             self._move_to_quarantine(removal.path, there)
             return ""
         place = f"{self._moment()}-{removal.path.rpartition('/')[2][:_LEAF]}"
-        with guard_store(f"moving {removal.path} to the trash"):
+        with stores.guard_store(f"moving {removal.path} to the trash"):
             if is_known and self._store.move(removal.path, f"{_TRASH}{place}", there.version):
                 return place
         raise _changed(removal.path)
@@ -310,7 +300,7 @@ class StoredCopies(StoreCopyInspector):
         if there is None:  # it was moved before, or does not exist
             return self._version_of(copy_move)
         self._clear_target(copy_move, there)
-        with guard_store(f"moving {copy_move.path} to {copy_move.to}"):
+        with stores.guard_store(f"moving {copy_move.path} to {copy_move.to}"):
             if not self._store.move(copy_move.path, copy_move.to, there.version):
                 raise _changed(copy_move.path)
         moved = self._stat(copy_move.to) if there.version == copy_move.signature else None
@@ -326,7 +316,7 @@ class StoredCopies(StoreCopyInspector):
         )
         return moved.version if moved is not None and is_ours else copy_move.signature
 
-    def _clear_target(self, copy_move: ports.CopyMove, there: StoredObject) -> None:
+    def _clear_target(self, copy_move: ports.CopyMove, there: stores.StoredObject) -> None:
         """Move an object at the new path to the quarantine, unless a killed move left it."""
         other = self._stat(copy_move.to)
         if other is None:
@@ -334,14 +324,14 @@ class StoredCopies(StoreCopyInspector):
         if other.length == there.length:
             found = self.digest(copy_move.path, [_COMPARED])
             if found is not None and self._is_equal(copy_move.to, other, *found):
-                with guard_store(f"moving {copy_move.path} to {copy_move.to}"):
+                with stores.guard_store(f"moving {copy_move.path} to {copy_move.to}"):
                     self._store.remove(copy_move.to)  # the same bytes are at the old path
                 return
         self._move_to_quarantine(copy_move.to, other)
 
     def purge(self, place: str) -> None:
         """Delete one object of the trash; it is no error if it is gone."""
-        with guard_store("emptying the trash"):
+        with stores.guard_store("emptying the trash"):
             self._store.remove(f"{_TRASH}{one_name(place, IN_TRASH)}")
 
     def trashed(self) -> Iterator[str]:
@@ -369,7 +359,7 @@ class StoredCopies(StoreCopyInspector):
         return (key for key in self._keys("") if not key.startswith(_OWN))
 
     def _keys(self, prefix: str) -> Iterator[str]:
-        with guard_store("listing the objects"):
+        with stores.guard_store("listing the objects"):
             found: Iterator[object] = self._store.keys(prefix)
             for key in found:
                 if not isinstance(key, str) or not key.startswith(prefix):
@@ -383,7 +373,9 @@ class StagedObject:
     ``place`` is the key of that object; empty for bytes on the local disk.
     """
 
-    def __init__(self, store: Store, local: ports.StagedCopy, algorithms: Sequence[str]) -> None:
+    def __init__(
+        self, store: stores.Store, local: ports.StagedCopy, algorithms: Sequence[str]
+    ) -> None:
         self._store = store
         self._local = local
         self._length = 0
@@ -405,7 +397,7 @@ class StagedObject:
 
     def put(self, path: str, replaces: str | None) -> str | None:
         """Put the object that a worker staged in place; see ``Store.put``."""
-        store = cast("StagingStore", self._store)  # only for such a store is anything taken over
+        store = cast("stores.StagingStore", self._store)  # only such stores take over
         return store.put_staged(path, self.place, self._length, replaces)
 
     def seal(self) -> tuple[int, tuple[Digest, ...]]:
@@ -416,8 +408,8 @@ class StagedObject:
         """Open the sealed bytes to read and seek; an object is fetched to the local disk first."""
         if self.place:
             self._local.restart()
-            with guard_store(f"reading {self.place}"):
-                for block in read_blocks(self._store.open(self.place)):
+            with stores.guard_store(f"reading {self.place}"):
+                for block in stores.read_blocks(self._store.open(self.place)):
                     self._local.write(block)
         return self._local.open_sealed()
 
@@ -425,26 +417,28 @@ class StagedObject:
         """Discard the bytes; may be called twice."""
         self._local.discard()
         if self.place:
-            with guard_store(f"removing {self.place}"):
+            with stores.guard_store(f"removing {self.place}"):
                 self._store.remove(self.place)
 
 
 @contextmanager
-def lock_store(store: Store, who: str, holder: str = "") -> Iterator[None]:
+def lock_store(store: stores.Store, who: str, holder: str = "") -> Iterator[None]:
     """Lock a store while the block runs; see ``StoredCopies.lock``."""
-    with guard_store("locking it"):
+    with stores.guard_store("locking it"):
         guard = store.lock(who, holder)
         guard.__enter__()
     try:
         yield
     finally:
-        with guard_store("unlocking it"):
+        with stores.guard_store("unlocking it"):
             guard.__exit__(None, None, None)
 
 
 def _checked(version: object) -> str:
     if not isinstance(version, str) or not 0 < len(version) <= _LONGEST_VERSION:
-        raise StorageError(f"the store gave {version!r:.100} for a version", code=STORE_FAILED)
+        raise StorageError(
+            f"the store gave {version!r:.100} for a version", code=stores.STORE_FAILED
+        )
     return version
 
 

@@ -16,13 +16,8 @@ from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
+from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import StateSnapshot
-from resourcesync.mirror_state.rows import (
-    ChangeLogPosition,
-    LoggedChange,
-    MirrorChangeKind,
-    parse_position,
-)
 from resourcesync.model.digests import Digest, agree, parse_digests, usable
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import from_microseconds
@@ -149,7 +144,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     position: str
     time: datetime
-    kind: MirrorChangeKind
+    kind: rows.MirrorChangeKind
     uri: str
     known_as: str
     path: Path
@@ -170,7 +165,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
                 is replacing it and does not end within five seconds.
             ConfigurationError: The copies are in a store, not in files of the mirror's folder.
         """
-        if self.kind == MirrorChangeKind.DELETED:
+        if self.kind == rows.MirrorChangeKind.DELETED:
             return None
         content = self._read(self.path)
         return self._read_again() if content is None else content
@@ -232,7 +227,7 @@ class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The changes of a mirror that a program wants: from a consumer's position, or ``since``."""
 
     consumer: str | None = None
-    since: ChangeLogPosition | datetime | None = None
+    since: rows.ChangeLogPosition | datetime | None = None
     """``None`` is the oldest recorded change."""
     restart: bool = False
     touched: bool = False
@@ -256,8 +251,8 @@ class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def _parse(since: int | str) -> ChangeLogPosition:
-    position = parse_position(str(convert_argument("since", since, int | str)))
+def _parse(since: int | str) -> rows.ChangeLogPosition:
+    position = rows.parse_position(str(convert_argument("since", since, int | str)))
     if position is None:
         raise ConfigurationError(
             f"since is not the position of a change: {str(since)[:100]!r}",
@@ -305,12 +300,12 @@ def wait_for_changes(cancel: CancelToken) -> bool:
     return True
 
 
-def _change(folder: Path, row: LoggedChange, position: str, moved: MovedBases) -> MirrorChange:
+def _change(folder: Path, row: rows.LoggedChange, position: str, moved: MovedBases) -> MirrorChange:
     return MirrorChange(
         number=row.seq,
         position=position,
         time=from_microseconds(row.time),
-        kind=MirrorChangeKind(row.kind),
+        kind=rows.MirrorChangeKind(row.kind),
         uri=present_uri(row.uri, moved),
         known_as=row.uri,
         path=folder / row.path,

@@ -9,14 +9,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.http import CurlFetcher, FetchSettings, politeness
 from resourcesync.adapters.http.addresses import host_of, is_address
-from resourcesync.adapters.http.politeness import (
-    LONGEST_DELAY,
-    RULES_LIFETIME,
-    KnownOrigins,
-    NoKnownOrigins,
-)
 from resourcesync.adapters.http.settings import ProxyRules, check_authorities, one_proxy
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import ConfigurationError, OutOfScopeError, ResourceSyncError
@@ -33,7 +27,7 @@ _T = TypeVar("_T")
 
 _DEADLINE: Final = FetchSettings().deadline
 _LONGEST_NAMED: Final = 2_592_000.0
-_NO_ORIGINS: Final = NoKnownOrigins()
+_NO_ORIGINS: Final = politeness.NoKnownOrigins()
 
 
 @contextmanager
@@ -41,7 +35,7 @@ def open_fetcher(
     address: str,
     network: Network,
     cancel: CancelToken,
-    known_origins: KnownOrigins = _NO_ORIGINS,
+    known_origins: politeness.KnownOrigins = _NO_ORIGINS,
     report: Reporter = lambda _event, _fields: None,
 ) -> Iterator[CurlFetcher]:
     """Open the fetcher for a Source."""
@@ -152,7 +146,7 @@ def _crawl_delay_warning(origin: str, delay: float) -> dict[str, object]:
     fields: dict[str, object] = {
         "code": "crawl-delay",
         "message": f"robots.txt of {origin} asks for {delay:g} s between two requests;"
-        f" the delay is limited to {LONGEST_DELAY:g} s",
+        f" the delay is limited to {politeness.LONGEST_DELAY:g} s",
     }
     if delay <= _LONGEST_NAMED:
         per_hour = floor(3_600_000_000 / delay) / 1_000_000
@@ -182,7 +176,11 @@ class StoredOrigins:
             return None
         read_at, text = known
         age = (to_microseconds(self._clock.now()) - read_at) / _SECOND
-        return (text.encode(), RULES_LIFETIME - age) if 0 <= age < RULES_LIFETIME else None
+        return (
+            (text.encode(), politeness.RULES_LIFETIME - age)
+            if 0 <= age < politeness.RULES_LIFETIME
+            else None
+        )
 
     def remember(self, origin: str, read: bytes) -> None:
         """Store the content; a file that is very long, or not text, is requested each time."""

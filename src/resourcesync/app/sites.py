@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync import own_files
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.app import document_stores
@@ -18,17 +19,6 @@ from resourcesync.errors import ConfigurationError, LockedError, StateError, sto
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.own_files import (
-    LOCK,
-    holder_of,
-    lock_file,
-    make_folder,
-    open_path,
-    opened,
-    read_file,
-    remove_file,
-    replace_file,
-)
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.naming import SourceNaming
@@ -77,7 +67,7 @@ class SiteState(msgspec.Struct, frozen=True, kw_only=True):
 def read_state(site: Path) -> SiteState | None:
     """Return the sets of a site; ``None`` if the folder is not that of a site."""
     try:
-        return msgspec.json.decode(read_file(site / SETS, _MOST), type=SiteState)
+        return msgspec.json.decode(own_files.read_file(site / SETS, _MOST), type=SiteState)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -241,7 +231,7 @@ class SharedDescription:
         if self._out != site:
             documents.delete(naming.DESCRIPTION)
         documents.delete(naming.SITE_ABOUT)
-        remove_file(site / SETS)
+        own_files.remove_file(site / SETS)
 
     def _wrote_own(self) -> bool:
         """True if a Source Description that this set wrote for itself is in its place."""
@@ -297,16 +287,16 @@ class SharedDescription:
         """Lock the sets of a site; another publisher has them for a moment only."""
         clock = self._source.clock
         try:
-            make_folder(site / OWN_FOLDER)
-            with opened(open_path(site / _LOCK, LOCK)) as lock:
+            own_files.make_folder(site / OWN_FOLDER)
+            with own_files.opened(own_files.open_path(site / _LOCK, own_files.LOCK)) as lock:
                 for _ in range(_ATTEMPTS):
-                    if lock_file(lock, format_w3c(clock.now())):
+                    if own_files.lock_file(lock, format_w3c(clock.now())):
                         break
                     clock.sleep(_PAUSE)
                 else:
                     raise LockedError(
                         f"another run holds the sets of {site}",
-                        evidence=(("who", holder_of(lock)),),
+                        evidence=(("who", own_files.holder_of(lock)),),
                         hint="wait until it ends, then try again",
                     )
                 yield
@@ -340,4 +330,4 @@ def _write(site: Path, before: SiteState, state: SiteState) -> list[WrittenDocum
 
 
 def _write_state(site: Path, state: SiteState) -> None:
-    replace_file(site / SETS, msgspec.json.encode(state), mode=0o644)
+    own_files.replace_file(site / SETS, msgspec.json.encode(state), mode=0o644)

@@ -101,8 +101,4 @@ def _without_surrogates(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _plain(value: object) -> object:
-    return _without_surrogates(str(value))
-
-
-_encode: Final = msgspec.json.Encoder(enc_hook=_plain).encode
+_encode: Final = msgspec.json.Encoder(enc_hook=lambda value: _without_surrogates(str(value))).encode

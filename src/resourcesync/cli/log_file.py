@@ -103,8 +103,9 @@ class _LogHandler(logging.handlers.WatchedFileHandler):
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        """Return the message as one line."""
-        return f"{_time(record)} {record.levelname.lower()} {record.name} {_one_line(record)}"
+        """Return the message as one line, without what could control a terminal."""
+        text = escape(" ".join(without_users(record.getMessage()).split()))
+        return f"{_time(record)} {record.levelname.lower()} {record.name} {text}"
 
 
 class _JsonFormatter(logging.Formatter):
@@ -113,23 +114,10 @@ class _JsonFormatter(logging.Formatter):
         self._run = run
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one JSON object."""
-        return json_text(_log_row(record, self._run))
-
-
-def _log_row(record: logging.LogRecord, run: str) -> Mapping[str, object]:
-    """Return a message as a line of ``--json``, with its time, level and logger.
-
-    An event has its own fields; every other message is an event ``log``.
-    """
-    head = {"v": VERSION, "type": "log", "run": run, "message": record.getMessage()}
-    tail = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
-    return {**head, **getattr(record, "fields", {}), **tail}
-
-
-def _one_line(record: logging.LogRecord) -> str:
-    """Return the message without line ends, and without what could control a terminal."""
-    return escape(" ".join(without_users(record.getMessage()).split()))
+        """Return a line of ``--json`` with time, level and logger; no event is an event ``log``."""
+        head = {"v": VERSION, "type": "log", "run": self._run, "message": record.getMessage()}
+        tail = {"time": _time(record), "level": record.levelname.lower(), "logger": record.name}
+        return json_text({**head, **getattr(record, "fields", {}), **tail})
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -4,8 +4,8 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -313,7 +313,10 @@ def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environm
 def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> ExitCode:
     """Run a job and show its end."""
     run = app.system.new_run_id(app.system.SystemClock())
-    with _screen(job, environment, run) as screen, ExitStack() as held:
+    from resourcesync.cli.terminal import open_screen, warnings_on_screen  # noqa: PLC0415 - quick start
+
+    screen = open_screen(job, environment, run)
+    with closing(screen), warnings_on_screen(screen), ExitStack() as held:
         try:
             screen.start(job.fields)
             _add_log(job, screen, held, run)
@@ -361,18 +364,6 @@ def _add_log(job: Job, screen: Screen, held: ExitStack, run: str) -> None:
     except StorageError as error:
         fields = {"code": error.code, "message": error.message, "hint": error.hint}
         screen.report("warning", fields)
-
-
-@contextmanager
-def _screen(job: Job, environment: Environment, run: str) -> Iterator[Screen]:
-    from resourcesync.cli.terminal import open_screen, warnings_on_screen  # noqa: PLC0415 - quick start
-
-    screen = open_screen(job, environment, run)
-    try:
-        with warnings_on_screen(screen):
-            yield screen
-    finally:
-        screen.close()
 
 
 def _show_traceback(environment: Environment) -> None:

@@ -24,8 +24,6 @@ from resourcesync.settings.mirror import Network, SecretNames
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from resourcesync.settings.mirror import Network
-
 
 V = TypeVar("V")
 Decorator = Callable[[Callable[..., Job]], Callable[..., Job]]
@@ -316,19 +314,15 @@ _KEY: Final = option(
 )
 
 
-def _selected(fields: Mapping[str, schema.Field], names: Iterable[str]) -> tuple[schema.Field, ...]:
-    return tuple(fields[name] for name in names)
-
-
 _NETWORK: Final = schema.fields_of(Network, SecretNames)
 REQUEST_KEYS: Final = (
     *("timeout", "retries", "robots", "header", "allow_origin", "auth", "contact"),
     *("proxy", "proxy_auth", "ca_file"),
 )
 """The settings of requests to a Source, for commands that read Sources."""
-REQUEST_OPTIONS: Final = with_settings(_selected(_NETWORK, REQUEST_KEYS))
+REQUEST_OPTIONS: Final = with_settings(_NETWORK[key] for key in REQUEST_KEYS)
 CONNECTION_KEYS: Final = tuple(key for key in _NETWORK if key not in {"allow_origin", "auth"})
-CONNECTION: Final = with_settings(_selected(_NETWORK, CONNECTION_KEYS), named=False)
+CONNECTION: Final = with_settings((_NETWORK[key] for key in CONNECTION_KEYS), named=False)
 """The settings of requests of commands for a mirror; see `pop_connection`."""
 MAX_DELETE: Final = field_option(schema.fields_of(PullOptions)["max_delete"])
 
@@ -427,7 +421,7 @@ class MirrorArgument(msgspec.Struct, frozen=True, kw_only=True):
     """The mirror of a command."""
 
     folder: Path
-    network: "Callable[[], Network]"
+    network: Callable[[], Network]
 
 
 def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
@@ -487,7 +481,7 @@ class SourceAccess(msgspec.Struct, frozen=True, kw_only=True):
         values = merge_settings(self.values, mirror.settings, given)
         return mirror.source, replace(self, values=values)
 
-    def network(self, source: str = "") -> "Network":
+    def network(self, source: str = "") -> Network:
         """Return the network settings."""
         home = source if "://" in source else ""
         return self.configuration.network_from(self.values, home)

@@ -14,18 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TextIO
 
-from resourcesync import app
+from resourcesync import app, errors
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
-from resourcesync.errors import (
-    DocumentError,
-    Evidence,
-    ResourceSyncError,
-    TruncatedDocumentError,
-    TruncatedPackageError,
-    is_local,
-    next_step,
-    quoted,
-)
 from resourcesync.model.formatting import counted, stamp
 
 if TYPE_CHECKING:
@@ -77,7 +67,7 @@ class Problem(NamedTuple):
     message: str
     exit: ExitCode
     place: str = ""  # document:line:column, and the same in words
-    evidence: Evidence = ()
+    evidence: errors.Evidence = ()
     hint: str = ""
     uri: str = ""
     retry_after: float = 0.0  # seconds that the Source asks to wait
@@ -113,16 +103,16 @@ def labelled_evidence(evidence: object) -> list[dict[str, str]]:
     ]
 
 
-def problem_of(error: ResourceSyncError, mirror: str = "") -> Problem:
+def problem_of(error: errors.ResourceSyncError, mirror: str = "") -> Problem:
     """Return an error as it is shown."""
     place = ""
-    if isinstance(error, DocumentError) and error.uri and error.line:
+    if isinstance(error, errors.DocumentError) and error.uri and error.line:
         where = f"line {error.line}, column {error.column}"
         place = f"{error.uri}:{error.line}:{error.column}  {where}"
     evidence = error.evidence
-    is_cut = isinstance(error, (TruncatedDocumentError, TruncatedPackageError))
-    if is_cut and not is_local(error.uri):
-        what = "document" if isinstance(error, TruncatedDocumentError) else "package"
+    is_cut = isinstance(error, (errors.TruncatedDocumentError, errors.TruncatedPackageError))
+    if is_cut and not errors.is_local(error.uri):
+        what = "document" if isinstance(error, errors.TruncatedDocumentError) else "package"
         answered = (
             ("got", f"a complete HTTP response: the Source's own {what} is truncated"),
             ("kept", "nothing was changed"),
@@ -133,7 +123,7 @@ def problem_of(error: ResourceSyncError, mirror: str = "") -> Problem:
         message=error.message,
         place=place,
         evidence=evidence,
-        hint=with_mirror(next_step(error), mirror),
+        hint=with_mirror(errors.next_step(error), mirror),
         exit=exit_code_for(error),
         uri=error.uri,
         retry_after=error.retry_after or 0.0,
@@ -294,7 +284,7 @@ def _local_time(written: re.Match[str]) -> str:
 
 def with_mirror(hint: str, folder: str) -> str:
     """Return a hint with the folder of the mirror that it is about."""
-    return hint.replace(" MIRROR", f" {quoted(folder, 'MIRROR')}")
+    return hint.replace(" MIRROR", f" {errors.quoted(folder, 'MIRROR')}")
 
 
 def labelled(line: TextLine) -> tuple[str, str]:

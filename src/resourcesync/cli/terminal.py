@@ -125,15 +125,12 @@ _EVIDENCE_WIDTH: Final = 7
 _MAX_FAILURES: Final = 10
 
 
-class Streams(NamedTuple):
-    """The output streams, and on each the use of colours and of local times."""
+class TextStream(NamedTuple):
+    """A stream of text, and the use of colours and of local times on it."""
 
-    out: TextIO
-    err: TextIO
-    color_out: bool = False
-    color_err: bool = False
-    local_out: bool = False
-    local_err: bool = False
+    file: TextIO
+    is_colored: bool = False
+    is_local: bool = False
 
 
 class TextEncoder:
@@ -144,12 +141,13 @@ class TextEncoder:
         *,
         words: Renderer,
         options: OutputOptions,
-        streams: Streams,
+        out: TextStream,
+        err: TextStream,
         progress: Progress | None = None,
         acts: bool = False,
     ) -> None:
         self._render = words
-        self._streams = streams
+        self._out, self._err = out, err
         self._progress = progress
         self._level = DETAIL if options.verbose else NORMAL
         if options.quiet:
@@ -186,12 +184,12 @@ class TextEncoder:
         """Write the message, the evidence and the hint of an error or a warning."""
         code, hint = str(fields.get("code", word)), str(fields.get("hint", ""))
         head = f"{word}[{escape(code)}]"
-        if self._streams.color_err:
+        if self._err.is_colored:
             head = click.style(head, fg=_COLOR_OF[word], bold=True)
-        message = self._time_text(self._streams.err, str(fields.get("message", "")))
-        self._write(self._streams.err, f"{head}: {message}")
+        message = _shown_text(self._err, str(fields.get("message", "")))
+        self._write(self._err, f"{head}: {message}")
         if place := fields.get("place"):
-            self._write(self._streams.err, f"  --> {_safe_text(place)}")
+            self._write(self._err, f"  --> {_safe_text(place)}")
         if word == "error" and not hint:
             self._write_evidence([*fields["evidence"], _row("more", f"resourcesync why {code}")])
         else:
@@ -211,7 +209,7 @@ class TextEncoder:
             self._show(line)
             self._ended_on_stderr = False
         if outcome.exit and not outcome.shows_exit:
-            stream = self._streams.err if self._ended_on_stderr else self._streams.out
+            stream = self._err if self._ended_on_stderr else self._out
             self._write(stream, f"exit {int(outcome.exit)}")
 
     def _write_failures(self, outcome: CommandOutcome) -> None:
@@ -221,9 +219,9 @@ class TextEncoder:
         closing = outcome.closing if outcome.failed is None else outcome.failed
         for line in (*self._failed_lines, *rest, *closing):
             if line.level <= NORMAL:
-                self._write_line(self._streams.err, line, colored=self._streams.color_err)
+                self._write_line(self._err, line)
         if not outcome.shows_exit:
-            self._write(self._streams.err, f"exit {int(outcome.exit)}")
+            self._write(self._err, f"exit {int(outcome.exit)}")
 
     def close(self) -> None:
         """Remove the line of progress."""
@@ -232,21 +230,15 @@ class TextEncoder:
 
     def _show(self, line: TextLine) -> None:
         if not self._silent and line.level <= self._level:
-            self._write_line(self._streams.out, line, colored=self._streams.color_out)
+            self._write_line(self._out, line)
 
-    def _write_line(self, stream: TextIO, line: TextLine, *, colored: bool) -> None:
+    def _write_line(self, stream: TextStream, line: TextLine) -> None:
         label, text = labelled(line)
         shown = f"{line.time}  " if line.time else escape(label)
         color = _COLORS.get(line.label)
-        if color and colored:
+        if color and stream.is_colored:
             shown = click.style(shown, fg=color, bold=True)
-        self._write(stream, (shown + self._time_text(stream, text)).rstrip(" "))
-
-    def _time_text(self, stream: TextIO, text: str) -> str:
-        """Return a text as it is shown on a stream, with local times on a terminal."""
-        streams = self._streams
-        is_local = streams.local_out if stream is streams.out else streams.local_err
-        return _safe_text(with_local_times(text) if is_local else text)
+        self._write(stream, (shown + _shown_text(stream, text)).rstrip(" "))
 
     def _write_evidence(self, rows: Sequence[Mapping[str, str]]) -> None:
         width = max((len(row["label"]) + 2 for row in rows), default=0)
@@ -254,13 +246,18 @@ class TextEncoder:
         last = ""
         for row in rows:
             shown = "" if row["label"] == last else row["label"]
-            line = self._time_text(self._streams.err, row["text"])
-            self._write(self._streams.err, f"  {escape(shown).ljust(width)}{line}".rstrip())
+            line = _shown_text(self._err, row["text"])
+            self._write(self._err, f"  {escape(shown).ljust(width)}{line}".rstrip())
             last = row["label"]
 
-    def _write(self, stream: TextIO, text: str) -> None:
+    def _write(self, stream: TextStream, text: str) -> None:
         self.close()
-        write_line(stream, text)
+        write_line(stream.file, text)
+
+
+def _shown_text(stream: TextStream, text: str) -> str:
+    """Return a text as it is shown on a stream, with local times on a terminal."""
+    return _safe_text(with_local_times(text) if stream.is_local else text)
 
 
 def _safe_text(text: str) -> str:
@@ -288,17 +285,19 @@ def open_screen(job: Job, environment: Environment, run: str = "") -> Screen:
 
         lines = JsonEncoder(run=run, quiet=output.quiet, stream=sys.stdout, clock=clock)
         return Screen(job.command, [lines], clock)
-    streams = Streams(
-        out=sys.stdout,
-        err=sys.stderr,
-        color_out=_is_colored(sys.stdout, environment),
-        color_err=_is_colored(sys.stderr, environment),
-        local_out=sys.stdout.isatty() and job.command not in _OF_DOCUMENTS,
-        local_err=sys.stderr.isatty() and job.command not in _OF_DOCUMENTS,
-    )
-    progress = choose_progress(job, environment, sys.stderr, clock)
+
+    def stream(file: TextIO) -> TextStream:
+        is_local = file.isatty() and job.command not in _OF_DOCUMENTS
+        color = file.isatty() if environment.color is None else environment.color
+        return TextStream(file, color, is_local)
+
     text = TextEncoder(
-        words=job.render, options=output, streams=streams, progress=progress, acts=job.acts
+        words=job.render,
+        options=output,
+        out=stream(sys.stdout),
+        err=stream(sys.stderr),
+        progress=choose_progress(job, environment, sys.stderr, clock),
+        acts=job.acts,
     )
     return Screen(job.command, [text], clock)
 
@@ -357,12 +356,6 @@ def _silence_logs() -> None:
         log = logging.getLogger(name)
         if not log.handlers:
             log.addHandler(logging.NullHandler())
-
-
-def _is_colored(stream: TextIO, environment: Environment) -> bool:
-    if environment.color is not None:
-        return environment.color
-    return stream.isatty()
 
 
 def choose_progress(

@@ -12,41 +12,13 @@ from typing import Any, Final, TypedDict
 import msgspec
 from msgspec.structs import replace
 
+from resourcesync.documents import _values, expat
 from resourcesync.documents._raw_entries import (
     UNKNOWN_ENTRY,
     EntryColumns,
     RawEntry,
     TextRow,
     text_element,
-)
-from resourcesync.documents._values import (
-    BLANKS,
-    CHANGE_KNOWN,
-    REPRESENTATION,
-    TIMES,
-    clean_uri,
-    digests_or_none,
-    entry_capability,
-    length_or_none,
-    moment_or_none,
-    partition_attributes,
-    read_links,
-    split_attributes,
-)
-from resourcesync.documents.expat import (
-    ALL_RS_NAMESPACES,
-    CHANGEFREQ,
-    EVENT,
-    EXPIRES,
-    FIXITY,
-    LASTMOD,
-    LOC,
-    MD5,
-    PRIORITY,
-    SEPARATOR,
-    SIZE,
-    ReadingContext,
-    RefusalError,
 )
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.entries import (
@@ -78,23 +50,23 @@ _PARTS: Final = {
     Capability.CHANGE_DUMP: Leniency.PARTS_IN_CHANGEDUMP,
 }
 """Reason for a document whose entries are those of an index."""
-_ROW_KNOWN: Final = CHANGE_KNOWN | {"path", "at"}
+_ROW_KNOWN: Final = _values.CHANGE_KNOWN | {"path", "at"}
 
 
-def resource_of(entry: RawEntry, known: frozenset[str], context: ReadingContext) -> Resource:
+def resource_of(entry: RawEntry, known: frozenset[str], context: expat.ReadingContext) -> Resource:
     """Return the resource of any entry."""
-    values, extra = split_attributes(entry.metadata, known, context)
+    values, extra = _values.split_attributes(entry.metadata, known, context)
     texts = entry.texts
-    length = values.get("length", texts.get(SIZE))
+    length = values.get("length", texts.get(expat.SIZE))
     return Resource(
         uri=entry_uri(entry, context),
         lastmod=lastmod_of(entry, context),
-        length=length_or_none(length, context),
-        digests=digests_or_none(values.get("hash", ""), context) + draft_digests(entry),
+        length=_values.length_or_none(length, context),
+        digests=_values.digests_or_none(values.get("hash", ""), context) + draft_digests(entry),
         media_type=values.get("type", ""),
         encoding=values.get("encoding", ""),
-        changefreq=texts.get(CHANGEFREQ, "").strip(BLANKS),
-        links=read_links(entry.links, context),
+        changefreq=texts.get(expat.CHANGEFREQ, "").strip(_values.BLANKS),
+        links=_values.read_links(entry.links, context),
         path=path_of(entry) if "path" in known else "",
         extra=extra,
         foreign=foreign_of(entry),
@@ -102,29 +74,31 @@ def resource_of(entry: RawEntry, known: frozenset[str], context: ReadingContext)
 
 
 def change_of(
-    entry: RawEntry, kind: ChangeKind, known: frozenset[str], context: ReadingContext
+    entry: RawEntry, kind: ChangeKind, known: frozenset[str], context: expat.ReadingContext
 ) -> Change:
     """Return the change of any entry."""
     resource = resource_of(entry, known, context)
-    if EXPIRES in entry.texts:  # in drafts it is no hint, but the change itself
+    if expat.EXPIRES in entry.texts:  # in drafts it is no hint, but the change itself
         resource = replace(resource, foreign=tuple(entry.foreign))
-    text = split_attributes(entry.metadata, known, context)[0].get("datetime")
+    text = _values.split_attributes(entry.metadata, known, context)[0].get("datetime")
     if text is not None:
         # One that cannot be read is no reason to borrow the time of the resource.
-        time = moment_or_none(text, context)
+        time = _values.moment_or_none(text, context)
     else:
         time = _change_time(entry, resource, context)
     return Change(kind=kind, time=time, resource=resource)
 
 
-def _change_time(entry: RawEntry, resource: Resource, context: ReadingContext) -> datetime | None:
+def _change_time(
+    entry: RawEntry, resource: Resource, context: expat.ReadingContext
+) -> datetime | None:
     """Return the time of a change that has no ``datetime``."""
-    text = partition_attributes(entry.metadata, frozenset({"at"}))[0].get("at")
+    text = _values.partition_attributes(entry.metadata, frozenset({"at"}))[0].get("at")
     if text is not None:
         context.tolerate(Leniency.CHANGE_TIME_AT)
-        return moment_or_none(text.strip(BLANKS), context)
-    if resource.lastmod is None and EXPIRES in entry.texts:
-        return moment_or_none(entry.texts[EXPIRES].strip(BLANKS), context)
+        return _values.moment_or_none(text.strip(_values.BLANKS), context)
+    if resource.lastmod is None and expat.EXPIRES in entry.texts:
+        return _values.moment_or_none(entry.texts[expat.EXPIRES].strip(_values.BLANKS), context)
     return resource.lastmod
 
 
@@ -133,19 +107,19 @@ def row_of(item: RawEntry) -> TextRow:
 
     The changes of drafts, written in their own way, have the same places in a row.
     """
-    values, _ = partition_attributes(item.metadata, _ROW_KNOWN)
+    values, _ = _values.partition_attributes(item.metadata, _ROW_KNOWN)
     texts = item.texts
     time = values.get("datetime", values.get("at") if "change" in values else None)
-    if time is None and LASTMOD not in texts:
-        time = texts.get(EXPIRES)
+    if time is None and expat.LASTMOD not in texts:
+        time = texts.get(expat.EXPIRES)
     return TextRow(
-        uri=texts.get(LOC, ""),
-        lastmod_text=texts.get(LASTMOD),
+        uri=texts.get(expat.LOC, ""),
+        lastmod_text=texts.get(expat.LASTMOD),
         hash_text=values.get("hash"),
-        length_text=values.get("length", texts.get(SIZE)),
+        length_text=values.get("length", texts.get(expat.SIZE)),
         media_type=values.get("type"),
         encoding=values.get("encoding"),
-        changefreq=texts.get(CHANGEFREQ),
+        changefreq=texts.get(expat.CHANGEFREQ),
         change=values.get("change", _draft_change(item)),
         datetime_text=time,
         line=item.line,
@@ -156,19 +130,19 @@ def row_of(item: RawEntry) -> TextRow:
 
 def _draft_change(item: RawEntry) -> str | None:
     """Return the change in a draft: a type of ``lastmod``, or only ``expires``."""
-    given = item.given.get(LASTMOD, [])
+    given = item.given.get(expat.LASTMOD, [])
     for name, value in zip(given[::2], given[1::2], strict=True):
-        namespace, _, local = name.rpartition(SEPARATOR)
-        if local in ("type", "eventtype") and namespace in ALL_RS_NAMESPACES:
+        namespace, _, local = name.rpartition(expat.SEPARATOR)
+        if local in ("type", "eventtype") and namespace in expat.ALL_RS_NAMESPACES:
             return value
-    return item.texts.get(EVENT, "deleted" if EXPIRES in item.texts else None)
+    return item.texts.get(expat.EVENT, "deleted" if expat.EXPIRES in item.texts else None)
 
 
 def is_package(item: RawEntry) -> bool:
     """True if an entry of a Change List has an interval or a package, and no change."""
-    values, _ = partition_attributes(item.metadata, _INTERVAL)
+    values, _ = _values.partition_attributes(item.metadata, _INTERVAL)
     row = row_of(item)
-    is_packed = (row.media_type or "").strip(BLANKS).lower() in _PACKED
+    is_packed = (row.media_type or "").strip(_values.BLANKS).lower() in _PACKED
     return row.change is None and (is_packed or values.keys() >= _INTERVAL)
 
 
@@ -179,23 +153,23 @@ def is_part(item: RawEntry) -> bool:
     about a resource. No resource has either (Appendix A).
     """
     names = (item.metadata or [])[::2]
-    values, _ = partition_attributes(item.metadata, _PART)
-    told = values.get("capability", "resourcelist").strip(BLANKS).lower() == "resourcelist"
-    is_bare = len(names) == len(values) and item.texts.keys() == {LOC}
+    values, _ = _values.partition_attributes(item.metadata, _PART)
+    told = values.get("capability", "resourcelist").strip(_values.BLANKS).lower() == "resourcelist"
+    is_bare = len(names) == len(values) and item.texts.keys() == {expat.LOC}
     is_alone = not item.links and not item.foreign and item.fault is None
     return is_bare and is_alone and told and bool(values)
 
 
 def names_capability(item: RawEntry, kind: Capability) -> bool:
     """True if an entry names this capability, and no change: it leads to such a document."""
-    values, _ = partition_attributes(item.metadata, _NAMED)
-    return values.get("capability", "").strip(BLANKS).lower() == kind and (
+    values, _ = _values.partition_attributes(item.metadata, _NAMED)
+    return values.get("capability", "").strip(_values.BLANKS).lower() == kind and (
         row_of(item).change is None
     )
 
 
 def header_from_entries(
-    header: Header, first: list[EntryColumns | RawEntry], context: ReadingContext
+    header: Header, first: list[EntryColumns | RawEntry], context: expat.ReadingContext
 ) -> Header:
     """Return the header of what a list or a dump is by its first entries.
 
@@ -224,7 +198,7 @@ def foreign_of(entry: RawEntry) -> Foreign:
     """Return the elements of other communities in an entry; a sitemap's own hints are, too."""
     hints = [
         text_element(SITEMAP_NS, name, entry.texts[mark])
-        for mark, name in ((PRIORITY, "priority"), (EXPIRES, "expires"))
+        for mark, name in ((expat.PRIORITY, "priority"), (expat.EXPIRES, "expires"))
         if mark in entry.texts
     ]
     return (*hints, *entry.foreign)
@@ -238,8 +212,8 @@ def priority_element(text: str) -> str:
 def draft_digests(entry: RawEntry) -> tuple[Digest, ...]:
     """Return the digests in the elements of a draft, in base64 or in hex."""
     found: list[Digest] = []
-    for mark in (FIXITY, MD5):
-        text = entry.texts.get(mark, "").strip(BLANKS)
+    for mark in (expat.FIXITY, expat.MD5):
+        text = entry.texts.get(mark, "").strip(_values.BLANKS)
         given = entry.given.get(mark, [])
         name = dict(zip(given[::2], given[1::2], strict=True)).get("type", "md5")
         if text:
@@ -258,33 +232,33 @@ def _to_hex(text: str) -> str:
 
 def path_of(entry: RawEntry) -> str:
     """Return the place of the entry inside a package, just as written."""
-    return partition_attributes(entry.metadata, frozenset({"path"}))[0].get("path", "")
+    return _values.partition_attributes(entry.metadata, frozenset({"path"}))[0].get("path", "")
 
 
 def check_is_entry(entry: RawEntry) -> None:
     """Check that it is an entry at all, whatever is wrong with it."""
     if entry.fault is not None and entry.fault[0] == UNKNOWN_ENTRY:
-        raise RefusalError(*entry.fault)
+        raise expat.RefusalError(*entry.fault)
 
 
-def entry_uri(entry: RawEntry, context: ReadingContext) -> str:
+def entry_uri(entry: RawEntry, context: expat.ReadingContext) -> str:
     """Return the entry's URI, absolute."""
     if entry.fault is not None:
-        raise RefusalError(*entry.fault)
-    uri = entry.texts[LOC].strip(BLANKS)
+        raise expat.RefusalError(*entry.fault)
+    uri = entry.texts[expat.LOC].strip(_values.BLANKS)
     if len(uri) <= context.longest:
-        uri = context.absolute(clean_uri(uri))
+        uri = context.absolute(_values.clean_uri(uri))
     if len(uri) > context.longest:
-        raise RefusalError(
+        raise expat.RefusalError(
             "uri-too-long", f"The loc has more than {context.longest:,} characters", "G13"
         )
     return uri
 
 
-def lastmod_of(entry: RawEntry, context: ReadingContext) -> datetime | None:
+def lastmod_of(entry: RawEntry, context: expat.ReadingContext) -> datetime | None:
     """Return the entry's ``lastmod``; ``None`` if it cannot be read."""
-    text = entry.texts.get(LASTMOD, "").strip(BLANKS)
-    return moment_or_none(text, context) if text else None
+    text = entry.texts.get(expat.LASTMOD, "").strip(_values.BLANKS)
+    return _values.moment_or_none(text, context) if text else None
 
 
 def place_of(item: EntryColumns | RawEntry, index: int) -> tuple[int, int]:
@@ -294,20 +268,20 @@ def place_of(item: EntryColumns | RawEntry, index: int) -> tuple[int, int]:
     return item.line, item.column
 
 
-_PACKAGE_KNOWN: Final = REPRESENTATION | {*TIMES}
+_PACKAGE_KNOWN: Final = _values.REPRESENTATION | {*_values.TIMES}
 _PART_KNOWN: Final = _PACKAGE_KNOWN | {"path"}
 _CAPABILITY_KNOWN: Final = frozenset({"capability"})
-_DOCUMENT_KNOWN: Final = frozenset({"capability", "change", "datetime", *TIMES})
+_DOCUMENT_KNOWN: Final = frozenset({"capability", "change", "datetime", *_values.TIMES})
 
 
-def part_of(entry: RawEntry, context: ReadingContext) -> Part:
+def part_of(entry: RawEntry, context: expat.ReadingContext) -> Part:
     """Return the document that an entry of an index or an archive points to."""
-    values, extra = split_attributes(entry.metadata, _PART_KNOWN, context)
+    values, extra = _values.split_attributes(entry.metadata, _PART_KNOWN, context)
     return Part(
         uri=entry_uri(entry, context),
         lastmod=lastmod_of(entry, context),
         path=path_of(entry),
-        links=read_links(entry.links, context),
+        links=_values.read_links(entry.links, context),
         extra=extra,
         foreign=foreign_of(entry),
         **_moments(values, context),
@@ -315,13 +289,13 @@ def part_of(entry: RawEntry, context: ReadingContext) -> Part:
     )
 
 
-def package_of(entry: RawEntry, context: ReadingContext) -> Package:
+def package_of(entry: RawEntry, context: expat.ReadingContext) -> Package:
     """Return the package that an entry of a dump points to."""
-    values, extra = split_attributes(entry.metadata, _PACKAGE_KNOWN, context)
+    values, extra = _values.split_attributes(entry.metadata, _PACKAGE_KNOWN, context)
     return Package(
         uri=entry_uri(entry, context),
         lastmod=lastmod_of(entry, context),
-        links=read_links(entry.links, context),
+        links=_values.read_links(entry.links, context),
         extra=extra,
         foreign=foreign_of(entry),
         **_moments(values, context),
@@ -329,37 +303,37 @@ def package_of(entry: RawEntry, context: ReadingContext) -> Package:
     )
 
 
-def capability_of(entry: RawEntry, context: ReadingContext) -> CapabilityEntry:
+def capability_of(entry: RawEntry, context: expat.ReadingContext) -> CapabilityEntry:
     """Return the document that an entry of a Capability List or Source Description points to."""
-    values, extra = split_attributes(entry.metadata, _CAPABILITY_KNOWN, context)
+    values, extra = _values.split_attributes(entry.metadata, _CAPABILITY_KNOWN, context)
     label = values.get("capability", "")
     return CapabilityEntry(
         uri=entry_uri(entry, context),
-        capability=entry_capability(label, context),
+        capability=_values.entry_capability(label, context),
         label=label,
         lastmod=lastmod_of(entry, context),
-        links=read_links(entry.links, context),
+        links=_values.read_links(entry.links, context),
         extra=extra,
         foreign=foreign_of(entry),
     )
 
 
 def document_change_of(
-    entry: RawEntry, kind: ChangeKind, context: ReadingContext
+    entry: RawEntry, kind: ChangeKind, context: expat.ReadingContext
 ) -> DocumentChange:
     """Return the change of a document in an entry of a Framework Notification."""
-    values, extra = split_attributes(entry.metadata, _DOCUMENT_KNOWN, context)
+    values, extra = _values.split_attributes(entry.metadata, _DOCUMENT_KNOWN, context)
     label = values.get("capability", "")
     lastmod = lastmod_of(entry, context)
     text = values.get("datetime")
     return DocumentChange(
         uri=entry_uri(entry, context),
         kind=kind,
-        time=lastmod if text is None else moment_or_none(text, context),
-        capability=entry_capability(label, context),
+        time=lastmod if text is None else _values.moment_or_none(text, context),
+        capability=_values.entry_capability(label, context),
         label=label,
         lastmod=lastmod,
-        links=read_links(entry.links, context),
+        links=_values.read_links(entry.links, context),
         extra=extra,
         foreign=foreign_of(entry),
         **_moments(values, context),
@@ -373,19 +347,19 @@ class _RepresentationValues(TypedDict):
     encoding: str
 
 
-def _representation(values: dict[str, str], context: ReadingContext) -> _RepresentationValues:
+def _representation(values: dict[str, str], context: expat.ReadingContext) -> _RepresentationValues:
     return {
-        "length": length_or_none(values.get("length"), context),
-        "digests": digests_or_none(values.get("hash", ""), context),
+        "length": _values.length_or_none(values.get("length"), context),
+        "digests": _values.digests_or_none(values.get("hash", ""), context),
         "media_type": values.get("type", ""),
         "encoding": values.get("encoding", ""),
     }
 
 
-def _moments(values: dict[str, str], context: ReadingContext) -> dict[str, Any]:
+def _moments(values: dict[str, str], context: expat.ReadingContext) -> dict[str, Any]:
     return {
-        "from_" if name == "from" else name: moment_or_none(values[name], context)
-        for name in TIMES
+        "from_" if name == "from" else name: _values.moment_or_none(values[name], context)
+        for name in _values.TIMES
         if name in values
     }
 
@@ -409,7 +383,7 @@ class EntryFamily(msgspec.Struct, frozen=True, kw_only=True):
     known: frozenset[str] = frozenset()
     is_regular: bool = False
     has_changes: bool = False
-    make: Callable[[RawEntry, ChangeKind | None, ReadingContext], Entry]
+    make: Callable[[RawEntry, ChangeKind | None, expat.ReadingContext], Entry]
 
 
 def family_of(header: Header) -> EntryFamily:
@@ -419,9 +393,9 @@ def family_of(header: Header) -> EntryFamily:
         return EntryFamily(make=lambda entry, _, context: part_of(entry, context))
     path = _PATH if kind is not None and kind.is_manifest else frozenset()
     if kind in _OF_RESOURCES:
-        return _resource_family(REPRESENTATION | path)
+        return _resource_family(_values.REPRESENTATION | path)
     if kind in _OF_CHANGES:
-        return _change_family(CHANGE_KNOWN | path)
+        return _change_family(_values.CHANGE_KNOWN | path)
     if kind is not None and kind.is_dump:
         return EntryFamily(make=lambda entry, _, context: package_of(entry, context))
     if kind is Capability.FRAMEWORK_NOTIFICATION:
@@ -430,20 +404,22 @@ def family_of(header: Header) -> EntryFamily:
 
 
 def _resource_family(known: frozenset[str]) -> EntryFamily:
-    def make(entry: RawEntry, _kind: ChangeKind | None, context: ReadingContext) -> Entry:
+    def make(entry: RawEntry, _kind: ChangeKind | None, context: expat.ReadingContext) -> Entry:
         return resource_of(entry, known, context)
 
     return EntryFamily(known=known, is_regular=True, make=make)
 
 
 def _change_family(known: frozenset[str]) -> EntryFamily:
-    def make(entry: RawEntry, kind: ChangeKind | None, context: ReadingContext) -> Entry:
+    def make(entry: RawEntry, kind: ChangeKind | None, context: expat.ReadingContext) -> Entry:
         assert kind is not None
         return change_of(entry, kind, known, context)
 
     return EntryFamily(known=known, is_regular=True, has_changes=True, make=make)
 
 
-def _document_change(entry: RawEntry, kind: ChangeKind | None, context: ReadingContext) -> Entry:
+def _document_change(
+    entry: RawEntry, kind: ChangeKind | None, context: expat.ReadingContext
+) -> Entry:
     assert kind is not None
     return document_change_of(entry, kind, context)

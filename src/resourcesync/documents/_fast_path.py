@@ -32,6 +32,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from resourcesync.documents import _values, expat
 from resourcesync.documents._entries import priority_element
 from resourcesync.documents._raw_entries import (
     ATTRIBUTE_FIELDS,
@@ -43,28 +44,6 @@ from resourcesync.documents._raw_entries import (
     RawEntry,
 )
 from resourcesync.documents._scanner import EntryScanner
-from resourcesync.documents._values import (
-    BLANKS,
-    LINK_KNOWN,
-    change_moment,
-    clean_uri,
-    digests,
-    element_moment,
-    lacks_zone,
-    length_of,
-    read_links,
-)
-from resourcesync.documents.expat import (
-    ALL_RS_NAMESPACES,
-    CHANGEFREQ,
-    LASTMOD,
-    PRIORITY,
-    SITEMAP_NAMESPACES,
-    Limits,
-    ReadingContext,
-    RefusalError,
-    is_absolute,
-)
 from resourcesync.model.digests import Digest, are_sha256, format_digests, many_digests
 from resourcesync.model.entries import Change, Foreign, Link, Resource, ResourceRun, many_resources
 from resourcesync.model.leniencies import Leniency
@@ -91,7 +70,11 @@ _REFERENCES: Final = (
     ("&apos;", "'"),
     ("&amp;", "&"),  # the last, so that nothing is replaced twice
 )
-_ELEMENTS: Final = {LASTMOD: "lastmod", CHANGEFREQ: "changefreq", PRIORITY: "priority"}
+_ELEMENTS: Final = {
+    expat.LASTMOD: "lastmod",
+    expat.CHANGEFREQ: "changefreq",
+    expat.PRIORITY: "priority",
+}
 """Elements that a plain entry may have behind its ``loc``, in the order of the schema."""
 _ATTRIBUTE: Final = re.compile('([a-z]+)="([^"]*)"')
 _MAX_BUFFERED: Final = 16_384
@@ -115,7 +98,7 @@ class PlainForm(msgspec.Struct, frozen=True):
         return PlainForm(
             elements=self.elements | (entry.texts.keys() & _ELEMENTS.keys()),
             attributes=_merge(self.attributes, names),
-            links=self.links.union(*(link[::2] for link in entry.links)) & LINK_KNOWN,
+            links=self.links.union(*(link[::2] for link in entry.links)) & _values.LINK_KNOWN,
         )
 
 
@@ -137,7 +120,7 @@ class EntryPattern:
     """
 
     def __init__(self, form: PlainForm, namespaces: Mapping[str, str]) -> None:
-        sitemap = _prefix_of(SITEMAP_NAMESPACES, namespaces)
+        sitemap = _prefix_of(expat.SITEMAP_NAMESPACES, namespaces)
         self.opening = "" if sitemap is None else f"<{sitemap}url>"
         self.fields = ["uris"]
         parts = [_element(f"{sitemap}loc", f"({_ESCAPED})")]
@@ -145,7 +128,7 @@ class EntryPattern:
             if mark in form.elements:
                 parts.append(_optional(_element(f"{sitemap}{name}", f"({_ASCII}++)")))
                 self.fields.append(TEXT_FIELDS[mark])
-        own = _prefix_of(ALL_RS_NAMESPACES, namespaces)
+        own = _prefix_of(expat.ALL_RS_NAMESPACES, namespaces)
         if own is not None and form.attributes:
             parts.append(_optional(_metadata(f"{own}md", form.attributes)))
             self.fields += (ATTRIBUTE_FIELDS[name] for name in form.attributes)
@@ -194,7 +177,7 @@ class FastPathReader:
         scanner: EntryScanner,
         assembler: EntryAssembler,
         known: frozenset[str] | None,
-        limits: Limits,
+        limits: expat.Limits,
     ) -> None:
         self._scanner = scanner
         self._assembler = assembler
@@ -204,7 +187,7 @@ class FastPathReader:
         self._lessons = 0
         self._pattern: EntryPattern | None = None
         # The first entry has shown that the depth is allowed.
-        self._is_off = known is None or limits.attributes < max(len(known), len(LINK_KNOWN))
+        self._is_off = known is None or limits.attributes < max(len(known), len(_values.LINK_KNOWN))
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._buffered = ""  # what may be the start of an entry
         # End of the extracted entries; ``None`` if the scanner has reached it.
@@ -406,17 +389,17 @@ _PUNCTUATION: Final = {
     },
 }
 """Positions of the punctuation in the usual forms of times, by their length."""
-_UNWANTED: Final = BLANKS + "\x7f"  # of the ASCII characters of XML
+_UNWANTED: Final = _values.BLANKS + "\x7f"  # of the ASCII characters of XML
 
 
-def resources_of(run: EntryColumns, context: ReadingContext) -> list[Resource]:
+def resources_of(run: EntryColumns, context: expat.ReadingContext) -> list[Resource]:
     """Return the resources of the entries."""
     found = _resources(run, context)
     _count_naive(run, context)
     return found
 
 
-def _resources(run: EntryColumns, context: ReadingContext) -> list[Resource]:
+def _resources(run: EntryColumns, context: expat.ReadingContext) -> list[Resource]:
     return many_resources(
         len(run.lines),
         {
@@ -434,7 +417,7 @@ def _resources(run: EntryColumns, context: ReadingContext) -> list[Resource]:
     )
 
 
-def plain_resources_of(run: EntryColumns, context: ReadingContext) -> Sequence[Resource]:
+def plain_resources_of(run: EntryColumns, context: expat.ReadingContext) -> Sequence[Resource]:
     """Return the same as `resources_of`, as columns if these suffice for the entries."""
     others = (run.encodings, run.changefreqs, run.priorities, run.links)
     if any(column is not None for column in others):
@@ -452,12 +435,14 @@ def plain_resources_of(run: EntryColumns, context: ReadingContext) -> Sequence[R
     return found
 
 
-def changes_of(run: EntryColumns, kinds: list[ChangeKind], context: ReadingContext) -> list[Change]:
+def changes_of(
+    run: EntryColumns, kinds: list[ChangeKind], context: expat.ReadingContext
+) -> list[Change]:
     """Return the changes of the entries."""
     resources = _resources(run, context)
     times: Iterable[datetime | None] = [resource.lastmod for resource in resources]
     if run.datetimes is not None:
-        read = partial(_moments, read=change_moment, context=context)
+        read = partial(_moments, read=_values.change_moment, context=context)
         found = _each(read, run.datetimes, None)
         times = [time or lastmod for time, lastmod in zip(found, times, strict=False)]
     _count_naive(run, context)
@@ -488,9 +473,9 @@ def uris_of(column: Sequence[str]) -> Sequence[str]:
     # A text between two with the same prefix has that prefix, too.
     prefix = _HTTPS if low.startswith(_HTTPS) else _HTTP
     if not (low.startswith(prefix) and high.startswith(prefix)) and not all(
-        map(is_absolute, found)
+        map(expat.is_absolute, found)
     ):
-        raise RefusalError("uri-relative", "A loc is relative")
+        raise expat.RefusalError("uri-relative", "A loc is relative")
     return found
 
 
@@ -502,12 +487,12 @@ def _without_blanks(column: Sequence[str]) -> Sequence[str]:
         and "" not in column
     ):
         return column
-    return [clean_uri(text) for text in column]
+    return [_values.clean_uri(text) for text in column]
 
 
 def _stripped(column: Sequence[str]) -> list[str]:
     """Return the texts without the blanks around them: few values, many entries."""
-    made = {text: text.strip(BLANKS) for text in set(column)}
+    made = {text: text.strip(_values.BLANKS) for text in set(column)}
     return [made[text] for text in column]
 
 
@@ -518,23 +503,23 @@ def _foreigns(column: Sequence[str]) -> list[Foreign]:
 
 
 def _links(
-    column: Iterable[list[list[str]] | None], context: ReadingContext
+    column: Iterable[list[list[str]] | None], context: expat.ReadingContext
 ) -> list[tuple[Link, ...]]:
     """Return the links of each entry, if none of them needs a notice."""
     trial = context.trial()
-    found = [read_links(links, trial) if links else () for links in column]
+    found = [_values.read_links(links, trial) if links else () for links in column]
     if trial.tolerated:
-        raise RefusalError("link-attribute", "A link needs a notice")
+        raise expat.RefusalError("link-attribute", "A link needs a notice")
     context.version_marks |= trial.version_marks
     return found
 
 
-def _lastmods(column: Column | None, context: ReadingContext) -> Iterable[datetime | None]:
-    return _each(partial(_moments, read=element_moment, context=context), column, None)
+def _lastmods(column: Column | None, context: expat.ReadingContext) -> Iterable[datetime | None]:
+    return _each(partial(_moments, read=_values.element_moment, context=context), column, None)
 
 
 def _moments(
-    column: Sequence[str], read: Callable[[str], T], context: ReadingContext
+    column: Sequence[str], read: Callable[[str], T], context: expat.ReadingContext
 ) -> Iterable[datetime | T]:
     try:
         if _is_canonical(column):
@@ -543,17 +528,17 @@ def _moments(
     except ValueError:
         found = [read(text) for text in column]
     if Leniency.TIME_ZONE not in context.tolerated and any(
-        lacks_zone(text.strip(BLANKS)) for text in column
+        _values.lacks_zone(text.strip(_values.BLANKS)) for text in column
     ):
-        raise RefusalError("time-zone", "A time has no time zone")
+        raise expat.RefusalError("time-zone", "A time has no time zone")
     return found
 
 
-def _count_naive(run: EntryColumns, context: ReadingContext) -> None:
+def _count_naive(run: EntryColumns, context: expat.ReadingContext) -> None:
     """Count the times without a zone, in columns that were read without a fault."""
     if Leniency.TIME_ZONE in context.tolerated:
         for column in filter(None, (run.lastmods, run.datetimes)):
-            naive = sum(lacks_zone(text.strip(BLANKS)) for text in column if text)
+            naive = sum(_values.lacks_zone(text.strip(_values.BLANKS)) for text in column if text)
             context.counts[Leniency.TIME_ZONE] += naive
 
 
@@ -579,13 +564,17 @@ def _lengths(column: Sequence[str]) -> Iterable[int]:
         and max(map(len, column)) <= _MAX_DIGITS
     ):
         return map(int, column)
-    return [length_of(text) for text in column]
+    return [_values.length_of(text) for text in column]
 
 
 def _digests(column: Sequence[str]) -> Iterable[tuple[Digest, ...]]:
-    return many_digests(column) if are_sha256(column) else [digests(text) for text in column]
+    return (
+        many_digests(column) if are_sha256(column) else [_values.digests(text) for text in column]
+    )
 
 
 def _hashes(column: Sequence[str]) -> Sequence[str]:
     """Return the digests as text in our form."""
-    return column if are_sha256(column) else [format_digests(digests(text)) for text in column]
+    return (
+        column if are_sha256(column) else [format_digests(_values.digests(text)) for text in column]
+    )

@@ -11,21 +11,10 @@ from io import IncrementalNewlineDecoder
 from typing import Final
 from urllib.parse import urljoin
 
+from resourcesync.documents import expat
 from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry
 from resourcesync.documents._values import BLANKS
 from resourcesync.documents.blocks import TEXT_HINT
-from resourcesync.documents.expat import (
-    ATOM_NAMESPACES,
-    LASTMOD,
-    LOC,
-    MAX_TOKEN,
-    SEPARATOR,
-    Limits,
-    ReadingContext,
-    SitemapForm,
-    XmlDriver,
-    limit_error,
-)
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.timestamps import format_w3c, parse_loosely
@@ -40,7 +29,7 @@ class TextSitemapScanner:
     as a rule, and a program that fails in the middle prints its error.
     """
 
-    form = SitemapForm.TEXT
+    form = expat.SitemapForm.TEXT
     is_index = False
     header_place = (0, 0)
     kind = ""
@@ -48,7 +37,7 @@ class TextSitemapScanner:
     is_between_entries = False
 
     def __init__(
-        self, assembler: EntryAssembler, *, limits: Limits, context: ReadingContext
+        self, assembler: EntryAssembler, *, limits: expat.Limits, context: expat.ReadingContext
     ) -> None:
         self.context = context
         self.namespaces: dict[str, str] = {}
@@ -102,9 +91,12 @@ class TextSitemapScanner:
         *lines, self._cut = f"{self._cut}{text}".split("\n")
         if is_last:
             lines.append(self._cut)
-        elif len(self._cut) > MAX_TOKEN:
-            raise limit_error(
-                MAX_TOKEN, "characters in one line", uri=self.context.uri, line=self._lines + 1
+        elif len(self._cut) > expat.MAX_TOKEN:
+            raise expat.limit_error(
+                expat.MAX_TOKEN,
+                "characters in one line",
+                uri=self.context.uri,
+                line=self._lines + 1,
             )
         uris: list[str] = []
         numbers: list[int] = []
@@ -129,14 +121,14 @@ class TextSitemapScanner:
 
     def _unusual_entry(self, uri: str, number: int) -> RawEntry:
         """Return the entry of a line that the rules for a ``loc`` may refuse."""
-        entry = RawEntry(number, 1, texts={LOC: uri[: self._longest + 1]})
+        entry = RawEntry(number, 1, texts={expat.LOC: uri[: self._longest + 1]})
         if _ADDRESS.match(uri) is None:
             self._is_sound = False
             entry.mark_faulty("entry-invalid", "The line is not an absolute http or https address")
         return entry
 
 
-_BASE: Final = f"http://www.w3.org/XML/1998/namespace{SEPARATOR}base"
+_BASE: Final = f"http://www.w3.org/XML/1998/namespace{expat.SEPARATOR}base"
 _MAX_DEPTH: Final = 256
 """Levels of elements: entries of feeds contain whole pages."""
 
@@ -146,21 +138,21 @@ class FeedEntryHandler:
 
     def __init__(
         self,
-        form: SitemapForm,
+        form: expat.SitemapForm,
         root: tuple[str, list[str]],
-        driver: XmlDriver,
+        driver: expat.XmlDriver,
         assembler: EntryAssembler,
-        limits: Limits,
-        context: ReadingContext,
+        limits: expat.Limits,
+        context: expat.ReadingContext,
     ) -> None:
         name, attributes = root
-        namespace = name.rpartition(SEPARATOR)[0]
-        prefix = f"{namespace}{SEPARATOR}" if namespace else ""
-        self._is_rss = form is SitemapForm.RSS
+        namespace = name.rpartition(expat.SEPARATOR)[0]
+        prefix = f"{namespace}{expat.SEPARATOR}" if namespace else ""
+        self._is_rss = form is expat.SitemapForm.RSS
         self._entry_name = f"{prefix}{'item' if self._is_rss else 'entry'}"
         self._link = f"{prefix}link"
         self._guid = f"{prefix}guid" if self._is_rss else ""
-        self._time = f"{prefix}{'pubDate' if self._is_rss else ATOM_NAMESPACES[namespace]}"
+        self._time = f"{prefix}{'pubDate' if self._is_rss else expat.ATOM_NAMESPACES[namespace]}"
         self._entry_depth = 3 if self._is_rss else 2
         self._driver = driver
         self._assembler = assembler
@@ -209,8 +201,8 @@ class FeedEntryHandler:
         """Add text of the element that is open, if its value matters."""
         if self._leaf:
             self._length += len(text)
-            if self._length > MAX_TOKEN:
-                raise self._driver.over(MAX_TOKEN, "characters in one text")
+            if self._length > expat.MAX_TOKEN:
+                raise self._driver.over(expat.MAX_TOKEN, "characters in one text")
             self._pieces.append(text)
 
     def _start_part(self, name: str, attributes: list[str]) -> None:
@@ -250,13 +242,15 @@ class FeedEntryHandler:
             self._context.set_place(entry.line, entry.column)
             self._context.tolerate(Leniency.FEED_UNLINKED)
             return
-        entry.texts[LOC] = address
+        entry.texts[expat.LOC] = address
         time = self._found.get(self._time, "")
         if time:
             try:
-                entry.texts[LASTMOD] = format_w3c(parse_loosely(time)) if self._is_rss else time
+                entry.texts[expat.LASTMOD] = (
+                    format_w3c(parse_loosely(time)) if self._is_rss else time
+                )
             except ValueError:
-                entry.texts[LASTMOD] = time
+                entry.texts[expat.LASTMOD] = time
         self._assembler.items.append(entry)
 
     def _resolved(self, address: str) -> str:

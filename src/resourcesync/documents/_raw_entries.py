@@ -11,24 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from resourcesync.documents.expat import (
-    CHANGEFREQ,
-    DRAFT_ELEMENTS,
-    FIXITY,
-    LASTMOD,
-    LN,
-    LOC,
-    MAX_TOKEN,
-    MD,
-    PRIORITY,
-    RS_NAMESPACES,
-    SEPARATOR,
-    SITEMAP_NAMESPACES,
-    Limits,
-    ReadingContext,
-    XmlDriver,
-    limit_error,
-)
+from resourcesync.documents import expat
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.entries import Foreign
 from resourcesync.model.leniencies import Leniency
@@ -87,10 +70,10 @@ Column = Sequence[str | None]
 """One text of each entry; ``None`` where the entry lacks it."""
 
 TEXT_FIELDS: Final = {
-    LOC: "uris",
-    LASTMOD: "lastmods",
-    CHANGEFREQ: "changefreqs",
-    PRIORITY: "priorities",
+    expat.LOC: "uris",
+    expat.LASTMOD: "lastmods",
+    expat.CHANGEFREQ: "changefreqs",
+    expat.PRIORITY: "priorities",
 }
 """Column of each element that plain entries may have."""
 ATTRIBUTE_FIELDS: Final = {
@@ -157,11 +140,11 @@ class EntryColumns(NamedTuple):
 
 
 _OURS: Final = frozenset(
-    f"{namespace}{SEPARATOR}{local}"
+    f"{namespace}{expat.SEPARATOR}{local}"
     for namespaces, names in (
-        (RS_NAMESPACES, ("md", "ln")),
-        (SITEMAP_NAMESPACES, ("urlset", "sitemapindex", "url", "sitemap")),
-        (SITEMAP_NAMESPACES, ("loc", "lastmod", "changefreq")),
+        (expat.RS_NAMESPACES, ("md", "ln")),
+        (expat.SITEMAP_NAMESPACES, ("urlset", "sitemapindex", "url", "sitemap")),
+        (expat.SITEMAP_NAMESPACES, ("loc", "lastmod", "changefreq")),
     )
     for namespace in namespaces
     for local in names
@@ -190,7 +173,7 @@ def _check_fragment(fragment: str) -> None:
     look = _FragmentOutline()
     # Inside the default namespace that it will meet, and with no prefix bound around it.
     before, after = _AROUND
-    driver = XmlDriver(
+    driver = expat.XmlDriver(
         lambda fault: ValueError(f"no XML that stands alone ({fault.detail}): {fragment[:64]!r}")
     )
     driver.parser.StartElementHandler = look.start
@@ -259,14 +242,14 @@ class ForeignFragment:
 
     def start(self, name: str, attributes: list[str]) -> None:
         """Add the start of an element."""
-        namespace, _, local = name.rpartition(SEPARATOR)
+        namespace, _, local = name.rpartition(expat.SEPARATOR)
         _, around, prefixes = self._inside[-1] if self._inside else ("", None, {})
         parts = [">" if self._is_open else "", "<", local]
         if namespace != around:
             parts.append(f' xmlns="{namespace.translate(VALUE_ESCAPES)}"')
         pairs = iter(attributes)
         for key, value in zip(pairs, pairs, strict=True):
-            place, _, word = key.rpartition(SEPARATOR)
+            place, _, word = key.rpartition(expat.SEPARATOR)
             if place == _XML:
                 word = f"xml:{word}"
             elif place:
@@ -308,15 +291,17 @@ MAX_LINKS: Final = 1_000
 UNKNOWN_ENTRY: Final = "entry-unknown"
 """The code of an element among the entries that is none."""
 _MOST_UNKNOWN: Final = 100
-_TEXT_ELEMENTS: Final = frozenset({LOC, LASTMOD, CHANGEFREQ, PRIORITY, *DRAFT_ELEMENTS})
-_WITH_ATTRIBUTES: Final = frozenset({LASTMOD, FIXITY})
+_TEXT_ELEMENTS: Final = frozenset(
+    {expat.LOC, expat.LASTMOD, expat.CHANGEFREQ, expat.PRIORITY, *expat.DRAFT_ELEMENTS}
+)
+_WITH_ATTRIBUTES: Final = frozenset({expat.LASTMOD, expat.FIXITY})
 """Text elements whose attributes mean something in drafts."""
-_HINTS: Final = frozenset({LASTMOD, CHANGEFREQ, PRIORITY})
+_HINTS: Final = frozenset({expat.LASTMOD, expat.CHANGEFREQ, expat.PRIORITY})
 """Optional parts of an entry: without them it can still be used."""
 _REPEATED: Final = {
-    LOC: ("The entry has more than one loc", "G12"),
-    LASTMOD: ("The entry has more than one lastmod", "G14"),
-    MD: ("The entry has more than one rs:md", "G15"),
+    expat.LOC: ("The entry has more than one loc", "G12"),
+    expat.LASTMOD: ("The entry has more than one lastmod", "G14"),
+    expat.MD: ("The entry has more than one rs:md", "G15"),
 }
 _CHILDREN: Final = "The text of the entry contains an element"
 
@@ -329,7 +314,7 @@ class EntryAssembler:
     complete entries that were not read yet.
     """
 
-    def __init__(self, *, limits: Limits, context: ReadingContext) -> None:
+    def __init__(self, *, limits: expat.Limits, context: expat.ReadingContext) -> None:
         self.depth = 1
         self.began = False
         self.metadata: list[str] | None = None
@@ -397,9 +382,9 @@ class EntryAssembler:
         self._enter_element(line, column)
         if self.depth > 2:  # noqa: PLR2004 - not right under the root
             return
-        if mark == LN:
+        if mark == expat.LN:
             self._add_link(attributes, line, column)
-        elif mark == MD:
+        elif mark == expat.MD:
             if self.began or self.metadata is not None:
                 where = "after the first entry" if self.began else "twice"
                 raise MalformedDocumentError(
@@ -410,7 +395,7 @@ class EntryAssembler:
                     code="xml-metadata",
                 )
             self.metadata = attributes
-        elif mark == LOC:
+        elif mark == expat.LOC:
             self.refuse(line, column)
 
     def start(self, mark: int, attributes: list[str]) -> None:
@@ -430,7 +415,7 @@ class EntryAssembler:
         if entry is None:
             return
         if self.depth == 1:
-            if LOC not in entry.texts:
+            if expat.LOC not in entry.texts:
                 entry.mark_faulty("entry-invalid", "The entry has no loc")
             self.items.append(entry)
             self.entry = None
@@ -447,19 +432,19 @@ class EntryAssembler:
         if room := max(0, self._limits.text - self._length):
             self._pieces.append(text[:room])
         self._length += len(text)
-        if self._length > MAX_TOKEN:
-            self._fail(MAX_TOKEN, "characters in one text", entry.line, entry.column)
+        if self._length > expat.MAX_TOKEN:
+            self._fail(expat.MAX_TOKEN, "characters in one text", entry.line, entry.column)
 
     def _start_in_entry(self, entry: RawEntry, mark: int, attributes: list[str]) -> None:
         self._leaf = mark
         self._pieces, self._length = [], 0
-        if mark == LN:
+        if mark == expat.LN:
             entry.links.append(attributes)
             if len(entry.links) > MAX_LINKS:
                 self._fail(MAX_LINKS, "links in one entry", entry.line, entry.column)
-        elif mark == MD and entry.metadata is None:
+        elif mark == expat.MD and entry.metadata is None:
             entry.metadata = attributes
-        elif mark == MD or (mark in entry.texts and mark in _REPEATED):
+        elif mark == expat.MD or (mark in entry.texts and mark in _REPEATED):
             entry.mark_faulty("entry-invalid", *_REPEATED[mark])
         if attributes and mark in _WITH_ATTRIBUTES:
             entry.given.setdefault(mark, attributes)
@@ -480,16 +465,16 @@ class EntryAssembler:
             self._context.drop_value(Leniency.VALUE_LONG, about=self._pieces[0])
             return
         if is_long:
-            code = "uri-too-long" if leaf == LOC else "entry-invalid"
+            code = "uri-too-long" if leaf == expat.LOC else "entry-invalid"
             entry.mark_faulty(code, f"A text has more than {self._limits.text:,} characters", "G13")
         entry.texts.setdefault(leaf, "".join(self._pieces))
 
     def _enter_element(self, line: int, column: int) -> None:
         self.depth += 1
         if self.depth > self._limits.depth:
-            raise limit_error(
+            raise expat.limit_error(
                 self._limits.depth, "levels of elements", uri=self._uri, line=line, column=column
             )
 
     def _fail(self, limit: int, what: str, line: int, column: int) -> None:
-        raise limit_error(limit, what, uri=self._uri, line=line, column=column)
+        raise expat.limit_error(limit, what, uri=self._uri, line=line, column=column)

@@ -8,36 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
+from resourcesync.documents import expat
 from resourcesync.documents._raw_entries import EntryAssembler, ForeignFragment
-from resourcesync.documents.expat import (
-    ALL_RS_NAMESPACES,
-    DRAFT_ELEMENTS,
-    ENTRY,
-    FOREIGN,
-    LN,
-    LOC,
-    MAX_TOKEN,
-    MD,
-    MISPLACED,
-    P0,
-    P0_NAMESPACES,
-    P1,
-    P2,
-    P2_NAMESPACE,
-    ROOTS,
-    SEPARATOR,
-    SITEMAP_NAMESPACES,
-    Limits,
-    ReadingContext,
-    SitemapForm,
-    XmlDriver,
-    XmlFault,
-    XmlFaultKind,
-    document_error,
-    feed_form,
-    marks,
-    marks_in,
-)
 from resourcesync.errors import DocumentError, NotAListError
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
@@ -49,10 +21,10 @@ _PAGE_HINT: Final = (
     "open the address in a browser: a page there may ask for a log-in; robots.txt of the site names"
     " its sitemaps"
 )
-_OWN: Final = frozenset({"", *SITEMAP_NAMESPACES})
+_OWN: Final = frozenset({"", *expat.SITEMAP_NAMESPACES})
 """Namespaces of elements that are not foreign."""
-_OURS: Final = tuple(f"{namespace}{SEPARATOR}" for namespace in ALL_RS_NAMESPACES)
-_META: Final = f"http://www.w3.org/1999/xhtml{SEPARATOR}meta"
+_OURS: Final = tuple(f"{namespace}{expat.SEPARATOR}" for namespace in expat.ALL_RS_NAMESPACES)
+_META: Final = f"http://www.w3.org/1999/xhtml{expat.SEPARATOR}meta"
 
 
 class EntryScanner(Protocol):
@@ -61,11 +33,11 @@ class EntryScanner(Protocol):
     is_index: bool
     kind: str
     modified: str
-    context: ReadingContext
+    context: expat.ReadingContext
     namespaces: dict[str, str]
 
     @property
-    def form(self) -> SitemapForm:
+    def form(self) -> expat.SitemapForm:
         """The form of the document."""
 
     @property
@@ -102,9 +74,9 @@ class DocumentScanner:
     """
 
     def __init__(
-        self, assembler: EntryAssembler, *, limits: Limits, context: ReadingContext
+        self, assembler: EntryAssembler, *, limits: expat.Limits, context: expat.ReadingContext
     ) -> None:
-        self.form = SitemapForm.XML
+        self.form = expat.SitemapForm.XML
         self.is_index = False
         self.namespaces: dict[str, str] = {}
         self.header_place = (0, 0)
@@ -121,7 +93,7 @@ class DocumentScanner:
         self._start_element: Callable[[str, list[str]], None] | None = None  # past the header
         self._in_section = 0  # CDATA
         self._own = _OWN
-        self._driver = XmlDriver(self._error_of)
+        self._driver = expat.XmlDriver(self._error_of)
         parser = self._driver.parser
         parser.ordered_attributes = True
         parser.StartNamespaceDeclHandler = self._namespace
@@ -168,10 +140,10 @@ class DocumentScanner:
             and self._assembler.is_between_entries
         )
 
-    def _error_of(self, fault: XmlFault) -> DocumentError:
-        if fault.kind is XmlFaultKind.DOCTYPE and fault.detail.lower() == "html":
+    def _error_of(self, fault: expat.XmlFault) -> DocumentError:
+        if fault.kind is expat.XmlFaultKind.DOCTYPE and fault.detail.lower() == "html":
             return self._not_a_list("html")
-        return document_error(fault, self._uri)
+        return expat.document_error(fault, self._uri)
 
     def _namespace(self, prefix: str | None, uri: str | None) -> None:
         if self._start_element is None:  # it is the root that starts
@@ -179,27 +151,27 @@ class DocumentScanner:
         self._driver.check_namespace(prefix, uri, self._limits.text)
 
     def _start_root(self, name: str, attributes: list[str]) -> None:
-        namespace, _, local = name.rpartition(SEPARATOR)
-        form = feed_form(name, attributes)
+        namespace, _, local = name.rpartition(expat.SEPARATOR)
+        form = expat.feed_form(name, attributes)
         if form is not None:
             self._start_feed(form, name, attributes)
             return
-        if local not in ROOTS:
+        if local not in expat.ROOTS:
             raise self._not_a_list(name)
-        self._inspect_root(name, self._bounded(FOREIGN, attributes))
-        self.is_index = ROOTS[local]
-        self._marks = marks(is_index=self.is_index)
-        is_misnamed = namespace not in SITEMAP_NAMESPACES
+        self._inspect_root(name, self._bounded(expat.FOREIGN, attributes))
+        self.is_index = expat.ROOTS[local]
+        self._marks = expat.marks(is_index=self.is_index)
+        is_misnamed = namespace not in expat.SITEMAP_NAMESPACES
         if is_misnamed:
             self._own |= {namespace}
-            self._marks = marks_in(namespace, is_index=self.is_index)
+            self._marks = expat.marks_in(namespace, is_index=self.is_index)
         self._start_element = start_element = self._make_start()
 
         def start(inner: str, attributes: list[str]) -> None:
             start_element(inner, attributes)
             if self._assembler.began:
                 self._parser.StartElementHandler = start_element
-            elif self._marks.get(inner) == MD:
+            elif self._marks.get(inner) == expat.MD:
                 if is_misnamed and namespace and self._assembler.metadata is not None:
                     raise self._not_a_list(name)  # only a plain sitemap is read in spite of that
                 self.header_place = self.place()
@@ -209,7 +181,7 @@ class DocumentScanner:
         self._parser.EndElementHandler = self._assembler.end
         self._parser.CharacterDataHandler = self._assembler.add_text
 
-    def _start_feed(self, form: SitemapForm, name: str, attributes: list[str]) -> None:
+    def _start_feed(self, form: expat.SitemapForm, name: str, attributes: list[str]) -> None:
         """Let the elements below be those of a feed."""
         from resourcesync.documents._other_forms import FeedEntryHandler  # noqa: PLC0415 - rarely
 
@@ -231,12 +203,12 @@ class DocumentScanner:
         rare, bounded = self._start_rare, self._bounded
 
         def start(name: str, attributes: list[str]) -> None:
-            mark = mark_of(name, FOREIGN)
+            mark = mark_of(name, expat.FOREIGN)
             if attributes and (len(attributes) > most or len("".join(attributes)) > longest):
                 attributes = bounded(mark, attributes)
-            if LOC <= mark <= LN:
+            if expat.LOC <= mark <= expat.LN:
                 start_part(mark, attributes)
-            elif mark == ENTRY and not attributes:
+            elif mark == expat.ENTRY and not attributes:
                 start_entry(parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
             else:
                 rare(mark, name, attributes)
@@ -252,17 +224,17 @@ class DocumentScanner:
             assembler.start(mark, attributes)
 
     def _start_rare(self, mark: int, name: str, attributes: list[str]) -> None:
-        if mark in (ENTRY, MISPLACED):
+        if mark in (expat.ENTRY, expat.MISPLACED):
             if attributes:
                 self._tolerate(Leniency.ENTRY_ATTRIBUTES)
-            self._assembler.start_entry(*self.place(), misplaced=mark == MISPLACED)
-        elif mark in DRAFT_ELEMENTS:
-            if name.startswith(ALL_RS_NAMESPACES):  # expires is in plain sitemaps, too
-                self.context.version_marks.add(P1)
+            self._assembler.start_entry(*self.place(), misplaced=mark == expat.MISPLACED)
+        elif mark in expat.DRAFT_ELEMENTS:
+            if name.startswith(expat.ALL_RS_NAMESPACES):  # expires is in plain sitemaps, too
+                self.context.version_marks.add(expat.P1)
                 self._inspect_namespace(name)
             self._start_part(mark, attributes)
         else:
-            if self._assembler.depth == 1 and name.rpartition(SEPARATOR)[0] in self._own:
+            if self._assembler.depth == 1 and name.rpartition(expat.SEPARATOR)[0] in self._own:
                 self._assembler.refuse(*self.place())
             self._enter_foreign(name, attributes)
 
@@ -286,7 +258,7 @@ class DocumentScanner:
             depth += 1
             self._check_depth(depth)
             self._check_name(name)
-            fragment.start(name, self._bounded(FOREIGN, attributes))
+            fragment.start(name, self._bounded(expat.FOREIGN, attributes))
 
         def end(_name: str) -> None:
             nonlocal depth
@@ -317,22 +289,22 @@ class DocumentScanner:
 
     def _inspect_root(self, name: str, attributes: list[str]) -> None:
         """Record the spelling of the root, and the kind and time in the root of a draft."""
-        if not name.startswith(f"{SITEMAP_NS}{SEPARATOR}"):
+        if not name.startswith(f"{SITEMAP_NS}{expat.SEPARATOR}"):
             self._tolerate(Leniency.SITEMAP_NAMESPACE)
         for key, value in zip(attributes[::2], attributes[1::2], strict=True):
-            namespace, _, local = key.rpartition(SEPARATOR)
-            if local == "type" and namespace in ALL_RS_NAMESPACES:
-                self.context.version_marks.add(P1)
+            namespace, _, local = key.rpartition(expat.SEPARATOR)
+            if local == "type" and namespace in expat.ALL_RS_NAMESPACES:
+                self.context.version_marks.add(expat.P1)
                 self._inspect_namespace(key)
                 self.kind = value
 
     def _inspect_namespace(self, name: str) -> None:
-        namespace = name.rpartition(SEPARATOR)[0]
-        if namespace in P0_NAMESPACES:
-            self.context.version_marks.add(P0)
-        elif namespace == P2_NAMESPACE:
-            self.context.version_marks.add(P2)
-        if namespace in ALL_RS_NAMESPACES and namespace != RS_NS:
+        namespace = name.rpartition(expat.SEPARATOR)[0]
+        if namespace in expat.P0_NAMESPACES:
+            self.context.version_marks.add(expat.P0)
+        elif namespace == expat.P2_NAMESPACE:
+            self.context.version_marks.add(expat.P2)
+        if namespace in expat.ALL_RS_NAMESPACES and namespace != RS_NS:
             self._tolerate(Leniency.NAMESPACE, namespace)
 
     def _inspect_meta(self, name: str, attributes: list[str]) -> None:
@@ -341,7 +313,7 @@ class DocumentScanner:
             return
         told = dict(zip(attributes[::2], attributes[1::2], strict=True))
         if told.get("name", "").lower() == "dcterms.modified":
-            self.context.version_marks.add(P1)
+            self.context.version_marks.add(expat.P1)
             self.modified = self.modified or told.get("content", "")
             self.header_place = self.place()
 
@@ -367,19 +339,21 @@ class DocumentScanner:
             raise self._driver.over(self._limits.attributes, "attributes in one element")
         if not any(len(text) > longest for text in attributes):
             return attributes
-        if sum(map(len, attributes)) > MAX_TOKEN:  # wherever blocks end
-            raise self._driver.over(MAX_TOKEN, "bytes in one tag")
+        if sum(map(len, attributes)) > expat.MAX_TOKEN:  # wherever blocks end
+            raise self._driver.over(expat.MAX_TOKEN, "bytes in one tag")
         kept: list[str] = []
         for name, value in zip(attributes[::2], attributes[1::2], strict=True):
             if len(name) <= longest and len(value) <= longest:
                 kept += (name, value)
-            elif mark in (MD, LN) and (SEPARATOR not in name or name.startswith(_OURS)):
+            elif mark in (expat.MD, expat.LN) and (
+                expat.SEPARATOR not in name or name.startswith(_OURS)
+            ):
                 self.context.set_place(*self.place())
                 self.context.drop_value(Leniency.VALUE_LONG, about=name)
         return kept
 
     def _not_a_list(self, root: str) -> NotAListError:
-        namespace, _, local = root.rpartition(SEPARATOR)
+        namespace, _, local = root.rpartition(expat.SEPARATOR)
         line, column = self.place()
         title = _TITLE.search(self._head)
         evidence = [("root", f"<{local[:100]}>")]

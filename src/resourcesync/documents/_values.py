@@ -12,18 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.documents.expat import (
-    ALL_RS_NAMESPACES,
-    BEFORE_0_9_1,
-    ETAG,
-    MODIFIED,
-    P1,
-    P2,
-    SEPARATOR,
-    VIA_CHAIN,
-    ReadingContext,
-    RefusalError,
-)
+from resourcesync.documents import expat
 from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.entries import Extra, Header, Link
@@ -93,7 +82,7 @@ def capability_and_form(label: str) -> tuple[Capability | None, bool]:
     return _CAPABILITIES.get(base), base != name and base in _CAPABILITIES
 
 
-def entry_capability(label: str, context: ReadingContext) -> Capability | None:
+def entry_capability(label: str, context: expat.ReadingContext) -> Capability | None:
     """Return the capability that an entry's label names; note what is odd about the label."""
     found = capability(label)
     if found is None and label:
@@ -120,9 +109,11 @@ def clean_uri(text: str) -> str:
     # Mostly there is nothing to strip, and the first strip returns the very same string.
     uri = text if text.strip() is text else text.strip(BLANKS)
     if not uri.isprintable() and ILLEGAL.search(uri):
-        raise RefusalError("uri-illegal", "The loc contains control or invisible characters", "G13")
+        raise expat.RefusalError(
+            "uri-illegal", "The loc contains control or invisible characters", "G13"
+        )
     if not uri:
-        raise RefusalError("entry-invalid", "The loc is empty", "G12")
+        raise expat.RefusalError("entry-invalid", "The loc is empty", "G12")
     return uri
 
 
@@ -137,12 +128,12 @@ def moment(text: str, subject: str) -> datetime:
     try:
         return parse_w3c(text)
     except ValueError as error:
-        raise RefusalError(
+        raise expat.RefusalError(
             "time-invalid", f"{subject} not a W3C Datetime: {text[:64]!r}", "G17"
         ) from error
 
 
-def moment_or_none(text: str, context: ReadingContext) -> datetime | None:
+def moment_or_none(text: str, context: expat.ReadingContext) -> datetime | None:
     """Return the moment that a text clearly names, else ``None``."""
     try:
         found = parse_w3c(text)
@@ -172,23 +163,23 @@ def length_of(text: str) -> int:
         int(text) <= MOST_BYTES
     ):
         return int(text)
-    raise RefusalError(
+    raise expat.RefusalError(
         "length-invalid", f"The length is not a number of bytes: {text[:64]!r}", "G26"
     )
 
 
-def length_or_none(text: str | None, context: ReadingContext) -> int | None:
+def length_or_none(text: str | None, context: expat.ReadingContext) -> int | None:
     """Return the number of bytes in a ``length``; ``None`` for an invalid one."""
     if text is None:
         return None
     try:
         return length_of(text)
-    except RefusalError as refusal:
+    except expat.RefusalError as refusal:
         context.drop_value(Leniency(refusal.code), about=text)
         return None
 
 
-def digests_or_none(text: str, context: ReadingContext) -> tuple[Digest, ...]:
+def digests_or_none(text: str, context: expat.ReadingContext) -> tuple[Digest, ...]:
     """Return the digests in a ``hash``, without those that are none or contradict each other."""
     found, fault = _sound_digests(text)
     if fault is not None:
@@ -200,7 +191,7 @@ def digests(text: str) -> tuple[Digest, ...]:
     """Return the digests in a ``hash`` attribute."""
     found, fault = _sound_digests(text)
     if fault is not None:
-        raise RefusalError(fault, LENIENCIES[fault][1], LENIENCIES[fault][0])
+        raise expat.RefusalError(fault, LENIENCIES[fault][1], LENIENCIES[fault][0])
     return found
 
 
@@ -214,13 +205,13 @@ def _sound_digests(text: str) -> tuple[tuple[Digest, ...], Leniency | None]:
 
 
 def split_attributes(
-    flat: list[str] | None, known: frozenset[str], context: ReadingContext
+    flat: list[str] | None, known: frozenset[str], context: expat.ReadingContext
 ) -> tuple[dict[str, str], Extra]:
     """Part the attributes of ``rs:md`` or ``rs:ln`` into those we know, stripped, and the rest."""
     values, extra = partition_attributes(flat, known, context)
     for name, _ in extra:
         if name == "etag":
-            context.version_marks.add(ETAG)
+            context.version_marks.add(expat.ETAG)
         if name in _MISPLACED:
             context.tolerate(Leniency.ATTRIBUTE_MISPLACED, rule=_MISPLACED[name], about=name)
         elif not name.startswith("{"):
@@ -229,7 +220,7 @@ def split_attributes(
 
 
 def partition_attributes(
-    flat: list[str] | None, known: frozenset[str], context: ReadingContext | None = None
+    flat: list[str] | None, known: frozenset[str], context: expat.ReadingContext | None = None
 ) -> tuple[dict[str, str], Extra]:
     """Part attributes into those we know and the rest, all as written.
 
@@ -244,8 +235,8 @@ def partition_attributes(
         if name in known:
             values[name] = value
             continue
-        namespace, _, local = name.rpartition(SEPARATOR)
-        if namespace in ALL_RS_NAMESPACES:
+        namespace, _, local = name.rpartition(expat.SEPARATOR)
+        if namespace in expat.ALL_RS_NAMESPACES:
             late.append((local, value))
         else:
             extra[f"{{{namespace}}}{local}" if namespace else name] = value
@@ -259,15 +250,15 @@ def partition_attributes(
 T = TypeVar("T")
 
 
-def read_links(found: list[list[str]], context: ReadingContext) -> tuple[Link, ...]:
+def read_links(found: list[list[str]], context: expat.ReadingContext) -> tuple[Link, ...]:
     """Return the links that lead somewhere; a link without ``rel`` or ``href`` does not."""
     made = tuple(link for flat in found if (link := _read_link(flat, context)) is not None)
     if len(made) > 1 and sum(link.has_relation("via") for link in made) > 1:
-        context.version_marks.add(VIA_CHAIN)
+        context.version_marks.add(expat.VIA_CHAIN)
     return made
 
 
-def _read_link(flat: list[str], context: ReadingContext) -> Link | None:
+def _read_link(flat: list[str], context: expat.ReadingContext) -> Link | None:
     values, extra = split_attributes(flat, LINK_KNOWN, context)
     href, rel = values.get("href", ""), values.get("rel", "")
     target = _target(href, context) if rel else None
@@ -288,7 +279,7 @@ def _read_link(flat: list[str], context: ReadingContext) -> Link | None:
     )
 
 
-def _target(href: str, context: ReadingContext) -> str | None:
+def _target(href: str, context: expat.ReadingContext) -> str | None:
     """Return where a link leads; ``None`` when that is nowhere."""
     if len(href) > context.longest:
         context.drop_value(Leniency.VALUE_LONG, about=href)
@@ -297,19 +288,19 @@ def _target(href: str, context: ReadingContext) -> str | None:
         return None
     try:
         return context.absolute(href)
-    except RefusalError:
+    except expat.RefusalError:
         return None
 
 
 def _read_hint(
-    read: Callable[[str], T | None], text: str | None, rule: str, context: ReadingContext
+    read: Callable[[str], T | None], text: str | None, rule: str, context: expat.ReadingContext
 ) -> T | None:
     """Return the value of a link's attribute; ``None`` for an invalid one."""
     if text is None:
         return None
     try:
         found = read(text)
-    except (ValueError, RefusalError):
+    except (ValueError, expat.RefusalError):
         found = None
     if found is None:
         context.tolerate(Leniency.LINK_ATTRIBUTE, rule=rule, about=text)
@@ -346,7 +337,7 @@ class RawRoot(msgspec.Struct, frozen=True, kw_only=True):
     modified: str = ""
 
 
-def header_of(root: RawRoot, context: ReadingContext) -> Header:
+def header_of(root: RawRoot, context: expat.ReadingContext) -> Header:
     """Return the header of a document, whose place is the context's.
 
     A document without ``rs:md`` is a plain sitemap, or a draft that names its kind.
@@ -355,7 +346,7 @@ def header_of(root: RawRoot, context: ReadingContext) -> Header:
         kind = None
         if root.kind:
             kind = _capability(root.kind, context)[0]
-        if P1 in context.version_marks:
+        if expat.P1 in context.version_marks:
             context.tolerate(Leniency.DRAFT)
         modified = _moment("modified", root.modified, context) if root.modified else None
         at = modified if kind is not None and kind.is_snapshot else None
@@ -366,7 +357,7 @@ def header_of(root: RawRoot, context: ReadingContext) -> Header:
     return replace(header, links=_modern_relations(found, context), foreign=tuple(root.foreign))
 
 
-def _with_metadata(root: RawRoot, metadata: list[str], context: ReadingContext) -> Header:
+def _with_metadata(root: RawRoot, metadata: list[str], context: expat.ReadingContext) -> Header:
     values, extra = split_attributes(metadata, _KNOWN, context)
     label = values.get("capability")
     if label is None:
@@ -381,7 +372,7 @@ def _with_metadata(root: RawRoot, metadata: list[str], context: ReadingContext) 
     return Header(capability=kind, is_index=root.is_index or says_index, extra=extra, **moments)
 
 
-def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
+def _capability(label: str, context: expat.ReadingContext) -> tuple[Capability, bool]:
     kind, says_index = capability_and_form(label)
     if kind is None:
         raise UnexpectedDocumentError(
@@ -393,34 +384,34 @@ def _capability(label: str, context: ReadingContext) -> tuple[Capability, bool]:
             hint="see what else the Source offers: resourcesync explore URL",
         )
     if label.lower() == _OLD_DESCRIPTION:
-        context.version_marks.add(BEFORE_0_9_1)
+        context.version_marks.add(expat.BEFORE_0_9_1)
     if label != kind.value:
         context.tolerate(Leniency.CAPABILITY_SPELLED, about=label)
     return kind, says_index
 
 
-def _modern_times(kind: Capability, moments: dict[str, Any], context: ReadingContext) -> None:
+def _modern_times(kind: Capability, moments: dict[str, Any], context: expat.ReadingContext) -> None:
     """Give the times the names they have since 0.9.1 (§3.1 of it)."""
     if moments.keys() == {"modified"}:
-        context.version_marks.add(MODIFIED)
+        context.version_marks.add(expat.MODIFIED)
         context.tolerate(Leniency.TIME_MODIFIED)
         if kind.is_snapshot:
             moments["at"] = moments.pop("modified")
     if kind.is_snapshot and "from_" in moments and "at" not in moments:
-        context.version_marks.add(BEFORE_0_9_1)
+        context.version_marks.add(expat.BEFORE_0_9_1)
         context.tolerate(Leniency.TIME_FROM)
         moments["at"] = moments.pop("from_")
 
 
-def _modern_relations(found: tuple[Link, ...], context: ReadingContext) -> tuple[Link, ...]:
+def _modern_relations(found: tuple[Link, ...], context: expat.ReadingContext) -> tuple[Link, ...]:
     """Give the links up and to the index the relations they have since 0.9.1."""
     words = {}
     for old in ("resourcesync", "top"):
         if any(link.has_relation(old) for link in found):
             words = {old: "up", "up": "index"}
     if "resourcesync" in words:
-        context.version_marks.add(BEFORE_0_9_1)
-    if not words and {MODIFIED, P2, BEFORE_0_9_1} & context.version_marks:
+        context.version_marks.add(expat.BEFORE_0_9_1)
+    if not words and {expat.MODIFIED, expat.P2, expat.BEFORE_0_9_1} & context.version_marks:
         words = {"up": "index"}
     if not words:
         return found
@@ -437,7 +428,7 @@ def _renamed(rel: str, words: dict[str, str]) -> str:
     return " ".join(words.get(token.lower(), token) for token in tokens)
 
 
-def _moment(name: str, text: str, context: ReadingContext) -> datetime:
+def _moment(name: str, text: str, context: expat.ReadingContext) -> datetime:
     """Return a time of the document itself, which all its entries depend on."""
     try:
         found = parse_w3c(text)
@@ -448,7 +439,7 @@ def _moment(name: str, text: str, context: ReadingContext) -> datetime:
     return found
 
 
-def _loose_moment(name: str, text: str, context: ReadingContext) -> datetime:
+def _loose_moment(name: str, text: str, context: expat.ReadingContext) -> datetime:
     try:
         found = parse_loosely(text)
     except ValueError as error:
@@ -458,7 +449,7 @@ def _loose_moment(name: str, text: str, context: ReadingContext) -> datetime:
     return found
 
 
-def _malformed(reason: str, code: str, context: ReadingContext) -> MalformedDocumentError:
+def _malformed(reason: str, code: str, context: expat.ReadingContext) -> MalformedDocumentError:
     return MalformedDocumentError(
         reason, uri=context.uri, line=context.line, column=context.column, code=code
     )

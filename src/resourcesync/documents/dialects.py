@@ -31,17 +31,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.model.entries import (
-    CapabilityEntry,
-    Change,
-    DocumentChange,
-    Entry,
-    Header,
-    Link,
-    Package,
-    Part,
-    Resource,
-)
+from resourcesync.model import entries
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 _SINCE_0_9_1: Final = frozenset(
@@ -117,7 +107,7 @@ _NOTIFICATIONS: Final = frozenset(
 _SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST})
 
 
-def narrow_header(header: Header, dialect: Dialect) -> Header:
+def narrow_header(header: entries.Header, dialect: Dialect) -> entries.Header:
     """Return a header reduced to a dialect; reading the output of `write` gives just this."""
     if dialect is Dialect.V1_1:  # it has all but the one time of the drafts
         return header if header.modified is None else replace(header, modified=None)
@@ -125,37 +115,37 @@ def narrow_header(header: Header, dialect: Dialect) -> Header:
     if form.is_plain:
         if header.capability not in _SITEMAPS:
             raise ValueError(f"a plain sitemap cannot say what a {header.phrase} says")
-        return Header(capability=None, is_index=header.is_index, foreign=header.foreign)
+        return entries.Header(capability=None, is_index=header.is_index, foreign=header.foreign)
     kept = _as_kind(header, form)
     told = {"links": _known_links(kept.links, form), **_times(kept, form)}
     changed = {name: value for name, value in told.items() if getattr(kept, name) != value}
     return replace(kept, **changed) if changed else kept
 
 
-def narrow_entry(entry: Entry, header: Header, dialect: Dialect) -> Entry:
+def narrow_entry(entry: entries.Entry, header: entries.Header, dialect: Dialect) -> entries.Entry:
     """Return an entry reduced to a dialect; the very same one if nothing is left out."""
     form = form_of(dialect)
     if form.is_plain:
-        if isinstance(entry, Resource):
-            return Resource(
+        if isinstance(entry, entries.Resource):
+            return entries.Resource(
                 uri=entry.uri,
                 lastmod=entry.lastmod,
                 changefreq=entry.changefreq,
                 foreign=entry.foreign,
             )
-        if isinstance(entry, Part):
-            return Part(uri=entry.uri, lastmod=entry.lastmod, foreign=entry.foreign)
+        if isinstance(entry, entries.Part):
+            return entries.Part(uri=entry.uri, lastmod=entry.lastmod, foreign=entry.foreign)
         raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
-    if isinstance(entry, CapabilityEntry) and header.capability is Capability.DESCRIPTION:
+    if isinstance(entry, entries.CapabilityEntry) and header.capability is Capability.DESCRIPTION:
         entry = _described(entry, form)
-    if not form.has_entry_times and isinstance(entry, Part | Package):
+    if not form.has_entry_times and isinstance(entry, entries.Part | entries.Package):
         entry = _untimed(entry)
-    if not form.is_dated and isinstance(entry, Change | DocumentChange):
+    if not form.is_dated and isinstance(entry, entries.Change | entries.DocumentChange):
         entry = _undated(entry, form)
     return _with_known_links(entry, form)
 
 
-def _as_kind(header: Header, form: DialectForm) -> Header:
+def _as_kind(header: entries.Header, form: DialectForm) -> entries.Header:
     kind = header.capability
     missing = f"{form.dialect} has no {header.phrase}"
     if kind in _NOTIFICATIONS and not form.has_notifications:
@@ -172,7 +162,7 @@ def _as_kind(header: Header, form: DialectForm) -> Header:
     return header
 
 
-def _times(header: Header, form: DialectForm) -> dict[str, Any]:
+def _times(header: entries.Header, form: DialectForm) -> dict[str, Any]:
     kind = header.capability
     if kind is None or form.times == "at":
         return {"modified": None}
@@ -192,10 +182,12 @@ def _times(header: Header, form: DialectForm) -> dict[str, Any]:
     return told
 
 
-def _described(entry: CapabilityEntry, form: DialectForm) -> CapabilityEntry | Part:
+def _described(
+    entry: entries.CapabilityEntry, form: DialectForm
+) -> entries.CapabilityEntry | entries.Part:
     if form.description:
         return entry
-    return Part(
+    return entries.Part(
         uri=entry.uri,
         lastmod=entry.lastmod,
         links=entry.links,
@@ -204,14 +196,16 @@ def _described(entry: CapabilityEntry, form: DialectForm) -> CapabilityEntry | P
     )
 
 
-def _untimed(entry: Part | Package) -> Part | Package:
+def _untimed(entry: entries.Part | entries.Package) -> entries.Part | entries.Package:
     """Return the entry with the end of its own time as ``lastmod``, if that is absent."""
     time = entry.lastmod or entry.at or entry.until or entry.from_
     return replace(entry, lastmod=time, at=None, completed=None, from_=None, until=None)
 
 
-def _undated(entry: Change | DocumentChange, form: DialectForm) -> Change | DocumentChange:
-    if isinstance(entry, DocumentChange):
+def _undated(
+    entry: entries.Change | entries.DocumentChange, form: DialectForm
+) -> entries.Change | entries.DocumentChange:
+    if isinstance(entry, entries.DocumentChange):
         time = entry.time or entry.lastmod
         return replace(entry, time=time, lastmod=time)
     time = entry.time or entry.resource.lastmod
@@ -222,10 +216,10 @@ def _undated(entry: Change | DocumentChange, form: DialectForm) -> Change | Docu
     return replace(entry, time=time, resource=replace(entry.resource, lastmod=time))
 
 
-def _with_known_links(entry: Entry, form: DialectForm) -> Entry:
+def _with_known_links(entry: entries.Entry, form: DialectForm) -> entries.Entry:
     if not form.unsaid:
         return entry
-    if isinstance(entry, Change):
+    if isinstance(entry, entries.Change):
         links = _known_links(entry.resource.links, form)
         if links == entry.resource.links:
             return entry
@@ -234,10 +228,10 @@ def _with_known_links(entry: Entry, form: DialectForm) -> Entry:
     return entry if links == entry.links else replace(entry, links=links)
 
 
-def _known_links(links: tuple[Link, ...], form: DialectForm) -> tuple[Link, ...]:
+def _known_links(links: tuple[entries.Link, ...], form: DialectForm) -> tuple[entries.Link, ...]:
     if not form.unsaid:
         return links
-    kept: list[Link] = []
+    kept: list[entries.Link] = []
     for link in links:
         words = link.rel.split()
         known = [word for word in words if word.lower() not in form.unsaid]

@@ -16,12 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from resourcesync.errors import (
-    DocumentError,
-    DocumentLimitError,
-    MalformedDocumentError,
-    TruncatedDocumentError,
-)
+from resourcesync import errors
 from resourcesync.model.entries import Header
 from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
@@ -312,9 +307,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 def limit_error(
     limit: int, what: str, *, uri: str, line: int = 0, column: int = 0
-) -> DocumentLimitError:
+) -> errors.DocumentLimitError:
     """Return the error for a document that has more than ``limit`` of ``what``."""
-    return DocumentLimitError(
+    return errors.DocumentLimitError(
         f"The document has more than {limit:,} {what}",
         uri=uri,
         line=line,
@@ -436,7 +431,7 @@ class ReadingContext:
 
     def refuse(self, code: str, rule: str, reason: str) -> None:
         """Refuse the document for a fault at the current place."""
-        raise MalformedDocumentError(
+        raise errors.MalformedDocumentError(
             reason,
             uri=self.uri,
             line=self.line,
@@ -508,14 +503,14 @@ def _dialect_of_modified(header: Header) -> Dialect:
     return Dialect.V0_5 if is_nested and header.is_index else Dialect.V0_6
 
 
-def document_error(fault: XmlFault, uri: str) -> DocumentError:
+def document_error(fault: XmlFault, uri: str) -> errors.DocumentError:
     """Return the error for a fault of the XML of a document."""
     line, column = fault.line, fault.column
     if fault.kind is XmlFaultKind.LIMIT:
         return limit_error(fault.limit, fault.detail, uri=uri, line=line, column=column)
     if fault.kind is XmlFaultKind.CUT_SHORT:
         message = "The document stops before its end"
-        return TruncatedDocumentError(message, uri=uri, line=line, column=column)
+        return errors.TruncatedDocumentError(message, uri=uri, line=line, column=column)
     message, code, hint = f"The document is not well-formed XML: {fault.detail}", "", ""
     if fault.code == LATE_DECLARATION:
         message = (
@@ -528,7 +523,9 @@ def document_error(fault: XmlFault, uri: str) -> DocumentError:
     elif fault.kind is XmlFaultKind.ENCODING:
         message = f"The document declares {fault.detail}; only UTF-8 and UTF-16 are read"
         line, column, code = 1, 1, "xml-encoding"
-    return MalformedDocumentError(message, uri=uri, line=line, column=column, code=code, hint=hint)
+    return errors.MalformedDocumentError(
+        message, uri=uri, line=line, column=column, code=code, hint=hint
+    )
 
 
 class SitemapForm(StrEnum):

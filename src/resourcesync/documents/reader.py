@@ -15,38 +15,11 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO, Final, TypeVar, final
 
-from resourcesync.documents import blocks
-from resourcesync.documents._entries import (
-    check_is_entry,
-    entry_uri,
-    family_of,
-    header_from_entries,
-    place_of,
-    row_of,
-)
-from resourcesync.documents._fast_path import (
-    FastPathReader,
-    changes_of,
-    plain_resources_of,
-    resources_of,
-    uris_of,
-)
+from resourcesync.documents import _entries, _fast_path, blocks, expat
 from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry, TextRow
 from resourcesync.documents._scanner import DocumentScanner, EntryScanner
 from resourcesync.documents._values import RawRoot, change_kind, header_of
-from resourcesync.documents.expat import (
-    CHANGE_LASTMOD,
-    DATETIME,
-    DROPPED,
-    LASTMOD,
-    Limits,
-    ReadingContext,
-    RefusalError,
-    SitemapForm,
-    Tolerated,
-    dialect_of,
-    limit_error,
-)
+from resourcesync.documents.expat import DROPPED, Limits, Tolerated
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.entries import Change, Entry, Header, RefusedEntry
 from resourcesync.model.leniencies import CountedLeniency, Leniency
@@ -84,7 +57,7 @@ def read_stream(
 
     The bytes may be gzip (by their first bytes), in UTF-8 or in UTF-16 with a byte order mark.
     """
-    context = ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
+    context = expat.ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
     assembler = EntryAssembler(limits=limits, context=context)
     pieces = blocks.document_blocks(blocks.pieces_of(stream), limits=limits, uri=uri)
     scanner, rest = _open_scanner(pieces, assembler, limits, context)
@@ -111,7 +84,10 @@ def read_stream(
 
 
 def _open_scanner(
-    pieces: Iterator[bytes], assembler: EntryAssembler, limits: Limits, context: ReadingContext
+    pieces: Iterator[bytes],
+    assembler: EntryAssembler,
+    limits: Limits,
+    context: expat.ReadingContext,
 ) -> tuple[EntryScanner, Iterator[bytes]]:
     """Return the scanner of the form that a document has, and the bytes to feed it."""
     if blocks.is_robots(context.uri):
@@ -145,7 +121,7 @@ def _actual_header(
             scanner.close()
         else:
             scanner.feed(block)
-    return header_from_entries(header, assembler.items, scanner.context)
+    return _entries.header_from_entries(header, assembler.items, scanner.context)
 
 
 class _ChangeOrder:
@@ -207,18 +183,18 @@ class Document:
         self._context = context
         self._order = _ChangeOrder()
         self._on_refused = on_refused
-        self._family = family_of(header)
+        self._family = _entries.family_of(header)
         self._has_changes = self._family.has_changes
-        is_regular = self._family.is_regular and scanner.form is SitemapForm.XML
+        is_regular = self._family.is_regular and scanner.form is expat.SitemapForm.XML
         known = self._family.known if is_regular else None
-        self._blocks = FastPathReader(scanner, assembler, known, limits)
+        self._blocks = _fast_path.FastPathReader(scanner, assembler, known, limits)
         self._is_consumed = False
         self._count = 0
 
     @property
     def dialect(self) -> Dialect:
         """Version of the document; certain once all entries were read."""
-        return dialect_of(self.header, self._context.version_marks)
+        return expat.dialect_of(self.header, self._context.version_marks)
 
     @property
     def version(self) -> str:
@@ -226,7 +202,7 @@ class Document:
         return self.dialect.phrase_for(self.header.capability)
 
     @property
-    def form(self) -> SitemapForm:
+    def form(self) -> expat.SitemapForm:
         """Form in which the document is written."""
         return self._scanner.form
 
@@ -393,29 +369,29 @@ class Document:
         for item in items:
             self._count += len(item.lines) if isinstance(item, EntryColumns) else 1
             if self._count > most:
-                line, column = place_of(item, most - self._count)
-                raise limit_error(most, "entries", uri=self.uri, line=line, column=column)
+                line, column = _entries.place_of(item, most - self._count)
+                raise expat.limit_error(most, "entries", uri=self.uri, line=line, column=column)
         return items
 
     def _columns_of(self, run: EntryColumns) -> Iterable[Entry]:
         try:
-            return plain_resources_of(run, self._context)
-        except RefusalError:
+            return _fast_path.plain_resources_of(run, self._context)
+        except expat.RefusalError:
             return chain.from_iterable(map(self._of_entry, run.raw_entries()))
 
     def _of_run(self, run: EntryColumns) -> Iterator[Entry]:
         """Make the values of a run at once, or one by one if an entry prevents that."""
         try:
             if not self._has_changes:
-                yield from resources_of(run, self._context)
+                yield from _fast_path.resources_of(run, self._context)
                 return
             kinds = self._kinds(run)
             if kinds is not None:
-                changes = changes_of(run, kinds, self._context)
+                changes = _fast_path.changes_of(run, kinds, self._context)
                 self._order.watch(change.time for change in changes)
                 yield from changes
                 return
-        except RefusalError:
+        except expat.RefusalError:
             pass
         for entry in run.raw_entries():
             yield from self._of_entry(entry)
@@ -425,9 +401,9 @@ class Document:
             kinds = self._kinds(run) if self._has_changes else None
             if kinds is not None or not self._has_changes:
                 changes = run.changes if kinds is None else [kind.value for kind in kinds]
-                yield from run._replace(uris=uris_of(run.uris), changes=changes).rows()
+                yield from run._replace(uris=_fast_path.uris_of(run.uris), changes=changes).rows()
                 return
-        except RefusalError:
+        except expat.RefusalError:
             pass
         for entry in run.raw_entries():
             yield from self._row_of_entry(entry)
@@ -442,25 +418,25 @@ class Document:
     def _of_entry(self, entry: RawEntry) -> Iterator[Entry]:
         self._context.set_place(entry.line, entry.column)
         try:
-            check_is_entry(entry)
-            kind = self._kind(entry, row_of(entry)) if self._has_changes else None
+            _entries.check_is_entry(entry)
+            kind = self._kind(entry, _entries.row_of(entry)) if self._has_changes else None
             made = self._family.make(entry, kind, self._context)
             if isinstance(made, Change):
                 self._order.watch((made.time,))
-        except RefusalError as refusal:
+        except expat.RefusalError as refusal:
             self._refuse(entry, refusal)
         else:
             yield made
 
     def _row_of_entry(self, entry: RawEntry) -> Iterator[TextRow]:
         self._context.set_place(entry.line, entry.column)
-        row = row_of(entry)
+        row = _entries.row_of(entry)
         try:
-            check_is_entry(entry)
+            _entries.check_is_entry(entry)
             if self._has_changes:
                 row = row._replace(change=self._kind(entry, row).value)
-            yield row._replace(uri=entry_uri(entry, self._context))
-        except RefusalError as refusal:
+            yield row._replace(uri=_entries.entry_uri(entry, self._context))
+        except expat.RefusalError as refusal:
             self._refuse(entry, refusal)
 
     def _kind(self, entry: RawEntry, row: TextRow) -> ChangeKind:
@@ -470,31 +446,31 @@ class Document:
             RefusalError: ``change`` is missing or unknown, or the entry is faulty.
         """
         if entry.fault is not None:
-            raise RefusalError(*entry.fault)
+            raise expat.RefusalError(*entry.fault)
         has_datetime = row.datetime_text is not None and "datetime" in (entry.metadata or ())
-        self._show(has_lastmod=LASTMOD in entry.texts, has_datetime=has_datetime)
+        self._show(has_lastmod=expat.LASTMOD in entry.texts, has_datetime=has_datetime)
         kind = change_kind(row.change)
         if kind is None:
             said = "no change" if row.change is None else f"the change {row.change[:64]!r}"
             rule = "CH03" if row.change is None else "G33"
-            raise RefusalError("change-unknown", f"The entry has {said}", rule)
+            raise expat.RefusalError("change-unknown", f"The entry has {said}", rule)
         if kind.value != row.change:
             self._context.tolerate(Leniency.CHANGE_SPELLED, about=row.change or "")
         return kind
 
     def _show(self, *, has_lastmod: bool, has_datetime: bool) -> None:
         if has_datetime:
-            self._context.version_marks.add(DATETIME)
+            self._context.version_marks.add(expat.DATETIME)
         if has_lastmod:
-            self._context.version_marks.add(CHANGE_LASTMOD)
+            self._context.version_marks.add(expat.CHANGE_LASTMOD)
 
-    def _refuse(self, entry: RawEntry, refusal: RefusalError) -> None:
+    def _refuse(self, entry: RawEntry, refusal: expat.RefusalError) -> None:
         if self._context.strict:
             self._context.set_place(entry.line, entry.column)
             self._context.refuse(refusal.code, refusal.rule, refusal.reason)
         self.refused += 1
         if self._on_refused is not None:
-            uri = row_of(entry).uri.strip()[:_MAX_SHOWN]
+            uri = _entries.row_of(entry).uri.strip()[:_MAX_SHOWN]
             self._on_refused(
                 RefusedEntry(line=entry.line, code=refusal.code, reason=refusal.reason, uri=uri)
             )

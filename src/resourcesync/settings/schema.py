@@ -19,17 +19,7 @@ import msgspec
 from msgspec import UnsetType
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.model.settings import (
-    FILE,
-    FOLDER,
-    HEADER,
-    MOMENT,
-    PLACE,
-    TEXT,
-    Form,
-    Limit,
-    Setting,
-)
+from resourcesync.model import settings
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 _DURATION: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhdw])")
@@ -117,16 +107,16 @@ def parse_moment(text: str) -> datetime | timedelta:
         raise _value_error("time", text, hint) from error
 
 
-def parse_limit(text: str) -> Limit:
+def parse_limit(text: str) -> settings.Limit:
     """Return the limit that ``250`` or ``10%`` means."""
     match = _LIMIT.fullmatch(text.strip())
     if match is not None and match[1] is not None:
-        return Limit(number=int(match[1]))
+        return settings.Limit(number=int(match[1]))
     if match is None:
         raise _value_error("limit", text, "write a number or a share: 250, 10%")
     if float(match[2]) > _MAX_PERCENT:
         raise _value_error("share", text, "use at most 100%")
-    return Limit(percent=float(match[2]))
+    return settings.Limit(percent=float(match[2]))
 
 
 def parse_header(text: str) -> tuple[str, str]:
@@ -237,7 +227,7 @@ class Field(NamedTuple):
 
     name: str
     key: str
-    setting: Setting
+    setting: settings.Setting
     choices: tuple[str, ...]
     kind: Callable[[str], Any]
     """Makes a value of the text of a choice."""
@@ -246,7 +236,7 @@ class Field(NamedTuple):
     may_be_none: bool
 
     @property
-    def form(self) -> Form:
+    def form(self) -> settings.Form:
         """How one value is written."""
         return self.setting.form
 
@@ -300,11 +290,11 @@ def _fields(schema: type[msgspec.Struct]) -> Iterable[Field]:
         hints |= vars(base).get("__annotations__", {})
     for name in schema.__struct_fields__:
         for setting in getattr(hints[name], "__metadata__", ()):
-            if isinstance(setting, Setting):
+            if isinstance(setting, settings.Setting):
                 yield _field(name, get_args(hints[name])[0], setting)
 
 
-def _field(name: str, hint: Any, setting: Setting) -> Field:
+def _field(name: str, hint: Any, setting: settings.Setting) -> Field:
     is_union = get_origin(hint) in {Union, UnionType}
     members = get_args(hint) if is_union else (hint,)
     kind = next(member for member in members if member not in {NoneType, UnsetType})
@@ -359,7 +349,7 @@ def from_file(field: Field, written: object) -> Any:
     if field.is_many:
         texts = _typed(written, list, "must be a list of strings")
         found = tuple(field.parse(_typed(one, str, "must be a list of strings")) for one in texts)
-        if field.form is HEADER:
+        if field.form is settings.HEADER:
             _refuse_secrets(found)
         return found
     if field.is_whole:
@@ -436,7 +426,12 @@ def _from_keyword(field: Field, value: object) -> Any:
 
 
 def _one_from_keyword(field: Field, value: object) -> Any:
-    if field.choices or field.form in {TEXT, FILE, FOLDER, PLACE}:
+    if field.choices or field.form in {
+        settings.TEXT,
+        settings.FILE,
+        settings.FOLDER,
+        settings.PLACE,
+    }:
         text = os.fspath(value) if isinstance(value, os.PathLike) else value
         if not isinstance(text, str):
             known = f"one of {', '.join(field.choices)}" if field.choices else "a string"
@@ -444,7 +439,7 @@ def _one_from_keyword(field: Field, value: object) -> Any:
         return field.parse(text) if field.choices else os.fspath(field.parse(text))
     if isinstance(value, str):
         return field.parse(value)
-    if field.form is MOMENT:
+    if field.form is settings.MOMENT:
         if not isinstance(value, datetime | timedelta):
             raise ConfigurationError("must be a datetime or a timedelta")
         return value

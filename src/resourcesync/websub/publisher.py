@@ -5,14 +5,7 @@ from typing import Final
 
 import msgspec
 
-from resourcesync.ports import (
-    FetchFailure,
-    FetchRequest,
-    FetchResponse,
-    Message,
-    Messenger,
-    Purpose,
-)
+from resourcesync import ports
 from resourcesync.websub import messages
 from resourcesync.websub.delivery import BodySink
 from resourcesync.websub.messages import sign
@@ -39,7 +32,7 @@ class NoticeOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def send_notices(
-    messenger: Messenger, notices: Sequence[Notice], key: bytes = b""
+    messenger: ports.Messenger, notices: Sequence[Notice], key: bytes = b""
 ) -> list[NoticeOutcome]:
     """Send notices to hubs concurrently; an unavailable hub delays no other.
 
@@ -48,7 +41,7 @@ def send_notices(
     """
     fat = {_payload(notice, key): notice for notice in notices}
     found: list[NoticeOutcome] = []
-    plain: dict[FetchRequest, Notice] = {}
+    plain: dict[ports.FetchRequest, Notice] = {}
     for outcome in messenger.fetch(list(fat)):
         notice = fat[outcome.request]
         if _refuses_payload(outcome):
@@ -61,34 +54,36 @@ def send_notices(
     return found
 
 
-def _payload(notice: Notice, key: bytes) -> FetchRequest:
+def _payload(notice: Notice, key: bytes) -> ports.FetchRequest:
     fields = [
         ("Content-Type", messages.XML),
         ("Link", messages.link_field(notice.topic, [notice.hub])),
     ]
     if key:
         fields.append((messages.SIGNATURE, sign(key, notice.body)))
-    return _post(notice.hub, Message(body=notice.body, fields=tuple(fields)))
+    return _post(notice.hub, ports.Message(body=notice.body, fields=tuple(fields)))
 
 
-def _ping(notice: Notice) -> FetchRequest:
+def _ping(notice: Notice) -> ports.FetchRequest:
     fields = (("Content-Type", messages.FORM),)
-    return _post(notice.hub, Message(body=messages.ping_form(notice.topic), fields=fields))
+    return _post(notice.hub, ports.Message(body=messages.ping_form(notice.topic), fields=fields))
 
 
-def _post(hub: str, message: Message) -> FetchRequest:
-    return FetchRequest(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
+def _post(hub: str, message: ports.Message) -> ports.FetchRequest:
+    return ports.FetchRequest(
+        uri=hub, sink=BodySink(), purpose=ports.Purpose.MESSAGE, message=message
+    )
 
 
-def _refuses_payload(outcome: FetchResponse | FetchFailure) -> bool:
+def _refuses_payload(outcome: ports.FetchResponse | ports.FetchFailure) -> bool:
     return (
-        isinstance(outcome, FetchResponse)
+        isinstance(outcome, ports.FetchResponse)
         and outcome.status in _REFUSED
         and (outcome.status != _TOO_MANY)
     )
 
 
-def _problem(outcome: FetchResponse | FetchFailure) -> str:
-    if isinstance(outcome, FetchFailure):
+def _problem(outcome: ports.FetchResponse | ports.FetchFailure) -> str:
+    if isinstance(outcome, ports.FetchFailure):
         return outcome.error.message
     return "" if outcome.status in _SUCCESS else f"HTTP status {outcome.status}"

@@ -14,17 +14,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from resourcesync import ports
 from resourcesync.discovery.uris import join
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import (
-    Clock,
-    FetchFailure,
-    FetchRequest,
-    FetchResponse,
-    Message,
-    Messenger,
-    Purpose,
-)
 from resourcesync.push_state.rows import ChannelSubscription, FollowerState
 from resourcesync.push_state.stores import FileFollowers
 from resourcesync.websub import messages
@@ -44,7 +36,7 @@ class HintThrottle:
 
     def __init__(
         self,
-        clock: Clock,
+        clock: ports.Clock,
         on_hint: Callable[[str], None],
         *,
         wake: Callable[[], None],
@@ -116,8 +108,8 @@ class Subscriber:
     def __init__(  # noqa: PLR0913 - its ports, and the operator's choices
         self,
         store: FileFollowers,
-        messenger: Messenger,
-        clock: Clock,
+        messenger: ports.Messenger,
+        clock: ports.Clock,
         *,
         callback_base: str,
         on_hint: Callable[[str], None],
@@ -212,13 +204,15 @@ class Subscriber:
         """Send requests to hubs; redirects are followed a few times (§5.1)."""
         left = {self._request(follower.hub, follower): follower for follower in asked}
         for _ in range(_MOST_REDIRECTS + 1):
-            again: dict[FetchRequest, ChannelSubscription] = {}
+            again: dict[ports.FetchRequest, ChannelSubscription] = {}
             for outcome in self._messenger.fetch(list(left)):
                 follower = left[outcome.request]
                 hub = _redirect_target(outcome)
                 if hub:
                     again[self._request(hub, follower)] = follower
-                elif not (isinstance(outcome, FetchResponse) and outcome.status in range(200, 300)):
+                elif not (
+                    isinstance(outcome, ports.FetchResponse) and outcome.status in range(200, 300)
+                ):
                     self._note_refusal(follower, outcome)
             if not again:
                 return
@@ -226,18 +220,20 @@ class Subscriber:
         for follower in left.values():
             self._note_refusal(follower, None)
 
-    def _request(self, hub: str, follower: ChannelSubscription) -> FetchRequest:
+    def _request(self, hub: str, follower: ChannelSubscription) -> ports.FetchRequest:
         callback, secret = self._base + follower.next_token, follower.next_secret.decode()
-        message = Message(
+        message = ports.Message(
             body=messages.subscription_form(follower.topic, callback, secret),
             fields=(("Content-Type", messages.FORM),),
         )
-        return FetchRequest(uri=hub, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
+        return ports.FetchRequest(
+            uri=hub, sink=BodySink(), purpose=ports.Purpose.MESSAGE, message=message
+        )
 
     def _note_refusal(
-        self, asked: ChannelSubscription, outcome: FetchResponse | FetchFailure | None
+        self, asked: ChannelSubscription, outcome: ports.FetchResponse | ports.FetchFailure | None
     ) -> None:
-        if isinstance(outcome, FetchFailure):
+        if isinstance(outcome, ports.FetchFailure):
             _LOG.warning("the hub %s: %s", asked.hub, outcome.error)
             trouble, why = SubscriptionStatus.PENDING, outcome.error.message
         else:
@@ -356,12 +352,12 @@ class Subscriber:
         return is_known
 
 
-def _redirect_target(outcome: FetchResponse | FetchFailure) -> str:
+def _redirect_target(outcome: ports.FetchResponse | ports.FetchFailure) -> str:
     """Return the address that a hub redirects a request to; empty without one.
 
     No redirect leads from https to http.
     """
-    if not isinstance(outcome, FetchResponse) or outcome.status not in _REDIRECTS:
+    if not isinstance(outcome, ports.FetchResponse) or outcome.status not in _REDIRECTS:
         return ""
     target = join(outcome.request.uri, outcome.headers.get("location", "")) or ""
     is_secure = outcome.request.uri.lower().startswith("https:")

@@ -12,21 +12,13 @@ from typing import Final
 
 import msgspec
 
+from resourcesync import ports
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OnShortened, Origins
 from resourcesync.adapters.http.politeness import KnownOrigins, NoKnownOrigins
 from resourcesync.adapters.http.settings import FetchSettings, check_authorities
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError
-from resourcesync.ports import (
-    CancelToken,
-    Clock,
-    FetchFailure,
-    FetchRequest,
-    FetchResponse,
-    Outcomes,
-    Purpose,
-)
 
 __all__ = ["CurlFetcher", "FetchSettings", "FetchStats"]
 
@@ -62,7 +54,7 @@ class StreamSink:
 class StreamRun(TransferRun):
     """The state of one ``stream``."""
 
-    def turns(self, request: FetchRequest) -> Generator[FetchOutcome | None, None, None]:
+    def turns(self, request: ports.FetchRequest) -> Generator[FetchOutcome | None, None, None]:
         """Carry out one request; yield ``None`` after each turn of the loop, then the outcome."""
         self._nap = min(self._nap, MAX_TURN_SECONDS)
         self._accept_requests(iter((request,)))
@@ -110,11 +102,11 @@ class CurlFetcher:
     def __init__(
         self,
         settings: FetchSettings,
-        clock: Clock,
+        clock: ports.Clock,
         random: Random,
         known_origins: KnownOrigins = _NO_KNOWN_RULES,
         on_shortened: OnShortened = lambda _name, _asked: None,
-        cancel: CancelToken | None = None,
+        cancel: ports.CancelToken | None = None,
     ) -> None:
         if _may_need_authorities(settings):
             check_authorities(settings.ca_file)
@@ -122,11 +114,11 @@ class CurlFetcher:
         self._clock = clock
         self._random = random
         self._origins = Origins(settings, random, clock, known_origins, on_shortened)
-        self._cancel = cancel or CancelToken(clock)
+        self._cancel = cancel or ports.CancelToken(clock)
         self._engines: list[CurlEngine] = []
         self._counts = TransferCounts()
 
-    def fetch(self, requests: Iterable[FetchRequest | None]) -> Outcomes:
+    def fetch(self, requests: Iterable[ports.FetchRequest | None]) -> ports.Outcomes:
         """Carry out the requests; yield each outcome as it comes, in no order.
 
         At most ``jobs`` requests and a few more are read ahead of their outcomes. Time that the
@@ -138,17 +130,17 @@ class CurlFetcher:
 
     def stream(
         self, uri: str, fields: tuple[tuple[str, str], ...]
-    ) -> Generator[bytes, None, FetchResponse]:
+    ) -> Generator[bytes, None, ports.FetchResponse]:
         """Yield the bytes of a 200 response as they arrive; return the response when it ends."""
         sink = StreamSink()
-        request = FetchRequest(
-            uri=uri, sink=sink, purpose=Purpose.STREAM, fields=fields, on_start=sink.begin
+        request = ports.FetchRequest(
+            uri=uri, sink=sink, purpose=ports.Purpose.STREAM, fields=fields, on_start=sink.begin
         )
         with closing(StreamRun(*self._parts()).turns(request)) as turns:
             for outcome in turns:
                 if sink.has_begun:
                     yield sink.take()
-                if isinstance(outcome, FetchFailure):
+                if isinstance(outcome, ports.FetchFailure):
                     raise outcome.error
                 if outcome is not None:
                     return outcome
@@ -158,7 +150,7 @@ class CurlFetcher:
         self,
     ) -> tuple[
         FetchSettings,
-        Clock,
+        ports.Clock,
         Random,
         Origins,
         Callable[[], AbstractContextManager[CurlEngine]],

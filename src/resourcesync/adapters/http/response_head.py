@@ -21,16 +21,8 @@ from urllib.parse import urlsplit
 
 import pycurl
 
+from resourcesync import errors
 from resourcesync.adapters.http.addresses import origin_of, without_query
-from resourcesync.errors import (
-    BadResponseError,
-    Evidence,
-    ResourceMissingError,
-    SourceError,
-    SourceRefusedError,
-    SourceUnavailableError,
-    quoted,
-)
 from resourcesync.model.content_codings import content_codings
 from resourcesync.ports import PartialBody, Proof, age_when_served, is_sendable
 
@@ -176,8 +168,8 @@ def printable(text: str) -> str:
     return "".join(mark if mark.isprintable() else "?" for mark in text[:80])
 
 
-def _bad_head(uri: str, code: str, got: str) -> BadResponseError:
-    return BadResponseError(
+def _bad_head(uri: str, code: str, got: str) -> errors.BadResponseError:
+    return errors.BadResponseError(
         "the response headers are invalid", uri=uri, evidence=(("got", got),), code=code
     )
 
@@ -324,16 +316,16 @@ _CERTIFICATE_FAULTS = (
 _BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
 
 
-def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> SourceError:
+def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> errors.SourceError:
     """Return the error for a status other than 200."""
     evidence = _evidence(uri, head.status_line)
     status = head.status
     if status in _MISSING:
-        return ResourceMissingError(
+        return errors.ResourceMissingError(
             "not found on the server", uri=uri, status=status, evidence=evidence
         )
     if status in _REFUSED:
-        return SourceRefusedError(
+        return errors.SourceRefusedError(
             "the server refuses access",
             uri=uri,
             status=status,
@@ -343,19 +335,19 @@ def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> Sou
             else "check the address, or ask the operator of the server for access",
         )
     if status in _PASSING or (status in _SERVER_FAULTS and status not in {501, 505}):
-        return SourceUnavailableError(
+        return errors.SourceUnavailableError(
             "the server is temporarily unavailable",
             uri=uri,
             status=status,
             retry_after=retry_after,
             evidence=evidence,
         )
-    return BadResponseError(
+    return errors.BadResponseError(
         "the server answered with an unexpected status", uri=uri, status=status, evidence=evidence
     )
 
 
-def transport_error(number: int, text: str, uri: str) -> SourceError:
+def transport_error(number: int, text: str, uri: str) -> errors.SourceError:
     """Return the error for a transfer that libcurl ended with error ``number``."""
     evidence = _evidence(uri, text)
     known = (("curl", text), *evidence[1:])  # what says no more than the message
@@ -365,7 +357,7 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
         )
     if number in _UNAVAILABLE and not (number == pycurl.E_RECV_ERROR and "chunk" in text):
         code, message = _UNAVAILABLE[number]
-        return SourceUnavailableError(
+        return errors.SourceUnavailableError(
             message.format(_host_and_port(uri)),
             uri=uri,
             evidence=known if code in _HINTS else evidence,
@@ -374,15 +366,17 @@ def transport_error(number: int, text: str, uri: str) -> SourceError:
         )
     if number in _UNTRUSTED:
         if number == pycurl.E_SSL_CONNECT_ERROR and _was_cut(text):
-            return SourceUnavailableError(
+            return errors.SourceUnavailableError(
                 "the TLS handshake was interrupted", uri=uri, evidence=evidence, code="reset"
             )
         message, hint = certificate_fault(text)
         told = evidence if message in {_NO_TRUST, _OTHER_NAME[0]} else known
-        return SourceRefusedError(message, uri=uri, evidence=told, hint=hint, code="tls")
+        return errors.SourceRefusedError(message, uri=uri, evidence=told, hint=hint, code="tls")
     if number == pycurl.E_URL_MALFORMAT:
-        return SourceRefusedError("the URL is invalid", uri=uri, evidence=evidence, code="uri")
-    return BadResponseError(
+        return errors.SourceRefusedError(
+            "the URL is invalid", uri=uri, evidence=evidence, code="uri"
+        )
+    return errors.BadResponseError(
         "the server violates the HTTP protocol", uri=uri, evidence=evidence, code="protocol"
     )
 
@@ -405,13 +399,13 @@ def _was_cut(text: str) -> bool:
     return any(word in lowered for word in _BROKEN_HANDSHAKE)
 
 
-def _evidence(uri: str, got: str) -> Evidence:
+def _evidence(uri: str, got: str) -> errors.Evidence:
     return (("got", got), ("sent", f"GET {without_query(uri)}"))
 
 
-def too_slow_error(uri: str, got: str, *, is_late: bool) -> SourceUnavailableError:
+def too_slow_error(uri: str, got: str, *, is_late: bool) -> errors.SourceUnavailableError:
     """Return the error for a server that is slower than the minimum; late is a whole resource."""
-    return SourceUnavailableError(
+    return errors.SourceUnavailableError(
         "the server is too slow",
         uri=uri,
         evidence=_evidence(uri, got),
@@ -422,9 +416,9 @@ def too_slow_error(uri: str, got: str, *, is_late: bool) -> SourceUnavailableErr
     )
 
 
-def too_big_error(uri: str, limit: int, got: str) -> BadResponseError:
+def too_big_error(uri: str, limit: int, got: str) -> errors.BadResponseError:
     """Return the error for a body over its limit, in bytes."""
-    return BadResponseError(
+    return errors.BadResponseError(
         "the response is larger than allowed",
         uri=uri,
         status=200,
@@ -433,10 +427,10 @@ def too_big_error(uri: str, limit: int, got: str) -> BadResponseError:
     )
 
 
-def blocked_error(uri: str, address: str) -> SourceRefusedError:
+def blocked_error(uri: str, address: str) -> errors.SourceRefusedError:
     """Return the error for an address that policy forbids."""
-    origin = quoted(origin_of(uri) or "", "URL")
-    return SourceRefusedError(
+    origin = errors.quoted(origin_of(uri) or "", "URL")
+    return errors.SourceRefusedError(
         "the address is not public, and the operator did not allow one for its origin",
         uri=uri,
         evidence=(("tried", address),),
@@ -446,9 +440,9 @@ def blocked_error(uri: str, address: str) -> SourceRefusedError:
     )
 
 
-def truncated_error(uri: str, got: str) -> SourceUnavailableError:
+def truncated_error(uri: str, got: str) -> errors.SourceUnavailableError:
     """Return the error for a truncated body."""
-    return SourceUnavailableError(
+    return errors.SourceUnavailableError(
         "the response is truncated",
         uri=uri,
         status=200,
@@ -457,9 +451,9 @@ def truncated_error(uri: str, got: str) -> SourceUnavailableError:
     )
 
 
-def unmarked_end_error(uri: str, readings: int) -> SourceUnavailableError:
+def unmarked_end_error(uri: str, readings: int) -> errors.SourceUnavailableError:
     """Return the error for a body that may be cut: its end is not marked, and it never repeats."""
-    return SourceUnavailableError(
+    return errors.SourceUnavailableError(
         "nothing says that the response is whole",
         uri=uri,
         status=200,
@@ -468,6 +462,6 @@ def unmarked_end_error(uri: str, readings: int) -> SourceUnavailableError:
     )
 
 
-def bad_response_error(uri: str, code: str, message: str, got: str) -> BadResponseError:
+def bad_response_error(uri: str, code: str, message: str, got: str) -> errors.BadResponseError:
     """Return the error for an invalid response."""
-    return BadResponseError(message, uri=uri, evidence=_evidence(uri, got), code=code)
+    return errors.BadResponseError(message, uri=uri, evidence=_evidence(uri, got), code=code)

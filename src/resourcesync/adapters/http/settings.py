@@ -15,15 +15,9 @@ from urllib.parse import urlsplit
 import msgspec
 import pycurl
 
+from resourcesync import errors
 from resourcesync.adapters.http.addresses import origin_of
 from resourcesync.adapters.http.response_head import transport_error
-from resourcesync.errors import (
-    ConfigurationError,
-    Evidence,
-    SourceError,
-    SourceRefusedError,
-    SourceUnavailableError,
-)
 from resourcesync.model.settings import RequestSettings
 from resourcesync.ports import Purpose
 
@@ -139,18 +133,18 @@ def set_proxy(curl: Any, proxy: str, secret: tuple[str, str] | None) -> None:
         curl.setopt(pycurl.PROXYPASSWORD, secret[1].encode())
 
 
-def with_proxy_evidence(error: SourceError, proxy: str) -> SourceError:
+def with_proxy_evidence(error: errors.SourceError, proxy: str) -> errors.SourceError:
     """Return an error whose evidence names the proxy, if there is one."""
     if proxy and not any(label == "proxy" for label, _ in error.evidence):
         error.evidence = (*error.evidence, ("proxy", proxy))
     return error
 
 
-def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) -> SourceError:
+def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) -> errors.SourceError:
     """Return the error for a transfer by a proxy that libcurl ended with error ``number``."""
     status = int(curl.getinfo(pycurl.HTTP_CONNECTCODE))
     got = f"CONNECT: {status}" if status else text
-    evidence: Evidence = (("got", got), ("proxy", proxy))
+    evidence: errors.Evidence = (("got", got), ("proxy", proxy))
     if number == _SOCKS:
         reason = int(curl.getinfo(pycurl.PROXY_ERROR))
         if reason in _SOCKS_SECRET:
@@ -159,7 +153,7 @@ def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) ->
     if status and status not in _SUCCESS:
         return proxy_refusal(status, uri, evidence)
     if number in {pycurl.E_COULDNT_CONNECT, pycurl.E_COULDNT_RESOLVE_PROXY}:
-        return SourceUnavailableError(
+        return errors.SourceUnavailableError(
             f"the proxy {proxy} does not answer",
             uri=uri,
             evidence=evidence,
@@ -167,7 +161,7 @@ def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) ->
             code="proxy",
         )
     if number in _TLS and curl.getinfo(pycurl.PROXY_SSL_VERIFYRESULT):
-        return SourceRefusedError(
+        return errors.SourceRefusedError(
             f"the proxy {proxy} has a certificate that is not trusted",
             uri=uri,
             evidence=evidence,
@@ -177,14 +171,14 @@ def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) ->
     return with_proxy_evidence(transport_error(number, text, uri), proxy)
 
 
-def proxy_refusal(status: int, uri: str, evidence: Evidence) -> SourceError:
+def proxy_refusal(status: int, uri: str, evidence: errors.Evidence) -> errors.SourceError:
     """Return the error for a proxy that refuses a request.
 
     The status is the proxy's, not the Source's: the Source never got the request.
     """
     proxy = dict(evidence)["proxy"]
     if status in _SERVER_FAULTS:
-        return SourceUnavailableError(
+        return errors.SourceUnavailableError(
             f"the proxy {proxy} cannot reach the Source now",
             uri=uri,
             evidence=evidence,
@@ -195,7 +189,7 @@ def proxy_refusal(status: int, uri: str, evidence: Evidence) -> SourceError:
         message, hint = f"the proxy {proxy} requires a user and a password", _LOGIN_HINT
     else:
         message, hint = f"the proxy {proxy} refuses to reach the Source", _RULE_HINT
-    return SourceRefusedError(message, uri=uri, evidence=evidence, hint=hint, code="proxy")
+    return errors.SourceRefusedError(message, uri=uri, evidence=evidence, hint=hint, code="proxy")
 
 
 KIB = 1024
@@ -277,21 +271,23 @@ class FetchSettings(RequestSettings, frozen=True, kw_only=True):
         for name in _POSITIVE:
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise ConfigurationError(f"{name} must be more than 0, not {value}")
+                raise errors.ConfigurationError(f"{name} must be more than 0, not {value}")
         for name in ("retries", "max_wait", "redirects", "minimum_rate"):
             if getattr(self, name) < 0:
-                raise ConfigurationError(f"{name} must not be negative")
+                raise errors.ConfigurationError(f"{name} must not be negative")
         secrets = [pair for fields in self.headers.values() for pair in fields]
         for name, value in (("From", self.contact), *secrets):
             if not _may_be_sent(name, value):
-                raise ConfigurationError(f"the header {name!r} has characters that cannot be sent")
+                raise errors.ConfigurationError(
+                    f"the header {name!r} has characters that cannot be sent"
+                )
         for origin in (*self.trusted_origins, *self.headers):
             _require_origin(origin)
 
 
 def _require_origin(origin: str) -> None:
     if origin_of(origin) is None:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             f"{origin!r} is not an origin", hint="write it as https://host or http://host:port"
         )
 
@@ -328,7 +324,7 @@ def check_authorities(ca_file: str) -> None:
     """Refuse an invalid file of authorities; an empty name means no file."""
     reason = _fault(ca_file)
     if reason:
-        raise ConfigurationError(
+        raise errors.ConfigurationError(
             f"cannot use the CA file {ca_file}: {reason}",
             evidence=(("file", ca_file),),
             hint="name a file of certificates (PEM) by SSL_CERT_FILE, or by -o ca_file=FILE",

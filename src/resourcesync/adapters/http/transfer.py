@@ -9,16 +9,6 @@ import pycurl
 
 from resourcesync.adapters.http import response_head
 from resourcesync.adapters.http.origins import RequestState
-from resourcesync.adapters.http.response_head import (
-    MIN_RESUMED_BYTES,
-    ResponseHead,
-    is_remainder,
-    is_whole,
-    parse_head,
-    parse_retry_after,
-    printable,
-    validator_of,
-)
 from resourcesync.adapters.http.settings import (
     NEEDS_SECRET,
     FetchSettings,
@@ -108,7 +98,7 @@ class HttpTransfer:
     def begin(self, errand: RequestState, now: float) -> None:
         """Reset, and start with the next request."""
         self.errand = errand
-        self.head: ResponseHead | None = None
+        self.head: response_head.ResponseHead | None = None
         self.error: SourceError | StorageError | None = None
         self.crash: BaseException | None = None
         self.began = self._marked_at = now
@@ -136,13 +126,13 @@ class HttpTransfer:
         self.wire += size - self._head_size
         self._head_size = size
         try:
-            self.head = head = parse_head(text, self.errand.uri)
+            self.head = head = response_head.parse_head(text, self.errand.uri)
             if head is not None:
                 self._handle_head(head)
         except (BadResponseError, StorageError) as error:
             self.error = error
 
-    def _handle_head(self, head: ResponseHead) -> None:
+    def _handle_head(self, head: response_head.ResponseHead) -> None:
         """Decide how to handle the body that follows a head."""
         part, request = self.errand.part, self.errand.request
         if request.purpose is Purpose.MESSAGE or request.is_head:
@@ -153,14 +143,14 @@ class HttpTransfer:
         elif part is not None and head.status in (_PARTIAL, _NO_SUCH_RANGE):
             self._handle_rest(head, part)
 
-    def _handle_whole(self, head: ResponseHead, part: PartialBody | None) -> None:
+    def _handle_whole(self, head: response_head.ResponseHead, part: PartialBody | None) -> None:
         request = self.errand.request
-        if not is_whole(head):
+        if not response_head.is_whole(head):
             if part is not None:
                 self.broken_range = True
                 return
             if request.proof is not Proof.BYTES:
-                said = f"Content-Range: {printable(head['content-range'])}"
+                said = f"Content-Range: {response_head.printable(head['content-range'])}"
                 message = "the response is declared to be a part, which was not requested"
                 self._stop("range", message, said)
                 return
@@ -168,23 +158,23 @@ class HttpTransfer:
             self.errand.part = None
             request.sink.restart()
         if request.on_start is not None:
-            request.on_start(validator_of(head))
+            request.on_start(response_head.validator_of(head))
         if head.length is not None:
             self._total = head.length
         elif not head.has_end and request.purpose is not Purpose.STREAM:
             self._unmarked = UnmarkedBody()
         self._accept_body(head)
 
-    def _handle_rest(self, head: ResponseHead, part: PartialBody) -> None:
+    def _handle_rest(self, head: response_head.ResponseHead, part: PartialBody) -> None:
         uri, proof = self.errand.uri, self.errand.request.proof
-        if head.status == _PARTIAL and is_remainder(head, part, uri, proof):
+        if head.status == _PARTIAL and response_head.is_remainder(head, part, uri, proof):
             self.received = part.length
             self._total = int(head["content-range"].rpartition("/")[2])
             self._accept_body(head)
         else:
             self.broken_range = True
 
-    def _accept_body(self, head: ResponseHead) -> None:
+    def _accept_body(self, head: response_head.ResponseHead) -> None:
         request, codings = self.errand.request, head.codings
         limit = request.limit
         self._limit = limit = (
@@ -194,7 +184,7 @@ class HttpTransfer:
             self._limit = limit = content_codings.coded_limit(limit)
         elif codings:
             if not content_codings.is_decodable(codings):
-                named = f"Content-Encoding: {printable(', '.join(codings))}"
+                named = f"Content-Encoding: {response_head.printable(', '.join(codings))}"
                 message = "the response has an unrequested content coding"
                 self._stop("encoding", message, named)
                 return  # its size is not the resource's
@@ -280,11 +270,11 @@ class HttpTransfer:
             self._finish_body(head)
             return
         if "retry-after" in head:
-            self.wait = parse_retry_after(head["retry-after"], clock.now())
+            self.wait = response_head.parse_retry_after(head["retry-after"], clock.now())
         if not self._is_expected(head.status):
             self.error = self._status_error(head)
 
-    def _finish_body(self, head: ResponseHead) -> None:
+    def _finish_body(self, head: response_head.ResponseHead) -> None:
         uri, decoder, unmarked = self.errand.uri, self._decoder, self._unmarked
         if decoder is not None and not decoder.complete:
             self.error = response_head.truncated_error(uri, "a truncated compressed stream")
@@ -300,7 +290,7 @@ class HttpTransfer:
             self.reading = b"" if is_proven else unmarked.digest()
             head.forget("etag", "last-modified")
 
-    def _status_error(self, head: ResponseHead) -> SourceError:
+    def _status_error(self, head: response_head.ResponseHead) -> SourceError:
         uri, proxy = self.errand.uri, self.proxy
         if proxy and head.status == NEEDS_SECRET:
             return proxy_refusal(head.status, uri, (("got", head.status_line), ("proxy", proxy)))
@@ -332,12 +322,12 @@ class HttpTransfer:
         assert self.head is not None, "a body follows its head"
         errand, request = self.errand, self.errand.request
         resource = request.purpose is Purpose.RESOURCE and self._decoder is None
-        if not resource or errand.whole or self.received < MIN_RESUMED_BYTES:
+        if not resource or errand.whole or self.received < response_head.MIN_RESUMED_BYTES:
             return None
         known, uri, total = errand.part, errand.uri, self._total
         if total is None and request.proof is not Proof.BYTES:
             return None
-        validator = validator_of(self.head) if known is None else known.validator
+        validator = response_head.validator_of(self.head) if known is None else known.validator
         if not validator:
             return None
         return PartialBody(length=self.received, validator=validator, uri=uri, total=total)

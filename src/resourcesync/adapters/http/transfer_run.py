@@ -9,6 +9,7 @@ from random import Random
 import msgspec
 import pycurl
 
+from resourcesync import errors
 from resourcesync.adapters.http import addresses
 from resourcesync.adapters.http.addresses import Address, parse_address
 from resourcesync.adapters.http.curl_engine import CurlEngine
@@ -29,12 +30,6 @@ from resourcesync.adapters.http.response_head import (
 )
 from resourcesync.adapters.http.settings import FAIR_RATE, FetchSettings
 from resourcesync.adapters.http.transfer import HttpTransfer
-from resourcesync.errors import (
-    SourceError,
-    SourceRefusedError,
-    SourceUnavailableError,
-    StorageError,
-)
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 
 FetchOutcome = FetchResponse | FetchFailure
@@ -143,7 +138,7 @@ class TransferRun:
                 address = parse_address(request.uri)
                 known = address.authority in self._lanes
                 lane = self._lanes[address.authority] if known else self._queue_for(address)
-            except SourceRefusedError as error:
+            except errors.SourceRefusedError as error:
                 self._conclude(FetchFailure(request=request, error=error, tries=0))
                 return True  # the caller gets each outcome soon, however many are refused
             lane.add(RequestState(request, address))
@@ -268,14 +263,14 @@ class TransferRun:
         self._counts.received += transfer.wire
         self._record_server(lane.origin, transfer)
         error, head = transfer.error, transfer.head
-        if error is not None and isinstance(error, SourceUnavailableError):
+        if error is not None and isinstance(error, errors.SourceUnavailableError):
             self._record_trouble(lane, transfer, error, now)
         elif head is not None:
             lane.origin.politeness.record_answer(transfer.latency(), lane.peak)
         if transfer.broken_range:
             self._request_whole(errand, now)
         elif error is not None:
-            if error.transient and not (transfer.is_late or isinstance(error, StorageError)):
+            if error.transient and not (transfer.is_late or isinstance(error, errors.StorageError)):
                 errand.part = transfer.part()
                 self._retry(lane, errand, error, now)
             else:
@@ -297,7 +292,11 @@ class TransferRun:
             self._counts.list_origins.add(errand.authority)
 
     def _record_trouble(
-        self, lane: OriginQueue, transfer: HttpTransfer, error: SourceUnavailableError, now: float
+        self,
+        lane: OriginQueue,
+        transfer: HttpTransfer,
+        error: errors.SourceUnavailableError,
+        now: float,
     ) -> None:
         politeness = lane.origin.politeness
         lane.origin.trouble = error
@@ -312,7 +311,7 @@ class TransferRun:
         )
 
     def _retry(
-        self, lane: OriginQueue, errand: RequestState, error: SourceError, now: float
+        self, lane: OriginQueue, errand: RequestState, error: errors.SourceError, now: float
     ) -> None:
         most = _ROBOTS_RETRIES if errand.for_robots else self._settings.retries
         most = 0 if errand.request.purpose is Purpose.STREAM else most
@@ -322,7 +321,7 @@ class TransferRun:
         try:
             if errand.part is None:
                 errand.request.sink.restart()
-        except StorageError as storage:
+        except errors.StorageError as storage:
             self._fail(errand, storage)
             return
         errand.restart()
@@ -351,7 +350,7 @@ class TransferRun:
         """Request all of a body again: what came does not prove to be it."""
         try:
             errand.request_whole()
-        except StorageError as error:
+        except errors.StorageError as error:
             self._fail(errand, error)
             return
         errand.restart()
@@ -369,10 +368,10 @@ class TransferRun:
             )
             lane = self._queue_for(address)
             if wait > self._settings.max_wait:
-                raise SourceUnavailableError(
+                raise errors.SourceUnavailableError(
                     "the redirect may not be followed yet", uri=errand.uri, retry_after=wait
                 )
-        except SourceError as error:
+        except errors.SourceError as error:
             self._fail(errand, error)
             return
         errand.redirect_to(address)
@@ -392,7 +391,7 @@ class TransferRun:
             FetchResponse(errand.request, status, errand.uri, head, received, errand.tries)
         )
 
-    def _fail(self, errand: RequestState, error: SourceError | StorageError) -> None:
+    def _fail(self, errand: RequestState, error: errors.SourceError | errors.StorageError) -> None:
         sink = errand.request.sink
         if errand.for_robots and isinstance(sink, RobotsSink):
             self._store_rules(
@@ -404,7 +403,7 @@ class TransferRun:
     def _fail_waiting(self, lane: OriginQueue, now: float) -> None:
         trouble = lane.origin.trouble
         for errand in lane.pop_all():
-            error = SourceUnavailableError(
+            error = errors.SourceUnavailableError(
                 trouble.message if trouble else "the origin does not answer",
                 uri=errand.uri,
                 status=trouble.status if trouble else 0,

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import BinaryIO, Final
 
-from resourcesync import own_files
+from resourcesync import own_files, ports
 from resourcesync.adapters.mirror.open_folders import (
     FolderCopyInspector,
     OpenFolders,
@@ -29,14 +29,6 @@ from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import Digest, agree
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.ports import (
-    CopyContent,
-    CopyInstallation,
-    CopyMove,
-    CopyRemoval,
-    has_content,
-    is_copy_path,
-)
 
 _LEAF: Final = 100
 _NOTE: Final = ".note"
@@ -156,7 +148,7 @@ class FileTreeCopies:
         """Open a nameless temporary file on the mirror's file system, to read and write."""
         return self._staging.scratch()
 
-    def install(self, batch: Sequence[CopyInstallation]) -> list[str | StorageError]:
+    def install(self, batch: Sequence[ports.CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place durably; return for each its stat signature or its error."""
         with self._folders() as folders:
             synced = self._syncer.sync(batch)
@@ -168,7 +160,7 @@ class FileTreeCopies:
         return results
 
     def _place(
-        self, folders: OpenFolders, installation: CopyInstallation, signature: str
+        self, folders: OpenFolders, installation: ports.CopyInstallation, signature: str
     ) -> str | StorageError:
         staged: StagedFile = installation.staged  # type: ignore[assignment]  # of these very copies
         try:
@@ -191,7 +183,7 @@ class FileTreeCopies:
         return signature
 
     def _clear_path(
-        self, folder: int, leaf: str, info: os.stat_result, installation: CopyInstallation
+        self, folder: int, leaf: str, info: os.stat_result, installation: ports.CopyInstallation
     ) -> None:
         """Move a foreign file to the quarantine; it is never overwritten."""
         if stat.S_ISDIR(info.st_mode):
@@ -204,7 +196,7 @@ class FileTreeCopies:
             if info.st_size == length and self._equal(folder, leaf, digests):
                 return
             with suppress(StorageError):  # one that cannot be read may be anything
-                if has_content(self, installation.path, installation.content):
+                if ports.has_content(self, installation.path, installation.content):
                     return
         place = move_to_quarantine(folder, leaf, installation.path, self._quarantine)
         self._made_way.append((installation.path, place))
@@ -219,7 +211,7 @@ class FileTreeCopies:
             found = digest_of(file, [digest.algorithm for digest in digests])[1]
         return agree(found, digests)
 
-    def remove(self, batch: Sequence[CopyRemoval], reason: str) -> list[str | StorageError]:
+    def remove(self, batch: Sequence[ports.CopyRemoval], reason: str) -> list[str | StorageError]:
         """Move a batch to the trash durably; return the new place of each (empty: no file)."""
         del reason  # the state stores it; the file needs none
         with self._folders() as folders:
@@ -232,13 +224,15 @@ class FileTreeCopies:
         self._drop_empty_folders({removal.path for removal in batch})
         return results
 
-    def _move_to_trash(self, folders: OpenFolders, removal: CopyRemoval) -> str | StorageError:
+    def _move_to_trash(
+        self, folders: OpenFolders, removal: ports.CopyRemoval
+    ) -> str | StorageError:
         try:
             folder, leaf = folders.locate(removal.path, create=False)
             info = os.stat(leaf, dir_fd=folder, follow_symlinks=False)
             is_known = own_files.is_regular(info) and (
                 signature_of(info) == removal.signature
-                or has_content(self, removal.path, removal.content)
+                or ports.has_content(self, removal.path, removal.content)
             )
             if removal.is_altered and not is_known and own_files.is_regular(info):
                 place = move_to_quarantine(folder, leaf, removal.path, self._quarantine)
@@ -263,7 +257,7 @@ class FileTreeCopies:
             return mirror_error(error, f"moving {removal.path} to the trash")
         return place
 
-    def move(self, batch: Sequence[CopyMove]) -> list[str | StorageError]:
+    def move(self, batch: Sequence[ports.CopyMove]) -> list[str | StorageError]:
         """Move copies to other paths durably; return for each its signature or its error."""
         # Two sets of folders: opening one more never closes the other end of a move. The old folder
         # is synced only after the new ones: no power cut loses both names.
@@ -282,7 +276,7 @@ class FileTreeCopies:
         return results
 
     def _move(
-        self, sources: OpenFolders, targets: OpenFolders, move: CopyMove
+        self, sources: OpenFolders, targets: OpenFolders, move: ports.CopyMove
     ) -> str | StorageError:
         try:
             folder, leaf = sources.locate(move.path, create=False)
@@ -325,7 +319,7 @@ class FileTreeCopies:
         self._made_way.append((path, move_to_quarantine(folder, leaf, path, self._quarantine)))
 
     def _drop_empty_folders(self, paths: set[str]) -> None:
-        folders = {path.rpartition("/")[0] for path in paths if is_copy_path(path)} - {""}
+        folders = {path.rpartition("/")[0] for path in paths if ports.is_copy_path(path)} - {""}
         for folder in sorted(folders, key=len, reverse=True):
             with suppress(OSError, StorageError), self._folders() as held:
                 name = folder
@@ -370,7 +364,7 @@ class FileTreeCopies:
 
     def digest_all(
         self, wanted: Sequence[tuple[str, Sequence[str]]]
-    ) -> Iterator[CopyContent | StorageError | None]:
+    ) -> Iterator[ports.CopyContent | StorageError | None]:
         """Read copies; yield the content of each, its error, or ``None`` when there is none."""
         with self.inspect() as look:
             yield from look.digest_all(wanted)

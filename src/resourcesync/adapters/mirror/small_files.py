@@ -15,18 +15,10 @@ from typing import IO, BinaryIO, Final
 
 import msgspec
 
+from resourcesync import own_files
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.errors import ConfigurationError, StateError, quoted
 from resourcesync.mirror_state.rows import ChangeLogPosition
-from resourcesync.own_files import (
-    NEW,
-    open_file,
-    open_folder,
-    open_path,
-    opened,
-    read_file,
-    replace_file,
-)
 from resourcesync.ports.documents import StoredVersion
 
 MAX_AUDITS: Final = 20
@@ -107,7 +99,7 @@ class PartFiles:
         """Write the bytes of a file, with another moment; return their SHA-256, or nothing."""
         running, is_begun = hashlib.sha256(), False
         try:
-            with os.fdopen(open_path(self._folder / name), "rb") as stream:
+            with os.fdopen(own_files.open_path(self._folder / name), "rb") as stream:
                 for chunk in _decompressed(stream):
                     piece = chunk if is_begun or not at else _dated(chunk, at)
                     is_begun = True
@@ -122,11 +114,13 @@ class PartFiles:
         if digest in self._names:
             return
         try:
-            with opened(open_folder(self._folder, 0o700)) as folder:
+            with own_files.opened(own_files.open_folder(self._folder, 0o700)) as folder:
                 with suppress(FileNotFoundError):
                     os.unlink(digest, dir_fd=folder)
                 if self._most > 0:
-                    with os.fdopen(open_file(digest, folder, NEW), "wb") as file:
+                    with os.fdopen(
+                        own_files.open_file(digest, folder, own_files.NEW), "wb"
+                    ) as file:
                         self._most -= _compress(stream, file)
         except OSError:
             self._most = 0  # a file that was not written to its end is found by its name
@@ -135,20 +129,20 @@ class PartFiles:
     def versions(self) -> Mapping[str, StoredVersion]:
         """Return the validators of those that the server can vouch for, by URI."""
         try:
-            return _decode_versions(read_file(self._folder / _VERSIONS, _MOST_VERSIONS))
+            return _decode_versions(own_files.read_file(self._folder / _VERSIONS, _MOST_VERSIONS))
         except (OSError, msgspec.MsgspecError):
             return {}
 
     def retain(self, digests: Collection[str], versions: Mapping[str, StoredVersion]) -> None:
         """Remove all others; store these validators."""
         kept = {self._names.get(digest, digest) for digest in digests}
-        with suppress(OSError), opened(open_folder(self._folder)) as folder:
+        with suppress(OSError), own_files.opened(own_files.open_folder(self._folder)) as folder:
             with os.scandir(folder) as entries:
                 others = [entry.name for entry in entries if entry.name not in kept]
             for name in others:
                 os.unlink(name, dir_fd=folder)
             if versions:
-                with os.fdopen(open_file(_VERSIONS, folder, NEW), "wb") as file:
+                with os.fdopen(own_files.open_file(_VERSIONS, folder, own_files.NEW), "wb") as file:
                     file.write(msgspec.json.encode(versions))
 
 
@@ -265,7 +259,7 @@ class ConsumerFiles:
         """Return the position that ``name`` acknowledged, or ``None``."""
         path = self._folder / f"{_checked_name(name)}.json"
         try:
-            text = read_file(path, _MOST_BYTES)
+            text = own_files.read_file(path, _MOST_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -285,7 +279,7 @@ class ConsumerFiles:
         stored = msgspec.json.encode(_Acknowledged(position.number, position.time))
         path = self._folder / f"{_checked_name(name)}.json"
         try:
-            replace_file(path, stored, folder_mode=0o700)
+            own_files.replace_file(path, stored, folder_mode=0o700)
         except OSError as error:
             raise mirror_error(error, f"storing the position of {name}") from error
 

@@ -15,19 +15,12 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from resourcesync import app, own_files
+from resourcesync import app, errors, own_files
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import STATE_FILE, FollowedSets
 from resourcesync.destination.reports import MirrorStatus
 from resourcesync.destination.sync_state import SyncState, status_of
 from resourcesync.discovery.uris import is_same, present_uri, with_likely_scheme
-from resourcesync.errors import (
-    ConfigurationError,
-    ResourceSyncError,
-    StateError,
-    StorageError,
-    quoted,
-)
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import ChangeLogPosition
 from resourcesync.model.own_names import OWN_FOLDER
@@ -81,7 +74,7 @@ def store_of(folder: Path) -> str:
     except OSError as error:
         raise own_folder.mirror_error(error, f"reading {file}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"cannot read {file}: {error}") from error
+        raise errors.ConfigurationError(f"cannot read {file}: {error}") from error
 
 
 def check_mirror(folder: Path) -> None:
@@ -100,7 +93,7 @@ def is_folder_of_sets(folder: Path) -> bool:
     """True if a folder has a mirror for each set of a Source, even if its state is damaged."""
     try:
         return own_folder.read_sets(folder) is not None
-    except StateError:
+    except errors.StateError:
         return True
 
 
@@ -133,7 +126,7 @@ def read_state(folder: Path, read: Callable[[SqliteMirrorState], T]) -> T:
     check_mirror(folder)
     version = own_folder.state_version(folder)
     if version is not None and version.is_complete_without_log:
-        with suppress(ResourceSyncError):  # the state as it is now says why
+        with suppress(errors.ResourceSyncError):  # the state as it is now says why
             with open_state(folder, immutable=True) as state:
                 found = read(state)
             if own_folder.state_version(folder) == version:
@@ -177,12 +170,12 @@ class OpenChanges(NamedTuple):
             position = changelog.oldest_position(self.state)
         again = "--since start"
         if consumer is not None:
-            again = f"--consumer {quoted(consumer, 'NAME')} --restart"
+            again = f"--consumer {errors.quoted(consumer, 'NAME')} --restart"
         return changelog.ChangeLogReader(
             state=self.state,
             position=position,
             include_touched=touched,
-            restart=f"resourcesync changes {quoted(self.folder, 'MIRROR')} {again}",
+            restart=f"resourcesync changes {errors.quoted(self.folder, 'MIRROR')} {again}",
         )
 
 
@@ -225,33 +218,33 @@ def last_findings(folder: Path) -> "list[AuditFinding]":
     """Return the findings of the last audit with any; nothing when there was none."""
     try:
         return findings_of(folder, "last")
-    except ConfigurationError:
+    except errors.ConfigurationError:
         return []
 
 
-def not_a_mirror_error(folder: Path) -> ResourceSyncError:
+def not_a_mirror_error(folder: Path) -> errors.ResourceSyncError:
     """Return the error for a folder that is not a mirror; it lists the mirrors of sets."""
     from resourcesync.source.publication_settings import CATALOGUE  # noqa: PLC0415 - for a mistake only
 
     tried = (("tried", f"{folder / OWN_FOLDER / STATE_FILE}: not found"),)
     message, code = f"{folder} is not a mirror", "not-a-mirror"
     if os.path.lexists(folder / CATALOGUE):
-        return ConfigurationError(
+        return errors.ConfigurationError(
             f"{folder} is a published folder, not a mirror",
             evidence=(("tried", f"{folder / CATALOGUE}: it is there"),),
-            hint=f"check what it publishes: resourcesync validate {quoted(folder, 'URL')}",
+            hint=f"check what it publishes: resourcesync validate {errors.quoted(folder, 'URL')}",
             code=code,
         )
     try:
         sets = own_folder.read_sets(folder)
-    except StorageError as error:
+    except errors.StorageError as error:
         return error
     if sets is not None and sets.sets:
         names = tuple(
             ("mirror", str(folder / followed_set.folder))
             for followed_set in sets.sets[:_SHOWN_SETS]
         )
-        return ConfigurationError(
+        return errors.ConfigurationError(
             f"{folder} has a mirror for each set of {sets.source}",
             evidence=names,
             hint="name one of them",
@@ -259,15 +252,15 @@ def not_a_mirror_error(folder: Path) -> ResourceSyncError:
     hint = _advice_for(folder)
     if not os.path.lexists(folder):
         tried = (("tried", f"{folder}: there is no such folder"),)
-    return ConfigurationError(message, evidence=tried, hint=hint, code=code)
+    return errors.ConfigurationError(message, evidence=tried, hint=hint, code=code)
 
 
 def _advice_for(folder: Path) -> str:
     """Return the advice for a folder that is not a mirror, or an address without ``https://``."""
     address = with_likely_scheme(str(folder))
     if not address or folder.exists():
-        return f"make it one: resourcesync pull https://HOST/ {quoted(folder, 'DIR')}"
-    return f"did you mean {address}? resourcesync pull {quoted(address, 'https://HOST/')}"
+        return f"make it one: resourcesync pull https://HOST/ {errors.quoted(folder, 'DIR')}"
+    return f"did you mean {address}? resourcesync pull {errors.quoted(address, 'https://HOST/')}"
 
 
 def is_locked(folder: Path) -> bool:
@@ -318,7 +311,7 @@ def each_mirror(folder: Path) -> tuple[Path, ...]:
     """
     try:
         known = own_folder.read_sets(folder)
-    except StorageError:
+    except errors.StorageError:
         known = None
     below = () if known is None else mirrors_of(folder, known)
     return tuple(dict.fromkeys(mirror.folder for mirror in below)) or (folder,)

@@ -37,14 +37,9 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
+from resourcesync.source import publication_settings
 from resourcesync.source.links import UpstreamEntry, republished_links
 from resourcesync.source.naming import is_sitemap
-from resourcesync.source.publication_settings import (
-    CATALOGUE,
-    INPUT_NOTE,
-    MIRROR_SCHEME,
-    decode_settings,
-)
 
 _BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1})
 _RESERVED: Final = "resourcesync/"
@@ -58,16 +53,18 @@ _log = logging.getLogger(__name__)
 
 def folder_of(address: str) -> Path:
     """Return the folder of a mirror that is named ``mirror:FOLDER`` or ``mirror:STORE``."""
-    place = address.removeprefix(MIRROR_SCHEME)
+    place = address.removeprefix(publication_settings.MIRROR_SCHEME)
     return stores.home_of(place).folder if mirror_state.is_store_address(place) else Path(place)
 
 
 def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
     """Return the hops to publish: ``all`` in versions before 1.0, else ``original``."""
     dialect = chosen.get("dialect")
-    path = out / CATALOGUE
+    path = out / publication_settings.CATALOGUE
     if dialect is None and path.is_file():
-        dialect = decode_settings(read_note(path, INPUT_NOTE)).dialect
+        dialect = publication_settings.decode_settings(
+            read_note(path, publication_settings.INPUT_NOTE)
+        ).dialect
     return "all" if dialect in _BEFORE_1_0 else "original"
 
 

@@ -22,15 +22,8 @@ from resourcesync.ports import Clock
 from resourcesync.push_state.stores import FileHub
 from resourcesync.server.metrics import Metric, counter, gauge
 from resourcesync.server.websub import HubApplication, HubWorker
-from resourcesync.source import naming, notifications
+from resourcesync.source import naming, notifications, publication_settings
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.publication_settings import (
-    CATALOGUE,
-    INPUT_NOTE,
-    NOTE,
-    PublicationSettings,
-    decode_settings,
-)
 from resourcesync.websub import publisher
 from resourcesync.websub.delivery import OUTCOMES, Deliveries
 from resourcesync.websub.hub import Hub, HubRules
@@ -170,7 +163,9 @@ def notify_published(catalogue: Path, root: Path, clock: Clock) -> notifications
             f"resourcesync publish {quoted(root, 'DIR')} --url https://HOST/",
         )
     with closing(SourceCatalogue(catalogue, clock)) as opened:
-        settings = decode_settings(opened.note(NOTE) or opened.note(INPUT_NOTE))
+        settings = publication_settings.decode_settings(
+            opened.note(publication_settings.NOTE) or opened.note(publication_settings.INPUT_NOTE)
+        )
         if not settings.hubs:
             raise ConfigurationError(
                 f"{root} has no hub",
@@ -186,7 +181,7 @@ HUB_STORE: Final = "hub.db"
 """Database beside the catalogue: subscriptions and pending deliveries."""
 
 
-def names_at(settings: PublicationSettings, base: str) -> SourceNaming:
+def names_at(settings: publication_settings.PublicationSettings, base: str) -> SourceNaming:
     """Return the addresses of a tree that is served at this one."""
     return settings.names if settings.site else SourceNaming(base_uri=base)
 
@@ -206,12 +201,12 @@ def open_own_hub(
             hint="publish it with the address of this hub: "
             f"resourcesync publish {quoted(root, 'DIR')} --hub {first}hub -o notify=true",
         )
-    folder = (root / CATALOGUE).parent
+    folder = (root / publication_settings.CATALOGUE).parent
     key = read_key(folder, makes=True)
 
     @lru_cache(maxsize=1)
     def rules_at(present: str) -> HubRules:
-        names = names_at(any_settings(root / CATALOGUE), present)
+        names = names_at(any_settings(root / publication_settings.CATALOGUE), present)
         return HubRules(
             address=_own_address(root, present) or address,
             topics=frozenset(map(names.uri, naming.CHANNELS.values())),
@@ -227,7 +222,7 @@ def _own_address(root: Path, base: str) -> str:
     """Return the hub of a tree below its address; empty for none."""
     below = (
         name
-        for name in any_settings(root / CATALOGUE).hubs
+        for name in any_settings(root / publication_settings.CATALOGUE).hubs
         if name.startswith(base) and "?" not in name
     )
     return next((name for name in below if len(name) > len(base)), "")

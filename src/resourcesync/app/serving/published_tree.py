@@ -27,12 +27,6 @@ from resourcesync.model.vocabulary import Relation
 from resourcesync.server.entry_fields import FindEntry, ServedEntry
 from resourcesync.source import publication_settings
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.publication_settings import (
-    CATALOGUE,
-    INPUT_NOTE,
-    NOTE,
-    PublicationSettings,
-)
 
 PUBLICATION: Final = Path(OWN_FOLDER) / "publication"
 """Default place of the documents of a published mirror: never among its copies."""
@@ -45,19 +39,21 @@ def is_aggregated(folder: Path) -> bool:
     """
     if not is_mirror(folder):
         return False
-    catalogue = folder / CATALOGUE
-    return not catalogue.is_file() or read_note(catalogue, NOTE) is None
+    catalogue = folder / publication_settings.CATALOGUE
+    return not catalogue.is_file() or read_note(catalogue, publication_settings.NOTE) is None
 
 
-def published_settings(catalogue: Path) -> PublicationSettings:
+def published_settings(catalogue: Path) -> publication_settings.PublicationSettings:
     """Return the settings of a tree's last publication."""
-    return publication_settings.decode_settings(read_note(catalogue, NOTE))
+    return publication_settings.decode_settings(read_note(catalogue, publication_settings.NOTE))
 
 
-def any_settings(catalogue: Path) -> PublicationSettings:
+def any_settings(catalogue: Path) -> publication_settings.PublicationSettings:
     """Return the settings of the last publication of a tree, or of another input."""
-    text = read_note(catalogue, NOTE)
-    return publication_settings.decode_settings(text or read_note(catalogue, INPUT_NOTE))
+    text = read_note(catalogue, publication_settings.NOTE)
+    return publication_settings.decode_settings(
+        text or read_note(catalogue, publication_settings.INPUT_NOTE)
+    )
 
 
 def documents_of(root: Path) -> Path:
@@ -65,7 +61,7 @@ def documents_of(root: Path) -> Path:
     if is_aggregated(root):
         below = root / PUBLICATION
         return below if below.is_dir() else root
-    out = published_settings(root / CATALOGUE).out
+    out = published_settings(root / publication_settings.CATALOGUE).out
     return root if document_stores.is_store(out) else root / out
 
 

@@ -245,7 +245,9 @@ def _show(
                 {"mirror": name, "key": key, "value": setting.written, "origin": setting.origin},
             )
             note = f"  # {setting.origin}" if with_origin else ""
-            lines.append(TextLine(f"{key} = {_as_toml(setting.written)}{note}", level=QUIET))
+            # For texts, numbers, booleans and lists TOML is as JSON.
+            text = json.dumps(setting.written, ensure_ascii=False, default=str)
+            lines.append(TextLine(f"{key} = {text}{note}", level=QUIET))
         lines.append(TextLine("", level=QUIET))
     assert configuration.file is not None
     fields = {"path": configuration.file.path, "mirrors": len(configuration.names)}
@@ -266,8 +268,3 @@ def _effective_settings(
             yield key, settings[key]
         elif built_in and (shown := keys[key].setting.shown):
             yield key, SettingValue(value=shown, written=shown, origin="built-in")
-
-
-def _as_toml(value: object) -> str:
-    """Return a value as TOML; for texts, numbers, booleans and lists that is JSON."""
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -127,7 +127,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
-        is_same = is_same_address(found.base, address)
+        is_same = _address_parts(found.base) == _address_parts(address)
         # A pull from another address than that of the lists would be refused.
         fields = {"uri": uri, "pull": address if is_same else "", "tree": str(tree)}
         screen.report("ready", fields | ({"admin": admin} if admin else {}))
@@ -198,15 +198,8 @@ def address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
     }
 
 
-def is_same_address(base: str, address: str) -> bool:
-    """True if two addresses are the same.
-
-    ``localhost`` and ``127.0.0.1`` are not: a Destination takes them for two Sources.
-    """
-    return _address_parts(base) == _address_parts(address)
-
-
 def _address_parts(address: str) -> tuple[str, str, int | None, str]:
+    """Return what two addresses have in common that are the same for a Destination."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port

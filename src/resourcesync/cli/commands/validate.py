@@ -1,6 +1,6 @@
 """``resourcesync validate``: check documents, packages and Sources against the specification."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from resourcesync import app
 from resourcesync.cli import options
-from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
+from resourcesync.cli.exit_codes import ExitCode, worst
 from resourcesync.cli.options import SectionedCommand, SourceAccess, option, source_options
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, problem_of
 from resourcesync.errors import ConfigurationError, ResourceSyncError
@@ -16,8 +16,7 @@ from resourcesync.model.settings import RuleProfile
 from resourcesync.ports import CancelToken
 
 if TYPE_CHECKING:
-    from resourcesync.cli.render.validate import ValidationTally
-    from resourcesync.validator.events import ValidationEvent, ValidationOptions
+    from resourcesync.validator.events import ValidationOptions
 
 
 @click.command("validate", cls=SectionedCommand)
@@ -98,7 +97,7 @@ def command(output: OutputOptions, asking: SourceAccess, **values: Any) -> Job:
 
 
 def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -> CommandOutcome:
-    from resourcesync.cli.render.validate import ValidationTally  # noqa: PLC0415 - help stays quick
+    from resourcesync.cli.render.validate import ValidationTally, show_events  # noqa: PLC0415 - as above
 
     address = next((target for target in values["targets"] if "://" in target), "")
     judgement = _judgement(values)
@@ -108,7 +107,7 @@ def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -
     tally, codes = ValidationTally(), [ExitCode.OK]
     for target in values["targets"]:
         try:
-            codes.append(_judge_one(judge.judge(target), tally, screen))
+            codes.append(show_events(judge.judge(target), tally, screen))
         except ResourceSyncError as error:
             problem = problem_of(error)
             screen.problem(problem)
@@ -121,26 +120,6 @@ def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -
         fields=asdict(tally),
         shows_exit=is_github,
     )
-
-
-def _judge_one(
-    events: "Iterator[ValidationEvent]", tally: "ValidationTally", screen: Screen
-) -> ExitCode:
-    from resourcesync.cli.render.validate import encode_event  # noqa: PLC0415 - help stays quick
-    from resourcesync.validator.events import Judged  # noqa: PLC0415 - help stays quick
-    from resourcesync.validator.sample import Unreached  # noqa: PLC0415 - help stays quick
-
-    documents, code = tally.documents, ExitCode.OK
-    for event in events:
-        tally.add(event)
-        screen.report(*encode_event(event))
-        if isinstance(event, Unreached):
-            # If nothing could be checked, the exit code is that of the error, and not PARTIAL.
-            is_all = tally.documents == documents and code is ExitCode.OK
-            code = exit_code_for(event.error) if is_all else ExitCode.PARTIAL
-        elif isinstance(event, Judged) and code is not ExitCode.OK:
-            code = ExitCode.PARTIAL
-    return code
 
 
 def _judgement(values: Mapping[str, Any]) -> "ValidationOptions":

@@ -63,7 +63,12 @@ def command(subject: str, resource: str | None, **values: Any) -> Job:
 
         return explanation_job(subject)
     mirror = resolve_mirror(subject, values["config"], options.pop_connection(values))
-    return _job(mirror, resource, offline=values["offline"])
+    folder, offline = mirror.folder, values["offline"]
+    return Job(
+        work=lambda screen: _why(mirror, resource, screen, offline=offline),
+        subject=folder.name or str(folder),
+        fields={"mirror": str(folder), "resource": resource, "offline": offline},
+    )
 
 
 def _search(address: str, network: Network) -> CommandOutcome:
@@ -72,16 +77,6 @@ def _search(address: str, network: Network) -> CommandOutcome:
     lines.append(TextLine("  ".join(found), "Found", QUIET))
     fields = {"tried": [text for _, text in tried], "found": found[0], "found_by": found[1]}
     return CommandOutcome(closing=tuple(lines), fields=fields)
-
-
-def _job(mirror: MirrorArgument, resource: str, *, offline: bool) -> Job:
-    folder = mirror.folder
-
-    return Job(
-        work=lambda screen: _why(mirror, resource, screen, offline=offline),
-        subject=folder.name or str(folder),
-        fields={"mirror": str(folder), "resource": resource, "offline": offline},
-    )
 
 
 def _why(

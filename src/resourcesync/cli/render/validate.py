@@ -7,7 +7,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from resourcesync.cli.output import DETAIL, NORMAL, QUIET, TextLine, clause_of
+from resourcesync.cli.exit_codes import ExitCode, exit_code_for
+from resourcesync.cli.output import DETAIL, NORMAL, QUIET, Screen, TextLine, clause_of
 from resourcesync.model import formatting
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Dialect
@@ -173,6 +174,23 @@ class ValidationTally(msgspec.Struct):
             judged = f"{formatting.count(self.judged_alone)} documents; --live follows their links"
             judged = "this document; --live follows its links" if is_one else judged
             yield TextLine(f"  checked only {judged}", level=QUIET)
+
+
+def show_events(
+    judged: Iterator[events.ValidationEvent], tally: ValidationTally, screen: Screen
+) -> ExitCode:
+    """Count and report the events of one target; return the exit code of what was not reached."""
+    documents, code = tally.documents, ExitCode.OK
+    for event in judged:
+        tally.add(event)
+        screen.report(*encode_event(event))
+        if isinstance(event, Unreached):
+            # If nothing could be checked, the exit code is that of the error, and not PARTIAL.
+            is_all = tally.documents == documents and code is ExitCode.OK
+            code = exit_code_for(event.error) if is_all else ExitCode.PARTIAL
+        elif isinstance(event, events.Judged) and code is not ExitCode.OK:
+            code = ExitCode.PARTIAL
+    return code
 
 
 class ValidateRenderer:

@@ -1,6 +1,6 @@
 """``resourcesync watch``: keep mirrors in sync, as a service."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,9 @@ def _watched_names(
     if not configuration.names:
         raise configuration.no_mirrors()
     found = tuple(
-        name for name in configuration.names if every or _has_schedule(configuration, name)
+        name
+        for name in configuration.names
+        if every or not configuration.mirror(name).settings.keys().isdisjoint({"every", "cron"})
     )
     if not found:
         raise ConfigurationError(
@@ -103,8 +105,3 @@ def _check_mirror(name: str, configuration: MirrorConfiguration) -> None:
     folder = configuration.folder(name)
     if name not in configuration and not app.mirror_state.is_present(folder):
         raise app.mirror_state.not_a_mirror_error(folder)
-
-
-def _has_schedule(configuration: MirrorConfiguration, name: str) -> bool:
-    settings: Mapping[str, object] = configuration.mirror(name).settings
-    return "every" in settings or "cron" in settings

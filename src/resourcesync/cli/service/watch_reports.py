@@ -111,7 +111,8 @@ def _result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
         yield f"sent {forms.counted(fields.get('changes', 0), 'change')} to the program"
         yield from _recovery(fields)
         return
-    yield f"audit: {_audit_state(fields)}" if kind == "audit" else str(fields.get("state", "done"))
+    audited = "not in sync" if fields["exit"] else "in sync"
+    yield f"audit: {audited}" if kind == "audit" else str(fields.get("state", "done"))
     yield from _recovery(fields)
     changes = sum(fields.get(name, 0) for name in CHANGES)
     if changes:
@@ -136,10 +137,6 @@ def _refused(fields: Mapping[str, Any]) -> int:
 def _recovery(fields: Mapping[str, Any]) -> Iterator[str]:
     if fields.get("recovered"):
         yield f"after {forms.counted(fields['recovered'], 'failure')}"
-
-
-def _audit_state(fields: Mapping[str, Any]) -> str:
-    return "in sync" if not fields["exit"] else "not in sync"
 
 
 def _stamp(moment: datetime) -> str:

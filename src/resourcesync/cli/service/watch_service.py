@@ -12,7 +12,6 @@ from types import FrameType
 from typing import Final
 
 from resourcesync import app
-from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.push_subscriptions import PushSubscriptions
 from resourcesync.app.watching.service import StateCache, serve_operators
@@ -93,18 +92,17 @@ class _WatchService:
         )
         self.watch = WatchLoop(scheduler, self._work, self._report_done, self._clock, most)
         self._view = WatchView(
-            self._watched, self._clock, cache, self.watch.next_pull, self.watch.running
+            lambda: (self._settings.names, self._settings.configuration),  # a reload replaces both
+            self._clock,
+            cache,
+            self.watch.next_pull,
+            self.watch.running,
         )
         self._paused = StoredNames(
             settings.configuration.state_file("paused", settings.state_folder()), self.watch.pause
         )
         self.watch.pause(self._paused.names)
         self._warned: dict[str, frozenset[str]] = {}
-
-    def _watched(self) -> tuple[tuple[str, ...], MirrorConfiguration]:
-        """Return the mirrors, and the configuration that names them; a reload replaces both."""
-        settings = self._settings
-        return settings.names, settings.configuration
 
     @contextmanager
     def listening(self) -> Iterator[None]:

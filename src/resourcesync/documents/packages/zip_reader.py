@@ -5,24 +5,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import BinaryIO, Final, final
 
+from resourcesync.documents.packages import zip_directory
 from resourcesync.documents.packages.container import PackedMember, member_evidence
 from resourcesync.documents.packages.safety import PackageLimits
-from resourcesync.documents.packages.zip_directory import (
-    DESCRIBED,
-    DESCRIPTOR_MARK,
-    FULL32,
-    LOCAL,
-    LOCAL_MARK,
-    STORED,
-    CentralRecord,
-    DirectoryBounds,
-    check_extra,
-    package_error,
-    packing_of,
-    read_bounds,
-    read_records,
-    with_zip64_values,
-)
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 from resourcesync.model.content_codings import RAW, CodingError, Decoder, ExcessBytesError
 
@@ -43,14 +28,14 @@ class ZipContainer:
         self._file = file
         self._uri = uri
         self.budget = limits.budget(size)
-        bounds = read_bounds(file, size, uri=uri)
-        records = read_records(file, bounds, size, uri=uri, limits=limits)
+        bounds = zip_directory.read_bounds(file, size, uri=uri)
+        records = zip_directory.read_records(file, bounds, size, uri=uri, limits=limits)
         starts = self._check_headers(records, bounds)
         kept = [index for index, record in enumerate(records) if record.name[-1:] != "/"]
         self._records = [records[index] for index in kept]
         self._starts = [starts[index] for index in kept]
         self._members = [
-            PackedMember(record.name, record.size, record.fault, packing_of(record))
+            PackedMember(record.name, record.size, record.fault, zip_directory.packing_of(record))
             for record in self._records
         ]
 
@@ -59,7 +44,9 @@ class ZipContainer:
         """The members, without folders."""
         return self._members
 
-    def _check_headers(self, records: list[CentralRecord], bounds: DirectoryBounds) -> list[int]:
+    def _check_headers(
+        self, records: list[zip_directory.CentralRecord], bounds: zip_directory.DirectoryBounds
+    ) -> list[int]:
         """Check that the members fill the file up to the directory; return where their data is."""
         order = sorted(range(len(records)), key=lambda index: records[index].offset)
         starts = [0] * len(records)
@@ -72,12 +59,12 @@ class ZipContainer:
             place = bounds.offset if after is None else records[after].offset
             starts[index] = self._usual_start(record, place) or self._check_header(record, place)
         if place != bounds.offset:
-            raise package_error(
+            raise zip_directory.package_error(
                 "zip-junk", "Bytes before the directory belong to nothing", uri=self._uri
             )
         return starts
 
-    def _usual_start(self, record: CentralRecord, end: int) -> int:
+    def _usual_start(self, record: zip_directory.CentralRecord, end: int) -> int:
         """Return the start of the data, if header and directory agree exactly; else 0."""
         start = end - record.packed
         if record.offset + len(record.header) != start:
@@ -85,47 +72,51 @@ class ZipContainer:
         self._file.seek(record.offset)
         return start if self._file.read(len(record.header)) == record.header else 0
 
-    def _check_header(self, record: CentralRecord, end: int) -> int:
+    def _check_header(self, record: zip_directory.CentralRecord, end: int) -> int:
         """Check one local header, and that the member ends at ``end``; return where data starts."""
         self._file.seek(record.offset)
-        header = self._file.read(LOCAL.size + len(record.raw))
-        if len(header) < LOCAL.size or header[:4] != LOCAL_MARK:
+        header = self._file.read(zip_directory.LOCAL.size + len(record.raw))
+        if len(header) < zip_directory.LOCAL.size or header[:4] != zip_directory.LOCAL_MARK:
             raise self._bad("zip-mismatch", "No member is where the directory says", record)
-        _, _, flags, method, _, _, crc, packed, size, name, extra = LOCAL.unpack_from(header)
+        _, _, flags, method, _, _, crc, packed, size, name, extra = zip_directory.LOCAL.unpack_from(
+            header
+        )
         if (
             name != len(record.raw)
-            or header[LOCAL.size :] != record.raw
+            or header[zip_directory.LOCAL.size :] != record.raw
             or (flags ^ record.flags) & ~_LEVEL_FLAGS
             or method != record.method
         ):
             raise self._bad("zip-mismatch", "Header and directory disagree about a member", record)
-        start: int = record.offset + LOCAL.size + name + extra
+        start: int = record.offset + zip_directory.LOCAL.size + name + extra
         if start + record.packed > end:
             raise self._bad("zip-overlap", "A member shares bytes with what follows it", record)
         more = self._file.read(extra)
-        check_extra(more, record.name, uri=self._uri)
-        if FULL32 in (packed, size) and not flags & DESCRIBED:
-            size, packed = with_zip64_values(more, (size, packed), uri=self._uri)
+        zip_directory.check_extra(more, record.name, uri=self._uri)
+        if zip_directory.FULL32 in (packed, size) and not flags & zip_directory.DESCRIBED:
+            size, packed = zip_directory.with_zip64_values(more, (size, packed), uri=self._uri)
         told = (crc, packed, size)
         known = (record.crc, record.packed, record.size)
         gap = end - start - record.packed
         if told == known and gap == 0:
             return start
-        if not flags & DESCRIBED:
+        if not flags & zip_directory.DESCRIBED:
             raise self._mismatch(record) if told != known else self._junk(record)
-        if any(t not in (0, FULL32, k) for t, k in zip(told, known, strict=True)):
+        if any(t not in (0, zip_directory.FULL32, k) for t, k in zip(told, known, strict=True)):
             raise self._mismatch(record)
         self._check_descriptor(record, start + record.packed, gap)
         return start
 
-    def _check_descriptor(self, record: CentralRecord, at: int, gap: int) -> None:
+    def _check_descriptor(self, record: zip_directory.CentralRecord, at: int, gap: int) -> None:
         forms = [
             mark
             + record.crc.to_bytes(4, "little")
             + record.packed.to_bytes(width, "little")
             + record.size.to_bytes(width, "little")
-            for width in ((4, 8) if max(record.packed, record.size) <= FULL32 else (8,))
-            for mark in (DESCRIPTOR_MARK, b"")
+            for width in (
+                (4, 8) if max(record.packed, record.size) <= zip_directory.FULL32 else (8,)
+            )
+            for mark in (zip_directory.DESCRIPTOR_MARK, b"")
         ]
         if gap not in map(len, forms):
             raise self._junk(record)
@@ -135,20 +126,20 @@ class ZipContainer:
             error.hint = "some programs stream packages with wrong sizes: pack it with another one"
             raise error
 
-    def _mismatch(self, record: CentralRecord) -> PackageError:
+    def _mismatch(self, record: zip_directory.CentralRecord) -> PackageError:
         return self._bad("zip-mismatch", "Header and directory disagree about a member", record)
 
-    def _junk(self, record: CentralRecord) -> PackageError:
+    def _junk(self, record: zip_directory.CentralRecord) -> PackageError:
         return self._bad("zip-junk", "Bytes after a member belong to nothing", record)
 
-    def _bad(self, code: str, message: str, record: CentralRecord) -> PackageError:
-        return package_error(code, message, uri=self._uri, member=record.name)
+    def _bad(self, code: str, message: str, record: zip_directory.CentralRecord) -> PackageError:
+        return zip_directory.package_error(code, message, uri=self._uri, member=record.name)
 
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member; see `PackageContainer.read`."""
         record = self._records[index]
         pieces = self._raw(self._starts[index], record)
-        if record.method != STORED:
+        if record.method != zip_directory.STORED:
             pieces = self._inflated(pieces, record)
         crc = total = 0
         for piece in pieces:
@@ -169,7 +160,7 @@ class ZipContainer:
             return None
         self._file.seek(self._starts[index])
         data = self._file.read(record.packed)
-        if record.method != STORED:
+        if record.method != zip_directory.STORED:
             inflater = zlib.decompressobj(RAW)
             try:
                 data = inflater.decompress(data, _BLOCK + 1)
@@ -179,7 +170,7 @@ class ZipContainer:
                 return None
         return data if len(data) == record.size and zlib.crc32(data) == record.crc else None
 
-    def _raw(self, start: int, record: CentralRecord) -> Iterator[bytes]:
+    def _raw(self, start: int, record: zip_directory.CentralRecord) -> Iterator[bytes]:
         left = record.packed
         while left:
             self._file.seek(start)  # others may read from the same file in between
@@ -192,7 +183,9 @@ class ZipContainer:
             left -= len(piece)
             yield piece
 
-    def _inflated(self, pieces: Iterator[bytes], record: CentralRecord) -> Iterator[bytes]:
+    def _inflated(
+        self, pieces: Iterator[bytes], record: zip_directory.CentralRecord
+    ) -> Iterator[bytes]:
         decoder = Decoder(RAW)
         try:
             for piece in pieces:
@@ -204,7 +197,9 @@ class ZipContainer:
         if not decoder.complete:
             raise self._wrong("zip-size", "The data stops before its end", record)
 
-    def _wrong(self, code: str, message: str, record: CentralRecord) -> PackedMemberError:
+    def _wrong(
+        self, code: str, message: str, record: zip_directory.CentralRecord
+    ) -> PackedMemberError:
         return PackedMemberError(
             message, uri=self._uri, evidence=member_evidence(record.name), code=code
         )

@@ -17,11 +17,7 @@ from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import GRACE, read_note, read_plan
 from resourcesync.source.publication_settings import PublicationSettings
-from resourcesync.source.versions.version_recording import (
-    VersionedContents,
-    VersionedOriginals,
-    VersionRecorder,
-)
+from resourcesync.source.versions import version_recording
 
 
 class RetentionCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +83,7 @@ class StoredTreeVersions(TreeVersions):
         catalogue: SourceCatalogue,
         index: VersionIndex,
         store: FolderVersions,
-        recorder: VersionRecorder,
+        recorder: version_recording.VersionRecorder,
         clock: Clock,
     ) -> None:
         self._asked = asked
@@ -111,11 +107,13 @@ class StoredTreeVersions(TreeVersions):
 
     def originals(self, originals: Originals) -> Originals:
         """Return originals that are stored while they are read."""
-        return VersionedOriginals(originals, self._keeper)
+        return version_recording.VersionedOriginals(originals, self._keeper)
 
-    def contents(self, originals: Originals, opening: OpenOriginal) -> VersionedContents:
+    def contents(
+        self, originals: Originals, opening: OpenOriginal
+    ) -> version_recording.VersionedContents:
         """Return the content of these originals, and of former versions."""
-        return VersionedContents(originals, opening, self._store)
+        return version_recording.VersionedContents(originals, opening, self._store)
 
     def conclude(self, *, packed: bool) -> None:
         """Remove versions without references, after the lists are written; see ``Past``."""
