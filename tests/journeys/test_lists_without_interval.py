@@ -58,3 +58,26 @@ def test_a_list_that_begins_anew_with_each_resource_list_is_in_sync_sometime(
         states.append(pull_at(world, at + 60).state)
         assert world.in_sync()
     assert MirrorState.IN_SYNC in states[7:]
+
+
+def test_a_window_that_lacks_a_processed_change_before_one_of_the_same_time_was_rewritten(
+    tmp_path: Path,
+) -> None:
+    source = WrittenSource()
+    told = plain_list(source)
+    source.change(told, "0.html", "before the list", -60)
+    source.snapshot(0)
+    world = World(tmp_path, source)
+    pull_at(world, 60)
+    before = source.written.contents["2.html"]
+    source.change(told, "1.html", "first", 100)
+    source.change(told, "2.html", "withdrawn", 100)
+    assert pull_at(world, 200).state is MirrorState.IN_SYNC
+    del told.changes[-1]
+    source.written.contents["2.html"] = before
+    source.change(told, "3.html", "after the restoration", 300)
+
+    report = pull_at(world, 400)
+
+    assert not world.in_sync()
+    assert report.state is MirrorState.BEHIND

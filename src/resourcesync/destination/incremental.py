@@ -61,8 +61,6 @@ class Incremental:
     def __init__(self, pull: SyncSession) -> None:
         self._pull = pull
         self._linked: ExternalSorter[planner.ListedEntry] | None = None
-        self._has_gap = pull.cursor.has_gap
-        self._is_unproven = False
         self._begin_notes: dict[str, int] = {}
         self._is_void: Callable[[Pending], bool] = lambda _: False
         self._orphans: Callable[[], Iterator[str]] = lambda: iter(())
@@ -114,7 +112,6 @@ class Incremental:
             is_lacking = not (is_known and is_followed(before, history))
             completed = before.completed_generation
             self._is_void = partial(_is_void, completed, pull.generation, is_lacking=is_lacking)
-            self._has_gap = True
             since = history.begins_at or history.checkpoint or pull.now
             self._begin_notes = {"changes_since": since}
             if is_lacking or pull.options.changes_only:
@@ -140,9 +137,9 @@ class Incremental:
         if self._pull.found.resource_list is None:  # nothing will prove it: a later moment is open
             self._pull.warn("change-gap", UNPROVEN_LIST)
             return Next.NEWER_BASELINE
-        if not self._has_gap:  # else it was reported before the list was read
+        if not self._pull.cursor.has_gap:  # else it was reported before the list was read
             self._pull.warn("change-gap", UNPROVEN_LIST)
-        self._has_gap = self._is_unproven = True
+            self._pull.cursor = structs.replace(self._pull.cursor, phase=Phase.GAP)
         return self._apply(history, held)
 
     def _roll_back(self, message: str) -> Next:
@@ -222,13 +219,6 @@ class Incremental:
             # New changes without a time are later all the same: T must advance.
             least = (pull.cursor.checkpoint or 0) + 1
             cursor = structs.replace(cursor, checkpoint=max(history.checkpoint, least))
-        if self._is_unproven:
-            cursor = structs.replace(
-                cursor,
-                phase=Phase.GAP if cursor.phase is Phase.FOLLOWING else cursor.phase,
-                checkpoint=pull.cursor.checkpoint,
-                list_clock=pull.cursor.list_clock,
-            )
         with pull.state.writing():  # all or nothing: part of the tasks would be of no known reading
             self._store_tasks(history, cursor.checkpoint or 0)
             pull.record_refused(add=True)
@@ -245,20 +235,16 @@ class Incremental:
             rows = listed_rows.unlisted_changes(self._pull.state, rows)
         if history.may_be_old:
             rows = map(_with_doubt, rows)
-        if self._waits_for_list:  # which tells whether it is gone: lists of now may be old ones
+        if self._pull.cursor.has_gap and self._pull.found.resource_list is not None:
+            # The next Resource List tells what is gone: lists of now may be old ones.
             rows = (row for row in rows if row.change != ChangeKind.DELETED)
         for row in rows:
             has_patch = row.patch is not None
             yield row if has_patch and self._is_next(row, history) else planner.without_patch(row)
 
-    @property
-    def _waits_for_list(self) -> bool:
-        """True if changes are missing that a Resource List will supply; a Source may have none."""
-        return self._has_gap and self._pull.found.resource_list is not None
-
     def _is_next(self, row: planner.ListedEntry, history: ChangeHistory) -> bool:
         """True if a patch of the new change applies to the copy: no change is missing between."""
-        if history.has_undated or self._has_gap:
+        if history.has_undated or self._pull.cursor.has_gap:
             return False
         state = self._pull.state
         return is_version_before(state.copy(row.uri), state.pending_of(row.uri))

@@ -312,8 +312,8 @@ class ChangeListScan:
             return row
         self._reading.may_be_old = True
         start = self._reading.start
-        at = start.list_clock if start.is_resource_list else start.resource_list_at or 0
-        is_older = change.time is not None and not times.is_since(change, at - at % times.OVERLAP)
+        is_dated = start.is_resource_list and change.time is not None
+        is_older = is_dated and not times.is_since(change, start.new_since)
         # Whatever is in the mirror came later; or a Resource List did, that is new to it.
         if change.kind is ChangeKind.DELETED or self._positions.stored is None:
             is_older = is_older or position in self._processed_positions()
