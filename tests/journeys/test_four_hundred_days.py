@@ -1,0 +1,70 @@
+"""A mirror that a cron pulls each hour for over a year, and nobody looks at."""
+
+import random
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from resourcesync.destination.reports import MirrorState
+from resourcesync.source.publication_settings import Policy
+from tests.support.worlds.dated_server import DatedServer
+from tests.support.worlds.world import World
+
+DAY = 86_400.0
+WRONG = {10: 20_000, 14: -2, 18: -400}
+"""Days on which our clock is so many days behind, and is right again in the next hour."""
+
+
+@pytest.mark.parametrize(
+    ("days", "pulls"), [(40, 1), pytest.param(400, 24, marks=[pytest.mark.night])]
+)
+@pytest.mark.timeout(3_600)
+def test_what_a_mirror_stores_depends_on_its_source_and_not_on_its_age(
+    tmp_path: Path, days: int, pulls: int
+) -> None:
+    luck, world = random.Random(days), World(tmp_path, DatedServer())
+    source = world.source.published
+    source.policy = Policy(rotate=DAY, keep=14 * DAY, rebase_every=7 * DAY)
+    for number in range(50):
+        source.put(f"{number}", f"{number}")
+    sizes, begin = list[tuple[int, int, int]](), world.clock.now()
+    for hour in range(24 * days):
+        day = hour // 24
+        world.clock.set(begin + timedelta(hours=hour))
+        if hour % 6 == 0:
+            source.put(f"{luck.randrange(50)}", f"{hour}")
+            source.remove(f"{luck.randrange(50)}")
+            source.publish()
+        if hour % (24 // pulls):
+            continue
+        world.clock.advance(seconds=600)
+        if wrong := timedelta(days=WRONG.get(day, 0) if hour % 24 == 0 else 0):
+            right, world.source.ahead = world.clock.now(), wrong
+            world.clock.set(right - wrong)
+            assert world.pull(trash=7 * DAY).state is MirrorState.BEHIND
+            world.source.ahead = timedelta()
+            world.clock.set(right)
+        else:
+            assert world.pull(trash=7 * DAY).state is MirrorState.IN_SYNC
+            assert world.in_sync()
+        if hour % 24 == 0:
+            own = world.folder / ".resourcesync"
+            with world.state() as state:
+                documents = state.value(int, "SELECT count(*) FROM document") or 0
+            sizes.append(
+                (
+                    documents,
+                    len(list((own / "trash").iterdir())),
+                    len(list(source.documents.names())),
+                )
+            )
+
+    half = len(sizes) // 2
+    for column in zip(*sizes, strict=True):
+        assert max(column[half:]) <= 1.5 * max(column[:half])
+    state_size = (world.folder / ".resourcesync/state.db").stat().st_size
+    assert state_size < 4 << 20
+    assert not list((world.folder / ".resourcesync/tmp").iterdir())
+    with world.state() as state:
+        assert bool(state.change_bounds()[0]) == (days > 90)
