@@ -34,8 +34,9 @@ from resourcesync.model.timestamps import ClockMicroseconds, Microseconds
 from resourcesync.sqlite_file import Connection, SqliteFile, write_notes
 
 MAX_CHANGES: Final = 1_000_000
-MAX_REPORTS: Final = 1_000
-"""The most runs whose report is stored; of older ones only the end is."""
+FIRST_FAILED: Final = """SELECT min(rowid) FROM run WHERE rowid >
+coalesce((SELECT max(rowid) FROM run WHERE mode <> ''), 0)"""
+"""A query of the first of the runs that failed in a row."""
 MAX_AGE_MICROSECONDS: Final = 90 * 86_400 * 1_000_000
 
 _SUSPECT_NOTE: Final = "in-doubt"
@@ -304,19 +305,15 @@ class MirrorLogs(SqliteFile):
         return self.change_bounds()[1] if found is None else found
 
     def runs(self, since: int) -> list[RunRow]:
-        """Return the runs with a report that ended since a moment, the newest first."""
-        query = "SELECT * FROM run WHERE ended >= ? ORDER BY rowid DESC LIMIT ?"
-        return self.rows(RunRow, query, (since, MAX_REPORTS))
+        """Return the runs that ended since a moment, the newest first."""
+        return self.rows(RunRow, "SELECT * FROM run WHERE ended >= ? ORDER BY rowid DESC", (since,))
 
     def failing_since(self) -> int | None:
         """Return the end of the first of the runs that failed in a row; ``None`` if none did.
 
         A run that failed has no mode: it made no plan that it completed.
         """
-        query = (
-            "SELECT ended FROM run WHERE rowid >"
-            " coalesce((SELECT max(rowid) FROM run WHERE mode <> ''), 0) ORDER BY rowid LIMIT 1"
-        )
+        query = f"SELECT ended FROM run WHERE rowid = ({FIRST_FAILED})"  # noqa: S608 - a constant
         return self.value(Microseconds, query)
 
     def causes(self) -> list[PendingCause]:

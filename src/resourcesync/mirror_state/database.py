@@ -105,7 +105,7 @@ def conflicting_paths(
 
 R = TypeVar("R", Copy, Pending, TrashRow)
 _PAGE: Final = 2_000
-MAX_RUNS: Final = 10_000
+MAX_RUNS: Final = 1_000
 """The most runs in the history; older ones are removed."""
 _MAX_DOCUMENTS: Final = 100_000
 _NOTHING: Final = StateTransaction()
@@ -333,13 +333,13 @@ class SqliteMirrorState(MirrorLogs):
             )
 
     def add_run(self, row: RunRow) -> None:
-        """Store a run; only the newest 10,000 stay: a week of one each minute."""
+        """Store a run; only the newest 1,000 stay, and the first of those that failed in a row."""
         with self.writing() as db:
             db.execute("INSERT OR REPLACE INTO run VALUES (?,?,?,?,?,?)", row)
             (newest,) = db.execute("SELECT max(rowid) FROM run").fetchone()
-            db.execute("DELETE FROM run WHERE rowid <= ?", (newest - MAX_RUNS,))
-            without = "UPDATE run SET counts = '' WHERE rowid = ?"
-            db.execute(without, (newest - change_log.MAX_REPORTS,))
+            (first,) = db.execute(change_log.FIRST_FAILED).fetchone()
+            old = "DELETE FROM run WHERE rowid <= ? AND rowid IS NOT ?"
+            db.execute(old, (newest - MAX_RUNS, first))
         if self._writer is not None:
             self._writer.end_run()
 

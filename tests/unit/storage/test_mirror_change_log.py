@@ -11,7 +11,6 @@ from resourcesync.destination.changelog import ChangeLogReader
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import DiscontinuityError
 from resourcesync.mirror_state import change_log
-from resourcesync.mirror_state.change_log import MAX_REPORTS
 from resourcesync.mirror_state.database import MAX_RUNS, SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, LoggedChange, RunRow, StateTransaction
 
@@ -172,23 +171,19 @@ def test_changes_are_forgotten_after_ninety_days_but_numbers_go_on(
     assert [(row.seq, row.uri) for row in state.changes(0)] == [(2, "b"), (3, "c")]
 
 
-def test_ten_thousand_runs_are_stored_but_only_a_thousand_reports(state: SqliteMirrorState) -> None:
+def test_a_thousand_runs_are_stored_and_the_first_of_those_that_failed(
+    state: SqliteMirrorState,
+) -> None:
     for number in range(MAX_RUNS + 5):
-        run = RunRow(
-            run=f"{number}",
-            started=0,
-            ended=MAX_RUNS + 5 - number,
-            mode="",
-            outcome="ok",
-            counts="{}",
-        )
-        state.add_run(run)
+        mode, ended = "auto" if number < 2 else "", MAX_RUNS + 5 - number
+        row = RunRow(run=f"{number}", started=0, ended=ended, mode=mode, outcome="ok", counts="{}")
+        state.add_run(row)
 
     last = state.last_run()
     assert last is not None
-    assert (last.run, last.counts) == (f"{MAX_RUNS + 4}", "{}"), "whatever its time"
-    query = "SELECT count(*), sum(counts <> '') FROM run"
-    assert state.row(tuple[int, int], query) == (MAX_RUNS, MAX_REPORTS)
+    assert last.run == f"{MAX_RUNS + 4}", "whatever its time"
+    assert state.failing_since() == MAX_RUNS + 3
+    assert state.value(int, "SELECT count(*) FROM run") == MAX_RUNS + 1
 
 
 def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:
