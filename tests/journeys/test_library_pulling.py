@@ -22,6 +22,7 @@ from resourcesync.errors import (
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.embedding import EARLY, FILES
+from tests.support.worlds.site_maps import index, urlset
 
 
 @pytest.fixture
@@ -111,6 +112,17 @@ def test_what_is_published_is_discovered_and_read(publisher: Publisher, tree: Pa
     moment = next(found.changes()).time
     assert list(found.changes(since=moment)) == []
     assert list(validate(f"{url}.well-known/resourcesync", live=True)) == []
+
+
+def test_the_sitemaps_that_robots_names_are_read_as_one_list(source: TinySource) -> None:
+    pages = [f"{source.url}/{name}.html" for name in "abc"]
+    del source.answers["/.well-known/resourcesync"]
+    source.put("/robots.txt", b"Sitemap: /1.xml\nSitemap: /gone.xml\nSitemap: /all.xml")
+    source.put("/1.xml", urlset((pages[0], "")), "application/xml")
+    source.put("/all.xml", index(f"{source.url}/2.xml"), "application/xml")
+    source.put("/2.xml", urlset((pages[1], ""), (pages[2], "")), "application/xml")
+
+    assert [resource.uri for resource in discover(source.url).resources()] == pages
 
 
 def test_a_part_without_an_address_is_our_own_error(source: TinySource) -> None:

@@ -1,7 +1,7 @@
 """The lists of a Source and their content, read without a mirror."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 
 import msgspec
@@ -16,7 +16,13 @@ from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.links import own_sitemaps
 from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from resourcesync.documents.reader import Document
-from resourcesync.errors import ConfigurationError, SourceNotFoundError, UnexpectedDocumentError
+from resourcesync.errors import (
+    ConfigurationError,
+    NotAListError,
+    ResourceMissingError,
+    SourceNotFoundError,
+    UnexpectedDocumentError,
+)
 from resourcesync.model.entries import Change, Part, Resource
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
@@ -85,13 +91,22 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         if uri is None:
             raise SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
         with _open_network(self.address, self.network) as documents:
-            waiting = [uri]
+            waiting, may_lack = [uri], set[str]()
             while waiting:
-                with _open_document(documents, waiting.pop()) as document:
+                address = waiting.pop()
+                with ExitStack() as held:
+                    try:
+                        document = held.enter_context(_open_document(documents, address))
+                    except (NotAListError, ResourceMissingError):
+                        if address in may_lack:
+                            continue
+                        raise
                     if not document.header.is_index:
                         yield document
                     elif document.is_robots:
-                        waiting += reversed(own_sitemaps(document, self.network.allow_origins))
+                        named = own_sitemaps(document, self.network.allow_origins)
+                        may_lack.update(named)
+                        waiting += reversed(named)
                     else:
                         waiting += reversed([*_parts(document, since)])
 
