@@ -1,13 +1,7 @@
 """Globs of paths, for what is mirrored and what is published. Pure.
 
-A glob is compared with the path of a URI in its normal form, so ``%7e`` is ``~``:
-
-- ``*`` matches any characters of one segment, ``**`` between slashes any folders;
-- ``/docs/*.html`` starts at the root; ``docs/*.html`` matches below any folder; ``*.pdf``, without
-  a slash, matches a last segment anywhere;
-- ``drafts/`` is everything below a folder of that name;
-- after a ``?`` the glob applies to the query too (``*?lang=en*``); without one the query does not
-  count. ``?`` never matches a single character.
+A glob is compared with the path of a URI in its normal form, so ``%7e`` is ``~``. What each sign
+matches: ``docs/how-to/choose-what-is-mirrored.md``.
 """
 
 import re

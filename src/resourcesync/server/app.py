@@ -1,22 +1,13 @@
 """ASGI application that serves a tree of resources and its ResourceSync documents. Read-only.
 
-Its answers:
-
-- ``GET`` and ``HEAD`` only; 405 for all else, 400 for a request with a body.
-- ``/.well-known/resourcesync`` is the Source Description (§6.3.2). Below the folder of documents,
-  only ``.xml`` files and the ``.zip`` packages of dumps are served. The plain sitemap of the
-  publisher is at the top. All other paths are resources of the tree.
-- A folder, whose path ends with a slash, is its ``index.html``, with all the fields of that
-  resource; without the slash it is redirected to (301). A folder without one is absent: its files
-  are never listed. Only ``/`` is then a page that points to the lists.
-- Files that are not published, hidden files (a name that begins with ``.`` or ends with ``~``),
-  links that lead out of the tree and everything that is no regular file are absent: 404. A file
-  that cannot be read is not absent: 403, or 503 when the fault may pass, because a Destination may
-  take 404 for a deletion. The same holds for a copy that is in the state of a mirror and not on its
-  disk.
-- Validators are sent only for a state that can be distinguished from the next one, and a body is
-  never a mixture of two states: if a file changes while it is sent, the connection is cut.
-- Other applications may be mounted below it: they get every method.
+What it answers at which address: ``docs/how-to/serve.md``. Files that are not published, hidden
+ones, links that lead out of the tree and what is no regular file are absent: 404; for another
+method, or a request with a body, 405 or 400. A file that cannot be read is not absent: 403, or 503
+when the fault may pass, because a Destination may take 404 for a deletion. The same holds for a
+copy that is in the state of a mirror and not on its disk. Validators are sent only for a state that
+can be distinguished from the next one, and a body is never a mixture of two: if a file changes
+while it is sent, the connection is cut. Other applications may be mounted below it: they get every
+method.
 """
 
 import os

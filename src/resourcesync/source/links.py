@@ -1,28 +1,12 @@
 """Links of resources: by rule of the publisher (§14), and for republished copies (§14.8).
 
-A rule is a relation and a template of an address::
-
-    describedby:{path}.xml only=*.pdf type=application/xml
-    duplicate:https://mirror.example/{path} pri=1
-    describes:{dir}{stem} only=*.xml
-
-``{path}`` is the path below the base as it stands in the URI, ``{dir}`` its folder with a slash at
-the end, ``{name}`` the rest, ``{stem}`` and ``{ext}`` its two halves at the last dot (the dot is in
-``{ext}``), ``{uri}`` the whole URI. The result is resolved against the base.
+A rule is a relation and a template of an address, such as ``describedby:{path}.xml only=*.pdf``:
+see ``docs/how-to/publish-a-folder.md``. The result is resolved against the base.
 
 A republished copy has its own address, times and digests. Of the links of the upstream entry, only
-those that are true of the copy remain:
-
-- ``via``: one, to the resource at the original Source. Versions of the format before 1.0 have one
-  for each hop, the original first.
-- ``describedby`` and ``describes``: to our copy of the target where there is one, else to the
-  target itself, which describes, or is described, as before.
-- ``profile`` and ``license``: unchanged; they concern the bytes.
-- ``collection`` and ``alternate``: only where we have a copy of the target. Our copy is no member
-  of a collection elsewhere.
-
-Mirrors, patches, versions (``memento``, ``timegate``, ``timemap``), ``canonical`` and all unknown
-relations are left out: they concern the resource at its own place.
+those that are true of the copy remain (``docs/how-to/publish-a-mirror.md``): one ``via`` to the
+original (one for each hop before 1.0); ``profile`` and ``license``; and those to what we have a
+copy of. All others concern the resource at its own place.
 """
 
 import re
