@@ -28,11 +28,7 @@ from resourcesync.documents.writer import closing, opening
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Fixity, PendingTask, StateTransaction
 from resourcesync.model.entries import Change, Header
-from resourcesync.model.timestamps import (
-    from_microseconds,
-    known_microseconds,
-    to_microseconds,
-)
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Purpose
 from resourcesync_simulator import destination, network
@@ -243,13 +239,6 @@ def _windows_believed() -> Iterator[Patch]:
     yield times, "continuation", believed
 
 
-def _parts_believed() -> Iterator[Patch]:
-    def is_meant(part: proof.ReadPart) -> bool:
-        return part.version.at == known_microseconds(part.announced.at) is not None
-
-    yield proof.ReadPart, "is_meant", property(is_meant)
-
-
 def _deletions_at_once() -> Iterator[Patch]:
     new_rows = incremental.Incremental._new_rows  # noqa: SLF001 - a part is replaced
 
@@ -307,7 +296,6 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "an index that is outdated is read again": _outdated_index_believed,
     "absence is proven against the last evidence": _evidence_ignored,
     "a list without an interval proves that it goes on": _windows_believed,
-    "an older part stays by its hash": _parts_believed,
     "while changes are missing, deletions wait": _deletions_at_once,
 }
 """What each rule is, and what takes it away."""
@@ -331,7 +319,6 @@ HELD: Final = {
     "an index that is outdated is read again": "lists_behind_the_resource_list",
     "absence is proven against the last evidence": "what_lists_prove",
     "a list without an interval proves that it goes on": "what_lists_prove",
-    "an older part stays by its hash": "parts_that_stay",
     "while changes are missing, deletions wait": "found_by_campaigns",
 }
 """Rules that hardly any world needs, each with the tests of the lives that do."""

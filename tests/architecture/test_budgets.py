@@ -10,12 +10,12 @@ from tests.support.commands import started
 from tests.support.source_files import ANNEXES, ROOT, TESTS
 
 BUDGETS = {
-    "the kernel": (77_500, [ROOT / "src"]),
+    "the kernel": (77_850, [ROOT / "src"]),
     "the annexes": (13_000, ANNEXES),
     "the command line": (8_900, [ROOT / "src/resourcesync/cli"]),
-    "tests": (89_800, TESTS),
+    "tests": (90_200, TESTS),
     "campaigns, fuzz, benchmarks": (
-        7_000,
+        7_015,
         [ROOT / at for at in ("campaigns", "fuzz", "benchmarks")],
     ),
 }

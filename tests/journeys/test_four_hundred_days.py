@@ -16,6 +16,13 @@ WRONG = {10: 20_000, 14: -2, 18: -400}
 """Days on which our clock is so many days behind, and is right again in the next hour."""
 
 
+def stored(world: World[DatedServer]) -> tuple[int, int]:
+    """Return how many documents are recorded, and how many files are in the trash."""
+    with world.state() as state:
+        documents = state.value(int, "SELECT count(*) FROM document") or 0
+    return documents, len(list((world.folder / ".resourcesync/trash").iterdir()))
+
+
 @pytest.mark.parametrize(
     ("days", "pulls"), [(40, 1), pytest.param(400, 24, marks=[pytest.mark.night])]
 )
@@ -49,16 +56,7 @@ def test_what_a_mirror_stores_depends_on_its_source_and_not_on_its_age(
             assert world.pull(trash=7 * DAY).state is MirrorState.IN_SYNC
             assert world.in_sync()
         if hour % 24 == 0:
-            own = world.folder / ".resourcesync"
-            with world.state() as state:
-                documents = state.value(int, "SELECT count(*) FROM document") or 0
-            sizes.append(
-                (
-                    documents,
-                    len(list((own / "trash").iterdir())),
-                    len(list(source.documents.names())),
-                )
-            )
+            sizes.append((*stored(world), len(list(source.documents.names()))))
 
     half = len(sizes) // 2
     for column in zip(*sizes, strict=True):

@@ -248,7 +248,7 @@ def build_report(
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
-        held = sync_state.count_held(counts) if pulled.are_deletions_done else 0
+        held = sync_state.deletions_to_confirm(counts) if pulled.are_deletions_done else 0
     reasons = _failed_reasons(counts, memory) + Counter(row.code for row in deletions.failures)
     failed = reasons.total()
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done

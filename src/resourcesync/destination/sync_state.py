@@ -317,7 +317,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         retained=retained,
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
-        held=count_held(counts),
+        held=deletions_to_confirm(counts),
         moved_from=memory.moved_from,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
@@ -360,7 +360,7 @@ def listed_since(memory: SyncState) -> dict[str, Any]:
     return {"since": from_microseconds(since), "is_since_accepted": not memory.has_gap}
 
 
-def count_held(counts: rows.PendingCounts) -> int:
+def deletions_to_confirm(counts: rows.PendingCounts) -> int:
     """Return the number of deletions on hold; one that was tried and failed was allowed."""
     return counts.rows.get((rows.PendingTask.DELETE, ""), 0)
 
