@@ -18,7 +18,8 @@ from pathlib import Path
 import click
 
 from resourcesync import errors
-from resourcesync.app.tables import mirror_keys, source_keys
+from resourcesync.app.configured_mirrors import mirror_keys
+from resourcesync.app.configured_sources import source_keys
 from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
 from resourcesync.cli.explained_codes import CODES

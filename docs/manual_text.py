@@ -10,7 +10,8 @@ import click
 from click.shell_completion import get_completion_class
 
 from resourcesync import __version__
-from resourcesync.app.tables import mirror_keys, source_keys
+from resourcesync.app.configured_mirrors import mirror_keys
+from resourcesync.app.configured_sources import source_keys
 from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionOption

@@ -16,8 +16,7 @@ from docs.session import FILE, TITLE, picture, record
 
 import resourcesync
 from resourcesync import documents
-from resourcesync.app.configured_mirrors import MirrorConfiguration
-from resourcesync.app.tables import TABLES
+from resourcesync.app.configured_mirrors import TABLES, MirrorConfiguration
 from resourcesync.catalogue import schema
 from resourcesync.discovery.uris import normalise
 from resourcesync.model.globs import parse_glob

@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync import Catalogue, Resource
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.tables import source_keys
+from resourcesync.app.configured_sources import source_keys
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.cli.commands.publish import command
 from resourcesync.cli.main import run

@@ -4,6 +4,7 @@ No two mirrors may share a folder, or have folders inside one another.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -14,23 +15,61 @@ import msgspec
 from msgspec import structs
 
 from resourcesync import app
-from resourcesync.app import tables
-from resourcesync.app.tables import Keys, SettingValue
+from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.formatting import some
 from resourcesync.settings import environment, files
-from resourcesync.settings.files import ConfigFile
+from resourcesync.settings.files import ConfigFile, SettingValue
 from resourcesync.settings.mirror import (
     Credentials,
     FreshnessSettings,
+    LogSettings,
+    MirrorPlace,
     Network,
+    PlaceSettings,
+    ScheduleSettings,
     SecretNames,
     ServiceSettings,
 )
-from resourcesync.settings.schema import from_variable, make
+from resourcesync.settings.schema import Field, fields_of, from_variable, in_file, make
 
+Keys = Mapping[str, Field]
+TABLES: Final = ("defaults", "mirror", "source", "auth", "watch", "log")
+"""The tables of the configuration file."""
+_MIRROR_NAME: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{0,99}")
+PULL: Final = (PullOptions, PlaceSettings, Network, SecretNames)
+"""The settings of pulls."""
 _NEAR: Final = 0.75
 """Similarity of a mistyped name to the name of a mirror, from 0 to 1."""
+
+
+def pull_keys() -> Keys:
+    """Return the settings of pulls by their names in the configuration file."""
+    return in_file(*PULL)
+
+
+def mirror_keys() -> Keys:
+    """Return the keys of ``[mirror.NAME]``."""
+    return {
+        **in_file(MirrorPlace, FreshnessSettings, ScheduleSettings),
+        **pull_keys(),
+    }
+
+
+def default_keys() -> Keys:
+    """Return the keys of ``[defaults]``: no secret, since it would go to every mirror's Source."""
+    own = in_file(*PULL, FreshnessSettings, ScheduleSettings)
+    return {key: field for key, field in own.items() if key != "auth"}
+
+
+def service_keys() -> Keys:
+    """Return the keys of ``[watch]``."""
+    return fields_of(ServiceSettings)
+
+
+def log_keys() -> Keys:
+    """Return the keys of ``[log]``."""
+    return fields_of(LogSettings)
 
 
 def configured_folder(
@@ -169,9 +208,9 @@ class MirrorConfiguration:
         self.file = file
         for error in () if file is None else global_mistakes(file):
             raise error
-        self.defaults = self._settings(("defaults",), tables.default_keys())
-        self.service = self._settings(("watch",), tables.service_keys())
-        self.log = self._settings(("log",), tables.log_keys())
+        self.defaults = self._settings(("defaults",), default_keys())
+        self.service = self._settings(("watch",), service_keys())
+        self.log = self._settings(("log",), log_keys())
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
         self._variables = files.override_variables()
         self._mirrors: dict[str, ConfiguredMirror] = {}
@@ -187,7 +226,7 @@ class MirrorConfiguration:
         if self.file is None:
             return {}
         return {
-            key: tables.read_setting(self.file, table, key, keys) for key in self.file.table(*table)
+            key: files.read_setting(self.file, table, key, keys) for key in self.file.table(*table)
         }
 
     def mirror(self, name: str) -> ConfiguredMirror:
@@ -205,17 +244,15 @@ class MirrorConfiguration:
                 hint=f"known: {some(self.names)}" if self.names else "",
             )
         table = ("mirror", name)
-        if not tables.MIRROR_NAME.fullmatch(name):
+        if not _MIRROR_NAME.fullmatch(name):
             raise self.file.key_error(
                 ("mirror",), name, "is not a valid name: use letters, digits, . _ -"
             )
-        own = tables.overlay(
-            self._settings(table, tables.mirror_keys()), dict(self._overridden(name))
-        )
+        own = files.overlay(self._settings(table, mirror_keys()), dict(self._overridden(name)))
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.key_error(table, key, "is missing")
-        settings = tables.overlay(self.defaults, own)
+        settings = files.overlay(self.defaults, own)
         self._check(table, settings)
         dest, store = self._home(table, own["dest"], own.get("state"))
         self._check_overlap(name)
@@ -240,10 +277,10 @@ class MirrorConfiguration:
             table = ("mirror", name)
             with suppress(ConfigurationError):
                 text = dict(self._overridden(name, "dest")).get("dest")
-                dest = text or tables.read_setting(self.file, table, "dest", tables.mirror_keys())
+                dest = text or files.read_setting(self.file, table, "dest", mirror_keys())
                 state = dict(self._overridden(name, "state")).get("state")
                 if state is None and "state" in self.file.table(*table):
-                    state = tables.read_setting(self.file, table, "state", tables.mirror_keys())
+                    state = files.read_setting(self.file, table, "state", mirror_keys())
                 found[name] = resolve_folder(self._home(table, dest, state)[0])
         return found
 
@@ -282,12 +319,12 @@ class MirrorConfiguration:
         for key, (variable, text) in files.overrides(mirror, self._variables).items():
             if only and key != only:
                 continue
-            if key not in tables.mirror_keys():
+            if key not in mirror_keys():
                 raise ConfigurationError(
                     f"{variable}: a mirror has no key `{key}`",
                     hint="the keys of a mirror: resourcesync config show --origin",
                 )
-            field = tables.mirror_keys()[key]
+            field = mirror_keys()[key]
             try:
                 value = from_variable(field, text)
             except ConfigurationError as error:
@@ -364,7 +401,7 @@ class MirrorConfiguration:
     def network(self, place: str, way: Mapping[str, Any]) -> Network:
         """Return the network settings for the Source of a mirror, with its secrets."""
         settings = self.mirror(place).settings if place in self else self.defaults
-        values = tables.overlay(values_of(settings), way)
+        values = files.overlay(values_of(settings), way)
         return self.network_from(values, str(values.get("source", "")))
 
     def network_from(self, values: Mapping[str, Any], source: str) -> Network:
@@ -425,7 +462,7 @@ class MirrorConfiguration:
         from resourcesync.settings.credentials import check_credentials  # noqa: PLC0415 - rarely
 
         for name in self.names:
-            found = list(tables.table_mistakes(self.file, ("mirror", name), tables.mirror_keys()))
+            found = list(files.table_mistakes(self.file, ("mirror", name), mirror_keys()))
             yield from found
             try:
                 if not found:
@@ -467,13 +504,13 @@ def network_of(values: Mapping[str, Any]) -> Network:
 def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
     """Yield the mistakes in the shared tables: with one, no mirror can be read."""
     for key in file.tables:
-        if key not in tables.TABLES:
-            yield file.unknown_key_error((), key, tables.TABLES)
+        if key not in TABLES:
+            yield file.unknown_key_error((), key, TABLES)
     for table in ("mirror", "source", "auth"):
         try:
             file.table(table)
         except ConfigurationError as error:
             yield error
-    yield from tables.table_mistakes(file, ("defaults",), tables.default_keys())
-    yield from tables.table_mistakes(file, ("watch",), tables.service_keys())
-    yield from tables.table_mistakes(file, ("log",), tables.log_keys())
+    yield from files.table_mistakes(file, ("defaults",), default_keys())
+    yield from files.table_mistakes(file, ("watch",), service_keys())
+    yield from files.table_mistakes(file, ("log",), log_keys())

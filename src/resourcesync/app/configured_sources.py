@@ -7,12 +7,34 @@ from typing import Final
 import msgspec
 
 from resourcesync import app
-from resourcesync.app import configured_mirrors, tables
-from resourcesync.app.tables import SettingValue
+from resourcesync.app import configured_mirrors
 from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.settings.files import ConfigFile
+from resourcesync.settings import files
+from resourcesync.settings.files import ConfigFile, SettingValue
+from resourcesync.settings.mirror import FreshnessSettings, Network, SecretNames, SystemSettings
+from resourcesync.settings.schema import Field, fields_of
 
 _CATALOGUE: Final = "catalogue:"
+
+
+def source_keys() -> dict[str, Field]:
+    """Return the keys of ``[source.NAME]``."""
+    own = fields_of(SystemSettings, FreshnessSettings)
+    return {key: own[key] for key in ("path", "max_lag")} | publish_keys()
+
+
+def publish_keys() -> dict[str, Field]:
+    """Return the settings of ``publish`` by their names in the configuration file."""
+    from resourcesync.source.publication_settings import PublicationSettings  # noqa: PLC0415 - lazy
+
+    network = fields_of(Network, SecretNames)
+    connection = {key: network[key] for key in ("auth", "proxy", "proxy_auth", "ca_file")}
+    own = {
+        key: field
+        for key, field in fields_of(PublicationSettings, SystemSettings).items()
+        if key != "path"
+    }
+    return own | connection
 
 
 class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,8 +92,7 @@ class ConfiguredSources:
                 hint=f"known: {', '.join(self.names)}" if self.names else "",
             )
         settings = {
-            key: tables.read_setting(file, table, key, tables.source_keys())
-            for key in file.table(*table)
+            key: files.read_setting(file, table, key, source_keys()) for key in file.table(*table)
         }
         if "path" not in settings:
             raise file.key_error(table, "path", "is missing")
@@ -90,7 +111,7 @@ class ConfiguredSources:
         """Yield every mistake in the tables of Sources."""
         for name in self.names:
             assert self._file is not None
-            found = list(tables.table_mistakes(self._file, ("source", name), tables.source_keys()))
+            found = list(files.table_mistakes(self._file, ("source", name), source_keys()))
             yield from found
             if found:
                 continue

@@ -12,13 +12,13 @@ import msgspec
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from resourcesync.app.configured_mirrors import MirrorConfiguration
-from resourcesync.app.tables import SettingValue, log_keys, overlay, read_setting
+from resourcesync.app.configured_mirrors import MirrorConfiguration, log_keys
 from resourcesync.cli.output import Job, OutputOptions
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import FILE, FOLDER, PLACE, Form, Section
 from resourcesync.settings import files, schema
+from resourcesync.settings.files import SettingValue, overlay, read_setting
 from resourcesync.settings.mirror import Network, SecretNames
 
 if TYPE_CHECKING:

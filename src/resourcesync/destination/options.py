@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from resourcesync.destination.reports import Mode
     from resourcesync.destination.scope import Filters
     from resourcesync.mirror_state.database import SqliteMirrorState
-    from resourcesync.ports.documents import StoredParts
+    from resourcesync.ports import StoredParts
     from resourcesync.ports.patches import PatchFormat
 
 Deletion = Literal["auto", "signalled", "absent", "never"]

@@ -4,7 +4,7 @@
 Source has them, and the resources as a Destination stores them.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from enum import IntEnum, StrEnum
@@ -660,3 +660,37 @@ class CancelToken:
             self._poll_at = now + POLL_SECONDS
             if is_requested():
                 self.cancel()
+
+
+class StoredVersion(msgspec.Struct, frozen=True):
+    """A stored document: the SHA-256 of its bytes in hex, and what the server said of them.
+
+    ``read_at`` is the time when the server sent the bytes, microseconds since 1970 UTC.
+    """
+
+    digest: str
+    etag: str
+    last_modified: str
+    read_at: int
+
+
+class StoredParts(Protocol):
+    """Parts of the index that was read last, as they were sent, by their SHA-256 in hex.
+
+    They only save requests: what is lost, damaged or cannot be stored is requested again.
+    """
+
+    def open(self, digest: str, at: str = "") -> BinaryIO | None:
+        """Return the bytes with this SHA-256, to be closed after use.
+
+        They may be those of a stored part with the moment ``at`` in the place of its own.
+        """
+
+    def add(self, digest: str, stream: BinaryIO) -> None:
+        """Store the bytes of a stream, which have this SHA-256."""
+
+    def versions(self) -> Mapping[str, StoredVersion]:
+        """Return those that were stored with their validators, by URI."""
+
+    def retain(self, digests: Collection[str], versions: Mapping[str, StoredVersion]) -> None:
+        """Remove all others; store these validators."""

@@ -1,9 +1,7 @@
-"""The public place of a Source's documents, a second process to make them in; a mirror's lists."""
+"""The public place of a Source's documents, and a second process to make them in."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, BinaryIO, Final, Protocol
-
-import msgspec
 
 from resourcesync.errors import StorageError
 
@@ -18,40 +16,6 @@ def split_name(name: str, folders: Collection[str]) -> tuple[str, str]:
     if not is_place or file in {"", ".", ".."} or "\0" in file:
         raise StorageError(f"{name!r} is not a valid document name")
     return folder, file
-
-
-class StoredVersion(msgspec.Struct, frozen=True):
-    """A stored document: the SHA-256 of its bytes in hex, and what the server said of them.
-
-    ``read_at`` is the time when the server sent the bytes, microseconds since 1970 UTC.
-    """
-
-    digest: str
-    etag: str
-    last_modified: str
-    read_at: int
-
-
-class StoredParts(Protocol):
-    """Parts of the index that was read last, as they were sent, by their SHA-256 in hex.
-
-    They only save requests: what is lost, damaged or cannot be stored is requested again.
-    """
-
-    def open(self, digest: str, at: str = "") -> BinaryIO | None:
-        """Return the bytes with this SHA-256, to be closed after use.
-
-        They may be those of a stored part with the moment ``at`` in the place of its own.
-        """
-
-    def add(self, digest: str, stream: BinaryIO) -> None:
-        """Store the bytes of a stream, which have this SHA-256."""
-
-    def versions(self) -> Mapping[str, StoredVersion]:
-        """Return those that were stored with their validators, by URI."""
-
-    def retain(self, digests: Collection[str], versions: Mapping[str, StoredVersion]) -> None:
-        """Remove all others; store these validators."""
 
 
 class DocumentStore(Protocol):

@@ -1,21 +1,27 @@
 """The configuration: its files, their places and content, and the lines of its mistakes.
 
-This module reads TOML and knows no option: the caller interprets the keys.
+This module reads TOML and knows no option: the caller has the keys of each table. A value of the
+command line or the environment overrides the mirror's table, which overrides ``[defaults]``.
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from resourcesync.errors import ConfigurationError, quoted
 from resourcesync.model.own_names import OWN_FOLDER
+from resourcesync.model.settings import FILE
 from resourcesync.settings import environment
+from resourcesync.settings.schema import Field, from_file
 
+V = TypeVar("V")
+
+_CONFLICTS: Final = (frozenset({"set", "all_sets"}), frozenset({"every", "cron"}))
 NAME: Final = "resourcesync.toml"
 PARTS: Final = "mirrors.d"
 """Folder of the parts of a configuration, beside its file."""
@@ -301,3 +307,74 @@ def _path_of(header: str) -> Iterator[str]:
     while isinstance(found, dict) and found:
         [(name, found)] = found.items()
         yield name
+
+
+class SettingValue(NamedTuple):
+    """One value and its origin."""
+
+    value: Any
+    written: object
+    origin: str
+
+
+def read_setting(
+    file: ConfigFile, table: tuple[str, ...], key: str, keys: Mapping[str, Field]
+) -> SettingValue:
+    """Return the value of a key."""
+    if key not in keys:
+        raise file.unknown_key_error(table, key, tuple(keys))
+    if key not in file.table(*table):
+        raise file.key_error(table, key, "is missing")
+    written = file.table(*table)[key]
+    try:
+        value = from_file(keys[key], written)
+    except ConfigurationError as error:
+        raise file.key_error(table, key, error.message, hint=error.hint) from None
+    if keys[key].form is FILE:
+        value = _resolve_file(file, table, key, value)
+    return SettingValue(value=value, written=written, origin=file.location(table, key))
+
+
+def _resolve_file(file: ConfigFile, table: tuple[str, ...], key: str, value: str) -> str:
+    """Return the path of a file; a relative path starts at the folder of the configuration."""
+    if not value or "\0" in value:
+        raise file.key_error(table, key, "must be a file")
+    try:
+        return str(file.path.parent / Path(value).expanduser())
+    except RuntimeError:
+        raise file.key_error(table, key, "names a user who does not exist") from None
+
+
+def table_mistakes(
+    file: ConfigFile, table: tuple[str, ...], keys: Mapping[str, Field]
+) -> Iterator[ConfigurationError]:
+    """Yield the mistakes in a table with these keys."""
+    try:
+        names = list(file.table(*table))
+    except ConfigurationError as error:
+        yield error
+        return
+    for key in names:
+        try:
+            read_setting(file, table, key, keys)
+        except ConfigurationError as error:
+            yield error
+
+
+def overlay(*layers: Mapping[str, V]) -> dict[str, V]:
+    """Return the values of all layers by their keys.
+
+    A layer overrides the ones before it, also in keys that exclude one of its own. A proxy does
+    not get the secret that an earlier layer has for another proxy.
+    """
+    merged: dict[str, V] = {}
+    for layer in layers:
+        hidden = _hidden_keys(layer.keys())
+        merged = {key: value for key, value in merged.items() if key not in hidden}
+        merged.update(layer)
+    return merged
+
+
+def _hidden_keys(keys: Collection[str]) -> frozenset[str]:
+    hidden = frozenset().union(*(rivals for rivals in _CONFLICTS if rivals.intersection(keys)))
+    return hidden | {"proxy_auth"} if "proxy" in keys else hidden

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.lists import list_checks
-from resourcesync.destination.lists.list_checks import parts_of
+from resourcesync.destination.lists import list_documents
+from resourcesync.destination.lists.list_documents import parts_of
 from resourcesync.destination.reports import MirrorState
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import DocumentError, DocumentLimitError, UnexpectedDocumentError
@@ -97,8 +97,8 @@ def test_a_part_that_is_listed_twice_is_read_once(small: World[PublishedSource])
 
 @pytest.mark.parametrize("room", [-1, 0])
 def test_an_index_has_a_largest_number_of_parts(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert list_checks.MAX_PARTS == 50_000
-    monkeypatch.setattr(list_checks, "MAX_PARTS", 100 + room)
+    assert list_documents.MAX_PARTS == 50_000
+    monkeypatch.setattr(list_documents, "MAX_PARTS", 100 + room)
     parts = [f"http://a/{number}" for number in range(100)]
     opened = read_stream(BytesIO(index("resourcelist", *parts)), uri=URI)
 

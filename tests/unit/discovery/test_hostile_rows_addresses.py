@@ -8,7 +8,7 @@ from io import BytesIO
 import pytest
 
 from resourcesync.adapters.http.addresses import parse_address
-from resourcesync.destination.lists.list_checks import parts_of
+from resourcesync.destination.lists.list_documents import parts_of
 from resourcesync.discovery.links import find_target
 from resourcesync.documents.reader import read_stream
 from resourcesync.errors import ResourceSyncError, SourceRefusedError

@@ -19,7 +19,7 @@ from resourcesync import own_files
 from resourcesync.adapters.mirror.own_folder import mirror_error
 from resourcesync.errors import ConfigurationError, StateError, quoted
 from resourcesync.mirror_state.rows import ChangeLogPosition
-from resourcesync.ports.documents import StoredVersion
+from resourcesync.ports import StoredVersion
 
 MAX_AUDITS: Final = 20
 MAX_FINDINGS: Final = 100_000

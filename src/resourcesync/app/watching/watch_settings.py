@@ -10,11 +10,11 @@ from msgspec import structs
 from resourcesync import app
 from resourcesync.app.configured_mirrors import MirrorConfiguration, values_of
 from resourcesync.app.configured_pulls import PullTarget, TargetResolver
-from resourcesync.app.tables import SettingValue
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import AuditMethod
 from resourcesync.settings import environment
+from resourcesync.settings.files import SettingValue
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
 from resourcesync.settings.schema import make
 from resourcesync.watch.scheduler import Cron, Every, MirrorSchedule, Timetable

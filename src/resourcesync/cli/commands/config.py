@@ -10,9 +10,8 @@ import click
 
 from resourcesync import app
 from resourcesync.app import configured_mirrors, unit_files
-from resourcesync.app.configured_mirrors import MirrorConfiguration
+from resourcesync.app.configured_mirrors import MirrorConfiguration, pull_keys
 from resourcesync.app.configured_sources import ConfiguredSources
-from resourcesync.app.tables import SettingValue, pull_keys
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.log_file import check_log
@@ -30,6 +29,7 @@ from resourcesync.cli.output import (
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model import formatting
 from resourcesync.settings import environment, files
+from resourcesync.settings.files import SettingValue
 
 _ACTIONS: Final = ("init", "check", "show", "path")
 _SERVICES: Final = ("systemd", "cron", "nginx")

@@ -9,12 +9,12 @@ import click
 from resourcesync import app
 from resourcesync.app import configured_mirrors
 from resourcesync.app.configured_mirrors import MirrorConfiguration
-from resourcesync.app.tables import overlay
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import NORMAL, QUIET, CommandOutcome, Job, Screen, TextLine
 from resourcesync.model import formatting
+from resourcesync.settings.files import overlay
 
 _LEVELS: Final = {"ok": NORMAL, "warning": QUIET, "problem": QUIET}
 

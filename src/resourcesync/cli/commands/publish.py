@@ -8,8 +8,7 @@ import click
 from msgspec.structs import replace
 
 from resourcesync import app
-from resourcesync.app.configured_sources import ConfiguredSources
-from resourcesync.app.tables import publish_keys
+from resourcesync.app.configured_sources import ConfiguredSources, publish_keys
 from resourcesync.cli import options
 from resourcesync.cli.batch import run_all
 from resourcesync.cli.exit_codes import ExitCode, acknowledge_stop

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import click
 
 from resourcesync import app
-from resourcesync.app import configured_mirrors, tables
+from resourcesync.app import configured_mirrors
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.configured_pulls import PulledMirror, Puller, PullTarget, TargetResolver
 from resourcesync.cli import options
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HOST: Final = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
-PULL_FIELDS: Final = fields_of(*tables.PULL)
+PULL_FIELDS: Final = fields_of(*configured_mirrors.PULL)
 
 
 @click.command("pull", cls=SectionedCommand)

@@ -9,11 +9,11 @@ import click
 from resourcesync import app
 from resourcesync.app import configured_mirrors
 from resourcesync.app.configured_mirrors import MirrorConfiguration
-from resourcesync.app.tables import overlay
 from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.errors import ConfigurationError, quoted
+from resourcesync.settings.files import overlay
 from resourcesync.settings.mirror import ServiceSettings
 from resourcesync.settings.schema import fields_of, make
 

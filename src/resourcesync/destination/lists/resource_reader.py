@@ -15,14 +15,14 @@ from msgspec import structs
 from resourcesync import errors
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import proof
-from resourcesync.destination.lists.list_checks import (
+from resourcesync.destination.lists.list_documents import (
+    ListDocuments,
     check_capability,
     check_list,
     fits_index,
     is_same_host,
     parts_of,
 )
-from resourcesync.destination.lists.list_documents import ListDocuments
 from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
