@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice, repeat
 from operator import attrgetter
-from typing import Any, Final, overload
+from typing import Any, Final, Protocol, overload
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -61,6 +61,22 @@ def find_link(links: tuple[Link, ...], relation: str) -> Link | None:
     return next((link for link in links if link.has_relation(relation)), None)
 
 
+class _Links(Protocol):
+    def __get__(self, linked: Any, owner: Any = None, /) -> tuple[Link, ...]: ...
+
+
+class _First(Protocol):
+    def __get__(self, linked: Any, owner: Any = None, /) -> Link | None: ...
+
+
+def _links(relation: Relation, doc: str) -> _Links:
+    return property(lambda linked: linked.links_to(relation), doc=doc)
+
+
+def _first(relation: Relation, doc: str) -> _First:
+    return property(lambda linked: linked.link_to(relation), doc=doc)
+
+
 class Linked:
     """Targets of the links of a document or an entry, by relation (§14).
 
@@ -85,90 +101,31 @@ class Linked:
         found = self.links_to(Relation.DUPLICATE)
         return tuple(sorted(found, key=lambda link: link.priority or LAST_PRIORITY))
 
-    @property
-    def patches(self) -> tuple[Link, ...]:
-        """Links to patches from the version before to this one (§14.4)."""
-        return self.links_to(Relation.PATCH)
-
-    @property
-    def alternates(self) -> tuple[Link, ...]:
-        """Other representations (§14.3)."""
-        return self.links_to(Relation.ALTERNATE)
-
-    @property
-    def canonical(self) -> Link | None:
-        """The generic resource that this is one representation of (§14.3)."""
-        return self.link_to(Relation.CANONICAL)
-
-    @property
-    def described_by(self) -> tuple[Link, ...]:
-        """Metadata about it (§8, §14.5)."""
-        return self.links_to(Relation.DESCRIBED_BY)
-
-    @property
-    def describes(self) -> tuple[Link, ...]:
-        """Links to the resources it is metadata about (§14.5)."""
-        return self.links_to(Relation.DESCRIBES)
-
-    @property
-    def profiles(self) -> tuple[Link, ...]:
-        """The kinds of metadata it is (§14.5)."""
-        return self.links_to(Relation.PROFILE)
-
-    @property
-    def memento(self) -> Link | None:
-        """The very version that the entry lists (§14.6)."""
-        return self.link_to(Relation.MEMENTO)
-
-    @property
-    def timegate(self) -> Link | None:
-        """Links to the TimeGate, for the version of a given time (§14.6)."""
-        return self.link_to(Relation.TIMEGATE)
-
-    @property
-    def timemap(self) -> Link | None:
-        """The list of all versions (§14.6)."""
-        return self.link_to(Relation.TIMEMAP)
-
-    @property
-    def collections(self) -> tuple[Link, ...]:
-        """Links to the collections it is a member of (§14.7)."""
-        return self.links_to(Relation.COLLECTION)
-
-    @property
-    def via(self) -> tuple[Link, ...]:
-        """Links to the origin of a copy; since 1.0 the original Source only (§14.8)."""
-        return self.links_to(Relation.VIA)
-
-    @property
-    def contents(self) -> Link | None:
-        """A copy of the manifest in a package (§11.1, §13.1)."""
-        return self.link_to(Relation.CONTENTS)
-
-    @property
-    def archives(self) -> Link | None:
-        """Documents of the past (Archives §2)."""
-        return self.link_to(Relation.ARCHIVES)
-
-    @property
-    def up(self) -> Link | None:
-        """The document above (§6.2)."""
-        return self.link_to(Relation.UP)
-
-    @property
-    def index(self) -> Link | None:
-        """The index that a document is part of (§6.2)."""
-        return self.link_to(Relation.INDEX)
-
-    @property
-    def hubs(self) -> tuple[Link, ...]:
-        """Links to the hubs of a channel (Notification, WebSub §4)."""
-        return self.links_to(Relation.HUB)
-
-    @property
-    def itself(self) -> Link | None:
-        """The address of the channel or document (``self``, WebSub §4)."""
-        return self.link_to(Relation.SELF)
+    patches = _links(
+        Relation.PATCH, "Links to patches from the version before to this one (§14.4)."
+    )
+    alternates = _links(Relation.ALTERNATE, "Other representations (§14.3).")
+    canonical = _first(
+        Relation.CANONICAL, "The generic resource that this is one representation of (§14.3)."
+    )
+    described_by = _links(Relation.DESCRIBED_BY, "Metadata about it (§8, §14.5).")
+    describes = _links(Relation.DESCRIBES, "Links to the resources it is metadata about (§14.5).")
+    profiles = _links(Relation.PROFILE, "The kinds of metadata it is (§14.5).")
+    memento = _first(Relation.MEMENTO, "The very version that the entry lists (§14.6).")
+    timegate = _first(
+        Relation.TIMEGATE, "Links to the TimeGate, for the version of a given time (§14.6)."
+    )
+    timemap = _first(Relation.TIMEMAP, "The list of all versions (§14.6).")
+    collections = _links(Relation.COLLECTION, "Links to the collections it is a member of (§14.7).")
+    via = _links(
+        Relation.VIA, "Links to the origin of a copy; since 1.0 the original Source only (§14.8)."
+    )
+    contents = _first(Relation.CONTENTS, "A copy of the manifest in a package (§11.1, §13.1).")
+    archives = _first(Relation.ARCHIVES, "Documents of the past (Archives §2).")
+    up = _first(Relation.UP, "The document above (§6.2).")
+    index = _first(Relation.INDEX, "The index that a document is part of (§6.2).")
+    hubs = _links(Relation.HUB, "Links to the hubs of a channel (Notification, WebSub §4).")
+    itself = _first(Relation.SELF, "The address of the channel or document (``self``, WebSub §4).")
 
 
 class Resource(msgspec.Struct, Linked, frozen=True):

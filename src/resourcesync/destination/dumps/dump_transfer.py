@@ -386,21 +386,18 @@ class DumpTransfer:
             return False
         from resourcesync.destination.transfers.derived_bytes import PatchApplication  # noqa: PLC0415 - rarely
 
-        own, formats = self._pull.options.own_algorithm, self._pull.dependencies.patches()
-        patching, staged = PatchApplication(self._copies, formats, own), None
+        patching, staged = PatchApplication(self._pull, self._commit_batch), None
         try:
             staged = patching.stage(fetch)
             for chunk in reader.linked(link):
                 staged.write(chunk)
-            made, size = patching.apply(fetch, staged), staged.seal()[0]
+            patching.apply(fetch, staged)
         except (PatchError, PackedMemberError, VerificationError) as error:
             self._commit_batch.add_failed_patch(fetch, error.message)
             return False
         finally:
             if staged is not None:
                 staged.discard()
-        copy = self._commit_batch.new_copy(fetch.listed, made.length, made.found, made.fixity)
-        self._commit_batch.add(StagedResource(fetch, copy, made.staged, patched=size))
         return True
 
     def _install(

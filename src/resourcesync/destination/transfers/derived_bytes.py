@@ -5,12 +5,13 @@ bytes as sent, or of their content, and only one of them fits. Where nothing is 
 is the resource, unless the name of the file is that of the coding.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from resourcesync.destination.planner import Fetch, ListedEntry, algorithms_for
 from resourcesync.destination.transfers import verification
+from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
 from resourcesync.errors import BadResponseError, PatchError, ResourceSyncError, StorageError
 from resourcesync.mirror_state.rows import PatchLink
 from resourcesync.model.content_codings import CodingError, decode, is_named_after_coding
@@ -18,7 +19,7 @@ from resourcesync.model.digests import disagree, parse_digests, usable
 from resourcesync.ports import Copies, FetchRequest, Proof, StagedCopy
 
 if TYPE_CHECKING:
-    from resourcesync.ports.patches import PatchFormat
+    from resourcesync.destination.session import SyncSession
 
 _PIECE: Final = 1 << 18
 _NO_LIMIT: Final = 1 << 62
@@ -65,14 +66,11 @@ _MAX_REASON: Final = 300
 
 
 class PatchApplication:
-    """Application of patches to copies."""
+    """Application of patches to copies; the versions that they make go into a batch."""
 
-    def __init__(
-        self, copies: Copies, formats: "Mapping[str, PatchFormat]", own_algorithm: str
-    ) -> None:
-        self._copies = copies
-        self._formats = formats
-        self._own_algorithm = own_algorithm
+    def __init__(self, pull: "SyncSession", batch: CommitBatch) -> None:
+        self._copies, self._formats = pull.dependencies.copies, pull.dependencies.patches()
+        self._own_algorithm, self._batch = pull.options.own_algorithm, batch
 
     def request(self, fetch: Fetch) -> FetchRequest:
         """Return the request for the patch."""
@@ -88,9 +86,13 @@ class PatchApplication:
         claims = usable(parse_digests(patch.hash))
         return self._copies.stage(tuple(dict.fromkeys(claim.algorithm for claim in claims)))
 
-    def apply(self, fetch: Fetch, patch: StagedCopy) -> verification.ReceivedBytes:
-        """Return the patched and verified version."""
-        self._check_patch(fetch.listed, patch)
+    def apply(self, fetch: Fetch, patch: StagedCopy) -> None:
+        """Add the patched and verified version to the batch."""
+        size, made = self._check_patch(fetch.listed, patch), self._made(fetch, patch)
+        copy = self._batch.new_copy(fetch.listed, made.length, made.found, made.fixity)
+        self._batch.add(StagedResource(fetch, copy, made.staged, patched=size))
+
+    def _made(self, fetch: Fetch, patch: StagedCopy) -> verification.ReceivedBytes:
         previous = self._stage_previous(fetch)
         result = self._copies.stage(algorithms_for(fetch.listed, self._own_algorithm))
         try:
@@ -106,13 +108,15 @@ class PatchApplication:
             raise PatchError("the patched version is not as listed")
         return made
 
-    def _check_patch(self, listed: ListedEntry, staged: StagedCopy) -> None:
+    def _check_patch(self, listed: ListedEntry, staged: StagedCopy) -> int:
+        """Return the length of a patch that is as its link says."""
         patch = _patch_link(listed)
         length, found = staged.seal()
         if patch.is_exact and length != patch.length:
             raise PatchError(f"the patch has {length} B, not {patch.length} B")
         if disagree(found, usable(parse_digests(patch.hash))):
             raise PatchError("the patch does not match the hash of its link")
+        return length
 
     def _stage_previous(self, fetch: Fetch) -> StagedCopy:
         before = fetch.before

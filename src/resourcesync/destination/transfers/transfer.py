@@ -140,7 +140,7 @@ class ResourceTransfer:
         self._copies, self._state = equipment.copies, equipment.state
         self._options, self._own_algorithm = pull.options, pull.options.own_algorithm
         self._is_lenient = pull.options.verify == "lenient"
-        self._budget, self._patch_formats = pull.budget, equipment.patches
+        self._pull, self._budget = pull, pull.budget
         self._under_way: dict[FetchRequest, FetchAttempt] = {}
         self._digest_fields = wanted_fields(self._own_algorithm)
         self._commit_batch = CommitBatch(pull, at)
@@ -160,7 +160,7 @@ class ResourceTransfer:
     def _patching(self) -> "PatchApplication":
         from resourcesync.destination.transfers.derived_bytes import PatchApplication  # noqa: PLC0415 - rarely
 
-        return PatchApplication(self._copies, self._patch_formats(), self._own_algorithm)
+        return PatchApplication(self._pull, self._commit_batch)
 
     def execute(self, fetches: Iterable[planner.Fetch], *, total: int, size: int) -> TransferTally:
         """Execute the fetches; return their counts."""
@@ -454,16 +454,12 @@ class ResourceTransfer:
         return decoded if decoded.wrong is None else sent
 
     def _handle_patch(self, attempt: FetchAttempt, patch: StagedCopy) -> None:
-        fetch = attempt.fetch
         try:
-            made, size = self._patching.apply(fetch, patch), patch.seal()[0]
+            self._patching.apply(attempt.fetch, patch)
         except errors.PatchError as error:
             self._try_next_location(self._without_patch(attempt, error, tries=1))
-            return
         finally:
             patch.discard()
-        copy = self._commit_batch.new_copy(fetch.listed, made.length, made.found, made.fixity)
-        self._commit_batch.add(StagedResource(fetch, copy, made.staged, patched=size))
 
     def _without_patch(
         self, attempt: FetchAttempt, error: errors.ResourceSyncError, *, tries: int
