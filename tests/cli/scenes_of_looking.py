@@ -4,19 +4,10 @@ from pathlib import Path
 
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import FILES
-from tests.support.rules.judged import OPEN, UP, write
+from tests.support.rules.judged import CHANGES, write
 from tests.support.servers.tiny_source import TinySource
 
 URL = "--url https://museum.example"
-CHANGES = (
-    OPEN
-    + UP
-    + '<rs:md capability="changelist" from="2026-11-20T00:00:00Z"/>\n'
-    + "<url>\n <loc>http://h.example/b</loc>\n"
-    + ' <rs:md change="updated" datetime="2026-11-20T11:04:09Z"/>\n</url>\n'
-    + "<url>\n <loc>http://h.example/a</loc>\n"
-    + ' <rs:md change="updated" datetime="2026-11-20T10:58:00Z"/>\n</url>\n</urlset>\n'
-)
 
 
 # --- discovery and exploring ---------------------------------------------------------------------

@@ -21,18 +21,9 @@ from resourcesync.validator import crawl
 from resourcesync.validator.events import CutShort
 from resourcesync.validator.rule import RULES, RuleFinding
 from tests.support.commands.command_line import FILES, LATER, Said, rows
-from tests.support.rules.judged import OPEN, UP, broken, code, codes, judged, offer, write
+from tests.support.rules.judged import CHANGES, OPEN, UP, broken, code, codes, judged, offer, write
 from tests.support.servers.tiny_source import STAMP, TinySource, dead_address
 
-CHANGES = (
-    OPEN
-    + UP
-    + '<rs:md capability="changelist" from="2026-11-20T00:00:00Z"/>\n'
-    + "<url>\n <loc>http://h.example/b</loc>\n"
-    + ' <rs:md change="updated" datetime="2026-11-20T11:04:09Z"/>\n</url>\n'
-    + "<url>\n <loc>http://h.example/a</loc>\n"
-    + ' <rs:md change="updated" datetime="2026-11-20T10:58:00Z"/>\n</url>\n</urlset>\n'
-)
 GOOD = CHANGES.replace("10:58:00Z", "11:58:00Z")
 
 

@@ -1,13 +1,12 @@
 """The `resync` client mirrors, updates and audits a tree that we publish and serve."""
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.support.commands.peers import needs_resync
 from tests.support.commands.run import (
     Ran,
     files_of,
@@ -18,14 +17,7 @@ from tests.support.commands.run import (
     script,
 )
 
-pytestmark = [
-    pytest.mark.skipif(
-        sys.version_info >= (3, 12), reason="resync 2.0.1 runs on Python 3.11 at most"
-    ),
-    pytest.mark.skipif(
-        importlib.util.find_spec("resync") is None, reason="resync 2.0.1 is not installed"
-    ),
-]
+pytestmark = needs_resync
 
 _FILES = {
     f"shelf-{shelf}/object {number:02d} & co.txt": b"object %d of shelf %d\n" % (number, shelf) * 20

@@ -1,22 +1,14 @@
 """The `resync` client follows what we publish under each policy, list by list, or anew."""
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.commands.peers import needs_resync
 from tests.support.commands.run import files_of, free_port, resourcesync, run, running, script
 
-pytestmark = [
-    pytest.mark.skipif(
-        sys.version_info >= (3, 12), reason="resync 2.0.1 runs on Python 3.11 at most"
-    ),
-    pytest.mark.skipif(
-        importlib.util.find_spec("resync") is None, reason="resync 2.0.1 is not installed"
-    ),
-]
+pytestmark = needs_resync
 
 
 def _sync(home: Path, url: str, folder: str, *words: str) -> None:

@@ -1,9 +1,7 @@
 """Our command mirrors, updates and audits a tree that `resync-build` published."""
 
-import importlib.util
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -14,17 +12,11 @@ import pytest
 
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import Severity
+from tests.support.commands.peers import needs_resync
 from tests.support.commands.run import files_of, free_port, resourcesync, run, script
 from tests.support.servers.listening import serving
 
-pytestmark = [
-    pytest.mark.skipif(
-        sys.version_info >= (3, 12), reason="resync 2.0.1 runs on Python 3.11 at most"
-    ),
-    pytest.mark.skipif(
-        importlib.util.find_spec("resync") is None, reason="resync 2.0.1 is not installed"
-    ),
-]
+pytestmark = needs_resync
 
 _FILES = {
     f"shelf-{shelf}/object-{number:02d}.txt": b"object %d of shelf %d\n" % (number, shelf) * 20

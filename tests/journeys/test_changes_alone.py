@@ -9,13 +9,10 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.source import naming
-from resourcesync.source.contents import PresentContents
-from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.rewriting import killed
+from tests.support.worlds.rewriting import killed, no_longer_offers
 from tests.support.worlds.world import World
 
 SHAPES = [Policy(resource_list=False, change_lists=shape) for shape in ChangeLists]
@@ -162,18 +159,9 @@ def test_a_resource_list_that_comes_later_tells_all(world: World[PublishedSource
 def test_changes_in_dumps_alone_are_followed_too(world: World[PublishedSource]) -> None:
     world.source.put("changed.txt", "packed")
     world.source.publish()
-    DumpPublisher(
-        world.source.catalogue,
-        world.source.documents,
-        PresentContents(world.source.originals),
-        names=SourceNaming(base_uri=BASE),
-        clock=world.clock,
-    ).publish(resources=False, changes=True)
+    world.source.dumps().publish(resources=False, changes=True)
     world.source.publish()
-    address = BASE + naming.CAPABILITY_LIST
-    body = world.source.honest(address).body.decode()
-    listed = [entry for entry in body.split("<url>") if '"changelist"' not in entry]
-    world.network.answers[address] = Answer(body="<url>".join(listed).encode())
+    no_longer_offers(world, "changelist")
 
     report = world.pull(changes_only=True, dumps="always")
 

@@ -15,15 +15,13 @@ from resourcesync.errors import DiscontinuityError, NotAListError, SourceUnavail
 from resourcesync.model.entries import CapabilityEntry, Header, Link, Part
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import Capability
-from resourcesync.source.contents import PresentContents
-from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from tests.support.documents.text import document as text
 from tests.support.worlds.dump_source import DumpSource, Packed, changed, many, md, zipped
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.rewriting import no_longer_offers
 from tests.support.worlds.world import World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
@@ -194,14 +192,8 @@ def test_an_archive_of_dumps_closes_a_gap(tmp_path: Path) -> None:
 
 
 def dump(world: World[PublishedSource], oldest: datetime | None = None) -> None:
-    DumpPublisher(
-        world.source.catalogue,
-        world.source.documents,
-        PresentContents(world.source.originals),
-        names=SourceNaming(base_uri=BASE),
-        clock=world.clock,
-        archive=30 * DAY,
-    ).publish(changes=True, oldest=0 if oldest is None else to_microseconds(oldest))
+    begin = 0 if oldest is None else to_microseconds(oldest)
+    world.source.dumps(archive=30 * DAY).publish(changes=True, oldest=begin)
 
 
 @pytest.fixture
@@ -250,12 +242,6 @@ def test_an_archived_list_is_compared_with_and_not_with_the_list_of_today(
     assert report.state is MirrorState.BEHIND
     assert report.failures[0].uri == BASE + "a.html"
     assert set(past.texts()) == {"first.html"}
-
-
-def no_longer_offers(world: World[PublishedSource], kind: str) -> None:
-    body = world.source.honest(CAPABILITY_LIST).body.decode()
-    entries = [entry for entry in body.split("<url>") if f'"{kind}"' not in entry]
-    world.network.answers[CAPABILITY_LIST] = Answer(body="<url>".join(entries).encode())
 
 
 def test_a_dump_of_a_kind_that_is_no_longer_offered_gives_its_own_moment(

@@ -8,9 +8,6 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.source import naming
-from resourcesync.source.contents import PresentContents
-from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.publication_settings import DIALECTS, ChangeLists, Policy
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
@@ -29,15 +26,7 @@ def world(tmp_path: Path) -> World[PublishedSource]:
 
 def dump(world: World[PublishedSource], *, most: int = 20, changes: bool = True) -> None:
     """Dump what is published, in its version, and publish what leads to the dumps."""
-    DumpPublisher(
-        world.source.catalogue,
-        world.source.documents,
-        PresentContents(world.source.originals),
-        names=SourceNaming(base_uri=BASE),
-        clock=world.clock,
-        size=PackageSize(max_entries=most),
-        dialect=world.source.policy.dialect,
-    ).publish(changes=changes)
+    world.source.dumps(size=PackageSize(max_entries=most)).publish(changes=changes)
     world.source.publish()
 
 

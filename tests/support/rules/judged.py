@@ -18,6 +18,16 @@ OPEN = (
     ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n'
 )
 UP = '<rs:ln rel="up" href="http://h.example/capabilitylist.xml"/>\n'
+CHANGES = (
+    OPEN
+    + UP
+    + '<rs:md capability="changelist" from="2026-11-20T00:00:00Z"/>\n'
+    + "<url>\n <loc>http://h.example/b</loc>\n"
+    + ' <rs:md change="updated" datetime="2026-11-20T11:04:09Z"/>\n</url>\n'
+    + "<url>\n <loc>http://h.example/a</loc>\n"
+    + ' <rs:md change="updated" datetime="2026-11-20T10:58:00Z"/>\n</url>\n</urlset>\n'
+)
+"""Two changes in the wrong order."""
 
 
 def code(rule: str) -> str:

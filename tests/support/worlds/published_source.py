@@ -1,10 +1,13 @@
 """A Source in memory that our own publisher lists."""
 
 import copy
-from typing import Self
+from typing import Any, Self
 
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
+from resourcesync.source.contents import PresentContents
+from resourcesync.source.dumps.dump_publisher import DumpPublisher
+from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
@@ -43,6 +46,18 @@ class PublishedSource(FileSource):
             limits=self.limits,
             policy=self.policy,
         ).publish(step)
+
+    def dumps(self, **choices: Any) -> DumpPublisher:
+        """Return the publisher of its dumps, in its version."""
+        return DumpPublisher(
+            self.catalogue,
+            self.documents,
+            PresentContents(self.originals),
+            names=SourceNaming(base_uri=BASE),
+            clock=self.clock,
+            dialect=self.policy.dialect,
+            **choices,
+        )
 
     def begin_again(self) -> None:
         """Forget all lists, and what was in them."""

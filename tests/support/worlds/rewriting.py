@@ -10,6 +10,7 @@ from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
+CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"
 _URL = re.compile(r"<url>.*?</url>", re.DOTALL)
 _LOC = re.compile(r"<loc>(.*?)</loc>")
 _HOT = [f"hot/{number}.html" for number in range(17)]
@@ -61,3 +62,10 @@ def sliding(world: World[PublishedSource], begin: datetime) -> Answer:
         return match[0] if time is not None and time[1] >= from_ else ""
 
     return Answer(body=_URL.sub(kept, body).encode())
+
+
+def no_longer_offers(world: World[PublishedSource], kind: str) -> None:
+    """Leave a kind of document out of the Capability List."""
+    body = world.source.honest(CAPABILITY_LIST).body.decode()
+    entries = [entry for entry in body.split("<url>") if f'"{kind}"' not in entry]
+    world.network.answers[CAPABILITY_LIST] = Answer(body="<url>".join(entries).encode())
