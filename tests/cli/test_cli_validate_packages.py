@@ -118,6 +118,14 @@ DAMAGES: list[tuple[str, Callable[[Path], object]]] = [
 ]
 
 
+def test_what_is_no_package_is_not_called_a_plain_sitemap(here: Path, said: Said) -> None:
+    (here / "part.zip").write_bytes(b"no package")
+
+    assert run(["validate", "part.zip"]) == 1
+
+    assert "sitemap" not in said.readouterr().out
+
+
 @pytest.mark.parametrize(("rule", "damage"), DAMAGES)
 def test_a_package_that_is_damaged_or_lacks_something_is_an_error_and_exit_1(
     rule: str, damage: Callable[[Path], object], dumped: Path, said: Said

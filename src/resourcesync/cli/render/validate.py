@@ -161,7 +161,7 @@ class ValidationTally(msgspec.Struct):
     def lines(self, profile: RuleProfile) -> Iterator[TextLine]:
         """Yield the closing lines."""
         yield TextLine(self.sentence(), level=QUIET)
-        is_other = profile != "sitemap" and self.plain_sitemaps == self.documents
+        is_other = profile != "sitemap" and 0 < self.plain_sitemaps == self.documents
         if is_other and (self.errors or self.warnings or self.advice):
             is_one = self.plain_sitemaps == 1
             text = "this is a plain sitemap" if is_one else "these are plain sitemaps"
