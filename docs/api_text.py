@@ -34,7 +34,6 @@ NAMES: dict[str, tuple[str, ...]] = {
     "api-changes-of-a-mirror": (
         "resourcesync.MirroredResource",
         "resourcesync.MirrorChange",
-        "resourcesync.MirrorChangeKind",
     ),
     "api-publishing": (
         "resourcesync.Publisher",

@@ -30,7 +30,6 @@ _HOMES = {
     "Link": "model.entries",
     "Mirror": "app.mirror",
     "MirrorChange": "app.mirror_changes",
-    "MirrorChangeKind": "mirror_state.rows",
     "MirrorOptions": "app.keywords",
     "MirrorState": "destination.reports",
     "MirrorStatus": "destination.reports",

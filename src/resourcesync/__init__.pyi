@@ -26,7 +26,6 @@ from resourcesync.documents.checked_writer import write as write
 from resourcesync.documents.reader import Document as Document
 from resourcesync.documents.reader import read as read
 from resourcesync.errors import ResourceSyncError as ResourceSyncError
-from resourcesync.mirror_state.rows import MirrorChangeKind as MirrorChangeKind
 from resourcesync.model.digests import Digest as Digest
 from resourcesync.model.entries import Change as Change
 from resourcesync.model.entries import Header as Header
@@ -66,7 +65,6 @@ __all__ = [
     "Link",
     "Mirror",
     "MirrorChange",
-    "MirrorChangeKind",
     "MirrorOptions",
     "MirrorState",
     "MirrorStatus",

@@ -1,10 +1,14 @@
 """The commands on the pages are true: all are understood, and the tutorial is run as written."""
 
+import hashlib
 import re
 import shlex
+import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import click
@@ -24,6 +28,7 @@ from tests.support.commands.run import (
     running,
     script,
 )
+from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = cli.list_commands(click.Context(cli))
@@ -184,12 +189,51 @@ def test_the_tutorial_of_a_program_does_what_it_says(tmp_path: Path) -> None:
     alone = typed.succeed(others[-1])
 
     base = typed.here("http://127.0.0.1:8080/")
-    assert first == f"2 changes\nclay: {base}jug.txt\n"
-    found = f"clay: {base}photo.jpg\nclay: {base}plate.txt\n"
+    assert first == f"2 changes\nclay: {base}jug.txt verified\n"
+    found = f"clay: {base}photo.jpg verified\nclay: {base}plate.txt verified\n"
     assert re.search(rf"[4-6] changes\n{found}$", later)
     assert again == f"0 changes\n{found}"
     assert alone.startswith("Not pulled; the index has what was here before:")
     assert alone.endswith(again)
+
+
+def test_the_program_of_the_tutorial_loses_and_doubles_nothing_when_it_is_killed_twice(
+    tmp_path: Path,
+) -> None:
+    tree, index = tmp_path / "museum", tmp_path / "index.db"
+
+    def indexed() -> list[tuple[str, str, str]]:
+        query = "SELECT path, digest, text FROM page ORDER BY path"
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(index)) as db:
+            return [(Path(path).name, *rest) for path, *rest in db.execute(query)]
+        return []
+
+    def holds_more_than(least: int) -> bool:
+        return len(indexed()) > least
+
+    with museum(tmp_path, TUTORIALS / "first-program.md") as (typed, _, rest):
+        (program,) = typed.blocks("python")
+        (tmp_path / "index.py").write_text(program)
+        run = rest[-1].replace("python ", f"{sys.executable} ")
+        for number in range(400):
+            (tree / f"{number:03}.txt").write_text(f"clay {number}")
+        typed.succeed("resourcesync publish museum")
+        for least in (100, 250):
+            with subprocess.Popen(shlex.split(run), cwd=tmp_path, env=typed.environment) as started:
+                wait_until(partial(holds_more_than, least))
+                started.kill()
+            assert least < len(indexed()) < 400
+            (tree / f"{least}.txt").write_text(f"glass {least}")  # indexed, and changed since
+            (tree / f"{least + 1}.txt").unlink()
+            typed.succeed("resourcesync publish museum")
+        last = typed.succeed(run)
+
+    wanted = {path.name: path.read_bytes() for path in tree.glob("*.txt")}
+    assert " changes\nclay: " in last
+    assert indexed() == [
+        (name, f"sha-256:{hashlib.sha256(body).hexdigest()}", body.decode())
+        for name, body in sorted(wanted.items())
+    ]
 
 
 def test_the_page_on_handing_changes_on_does_what_it_says(tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def test_what_is_in_the_mirror_has_its_present_address(home: Path, said: Said) -
         changes = list(mirror.changes(since="start"))
         assert {change.uri for change in changes} == found.keys()
         assert [change.read() for change in changes] == [b"text", b"text", b"never at the first"]
+        assert [change.resource() for change in changes] == list(mirror.resources())
 
         assert run(["changes", "m", "--since", "start", "--json"]) == 0
         lines = [row for row in rows(said) if row["type"] == "change"]

@@ -171,7 +171,7 @@ def test_a_loop_that_follows_gets_later_changes_and_ends_when_it_is_asked_to(
     told: list[str] = []
 
     for change in mirror.changes("index", follow=True, stop=stop.is_set):
-        told.append(change.kind.value)
+        told.append(change.kind)
         if len(told) == len(FILES):  # the Source changes while the loop goes on
             source.offer({**FILES, "/objects/05.txt": b"changed"}, at=LATE)
             Mirror(source.url, mirror.folder).pull()

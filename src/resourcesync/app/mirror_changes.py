@@ -81,13 +81,13 @@ def read_resources(folder: Path) -> Iterator[MirroredResource]:
     with mirror_state.open_state(folder) as state:
         moved = SyncState(state).moved
         for copy in state.copies():
-            yield _resource(folder, copy, moved)
+            yield _resource(folder, copy, present_uri(copy.uri, moved))
 
 
-def _resource(folder: Path, copy: "Copy", moved: MovedBases) -> MirroredResource:
+def _resource(folder: Path, copy: "Copy", uri: str) -> MirroredResource:
     is_known = copy.length >= 0
     return MirroredResource(
-        uri=present_uri(copy.uri, moved),
+        uri=uri,
         known_as=copy.uri,
         path=folder / copy.path,
         length=copy.length if is_known else None,
@@ -129,7 +129,8 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
         position: The position after this change: store it with what you did with the change, and
             continue with ``since=``.
         time: Time of the change in the mirror, UTC.
-        kind: Kind of the change.
+        kind: ``created``, ``updated``, ``deleted``, or ``touched``: fetched or confirmed again, or
+            its entry has other links, and the bytes are the same.
         uri: The present address of the resource.
         known_as: Its URI in the mirror: of the Source's first address, if it moved.
         path: Its file; gone when it was deleted, in the mirror or since.
@@ -165,10 +166,19 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
                 is replacing it and does not end within five seconds.
             ConfigurationError: The copies are in a store, not in files of the mirror's folder.
         """
-        if self.kind == rows.MirrorChangeKind.DELETED:
+        if self.kind == "deleted":
             return None
         content = self._read(self.path)
         return self._read_again() if content is None else content
+
+    def resource(self) -> MirroredResource | None:
+        """Return the copy of this change, with its evidence, ``fixity`` and ``confirmed``.
+
+        Returns:
+            ``None`` if the resource was deleted, or changed again: a later change says so.
+        """
+        copy = None if self.kind == "deleted" else self._copy()
+        return None if copy is None else _resource(self.mirror, copy, self.uri)
 
     def _read_again(self) -> bytes | None:
         """Return the bytes at the present path of the copy, if it is still that of this change."""
@@ -305,7 +315,7 @@ def _change(folder: Path, row: rows.LoggedChange, position: str, moved: MovedBas
         number=row.seq,
         position=position,
         time=from_microseconds(row.time),
-        kind=rows.MirrorChangeKind(row.kind),
+        kind=row.kind,
         uri=present_uri(row.uri, moved),
         known_as=row.uri,
         path=folder / row.path,

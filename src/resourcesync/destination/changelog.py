@@ -6,7 +6,7 @@ import msgspec
 
 from resourcesync.errors import ChangesLostError
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, MirrorChangeKind
+from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange
 
 
 class ChangeLogReader(msgspec.Struct, kw_only=True):
@@ -36,13 +36,12 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
 
     def _read_copies(self, begin: ChangeLogPosition) -> Iterator[LoggedChange]:
         """Yield the copies after a URI; what changes meanwhile is in the log after ``begin``."""
-        created = MirrorChangeKind.CREATED.value
         for listed in self.state.copies():
             copy = listed if listed.length >= 0 else self._content(listed.uri)
             if copy is not None and copy.uri > begin.uri:
                 self.position = begin._replace(uri=copy.uri)
-                seen = (copy.installed, created, copy.uri, copy.path, copy.length, copy.digests)
-                yield LoggedChange(begin.number, *seen, "")
+                seen = (copy.uri, copy.path, copy.length, copy.digests)
+                yield LoggedChange(begin.number, copy.installed, "created", *seen, "")
         self.position = begin._replace(uri="")
 
     def _content(self, uri: str) -> Copy | None:
@@ -65,7 +64,7 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
                 raise self._lost_error(ChangeLogPosition(read), *self.state.change_bounds())
             read = row.seq
             self.position = ChangeLogPosition(read, row.time)
-            if self.include_touched or row.kind != MirrorChangeKind.TOUCHED:
+            if self.include_touched or row.kind != "touched":
                 yield row
 
     def _newest(self) -> ChangeLogPosition:

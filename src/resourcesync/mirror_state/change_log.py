@@ -43,11 +43,9 @@ _SUSPECT_NOTE: Final = "in-doubt"
 _Before = tuple[int, str]
 """Length and digests of a copy before its file began to change."""
 
-LogEntry = tuple[str, str, str, int, str, str]
+LogEntry = tuple[MirrorChangeKind, str, str, int, str, str]
 """Kind, URI, path, length, digests, previous digests."""
 
-_CREATED, _DELETED = MirrorChangeKind.CREATED.value, MirrorChangeKind.DELETED.value
-_TOUCHED = MirrorChangeKind.TOUCHED.value
 _encode = msgspec.json.Encoder().encode
 
 
@@ -109,7 +107,7 @@ class ChangeLogWriter:
         entries = [
             _replaced(copy, befores.pop(copy.uri), was_exposed=copy.uri in self._exposed)
             if copy.uri in befores
-            else (_CREATED, copy.uri, copy.path, copy.length, copy.digests, "")
+            else ("created", copy.uri, copy.path, copy.length, copy.digests, "")
             for copy in step.installed
         ]
         self._suspects.difference_update([copy.uri for copy in step.installed])
@@ -125,7 +123,7 @@ class ChangeLogWriter:
         found = self._file.row(tuple[str], "SELECT path FROM copy WHERE uri = ?", (uri,))
         if before is None or found is None:
             return None  # it never existed: its first installation failed
-        return _DELETED, uri, found[0], before[0], "", before[1]
+        return "deleted", uri, found[0], before[0], "", before[1]
 
 
 def log_touched(file: SqliteFile, uris: Sequence[str], now: int) -> dict[str, int]:
@@ -138,7 +136,7 @@ def log_touched(file: SqliteFile, uris: Sequence[str], now: int) -> dict[str, in
     )
     if not rows:
         return {}
-    last = _append(file.connection, [(_TOUCHED, *row, row[3]) for row in rows], now)
+    last = _append(file.connection, [("touched", *row, row[3]) for row in rows], now)
     return {row[0]: number for number, row in enumerate(rows, last - len(rows) + 1)}
 
 
@@ -163,7 +161,7 @@ def _replaced(copy: Copy, before: _Before, *, was_exposed: bool) -> LogEntry:
     )
     if same and was_exposed:
         digests = ""
-    kind = _TOUCHED if same and not was_exposed else MirrorChangeKind.UPDATED.value
+    kind: MirrorChangeKind = "touched" if same and not was_exposed else "updated"
     return kind, copy.uri, copy.path, copy.length, copy.digests, digests
 
 

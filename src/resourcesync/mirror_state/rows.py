@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -22,14 +22,10 @@ PROVEN_ALL: Final = "proven-all"
 """Name of the note with the time of the last audit that proved all copies, microseconds."""
 
 
-class MirrorChangeKind(StrEnum):
-    """The kind of change of a copy."""
-
-    CREATED = "created"
-    UPDATED = "updated"
-    DELETED = "deleted"
-    TOUCHED = "touched"
-    """Fetched or confirmed again, or its entry has other links; the bytes are the same."""
+MirrorChangeKind: TypeAlias = Literal["created", "updated", "deleted", "touched"]
+"""The kind of change of a copy; ``touched``: it was fetched or confirmed again, or its entry has
+other links, and the bytes are the same. Words, so that type checkers find one that is mistyped.
+"""
 
 
 class LoggedChange(NamedTuple):
@@ -41,7 +37,7 @@ class LoggedChange(NamedTuple):
 
     seq: int
     time: ClockMicroseconds
-    kind: str
+    kind: MirrorChangeKind
     uri: str
     path: str
     length: int

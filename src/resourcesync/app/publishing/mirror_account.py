@@ -23,13 +23,7 @@ from resourcesync.destination.planner import is_unknown
 from resourcesync.destination.tasks import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
-from resourcesync.mirror_state.rows import (
-    ChangeLogPosition,
-    Copy,
-    LoggedChange,
-    MirrorChangeKind,
-    decode_entry_links,
-)
+from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, decode_entry_links
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.own_names import OWN_FOLDER
@@ -44,7 +38,7 @@ from resourcesync.source.naming import is_sitemap
 _BEFORE_1_0: Final = frozenset({Dialect.V0_5, Dialect.V0_6, Dialect.V0_9, Dialect.V0_9_1})
 _RESERVED: Final = "resourcesync/"
 _DESCRIPTION: Final = WELL_KNOWN_PATH.removeprefix("/")
-_APPEARED: Final = frozenset({MirrorChangeKind.CREATED, MirrorChangeKind.DELETED})
+_APPEARED: Final = frozenset({"created", "deleted"})
 _BATCH: Final = 5_000
 _POLL_SECONDS: Final = 1.0
 _SECOND: Final = 1_000_000
@@ -153,7 +147,7 @@ class MirrorAccount(ResourceAccount):
         builder = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
         last: dict[str, LoggedChange] = {}
         for row in rows:
-            if row.kind == MirrorChangeKind.TOUCHED and not self._has_new_links(row):
+            if row.kind == "touched" and not self._has_new_links(row):
                 continue
             last.pop(row.uri, None)
             last[row.uri] = row
@@ -193,7 +187,7 @@ class _EntryBuilder:
 
     def change(self, row: LoggedChange) -> Change | None:
         """Return the change of a copy; ``None`` when a later change has it."""
-        if row.kind == MirrorChangeKind.DELETED:
+        if row.kind == "deleted":
             return self._deleted(row.uri, row.path, row.time)
         return self.updated(row.uri, row.time)
 

@@ -114,12 +114,7 @@ def _query(values: Mapping[str, Any], clock: Clock) -> "app.mirror_changes.Chang
     )
 
 
-_SYMBOLS: Final = {
-    rows.MirrorChangeKind.CREATED.value: "+",
-    rows.MirrorChangeKind.UPDATED.value: "*",
-    rows.MirrorChangeKind.DELETED.value: "-",
-    rows.MirrorChangeKind.TOUCHED.value: "=",
-}
+_SYMBOLS: Final = {"created": "+", "updated": "*", "deleted": "-", "touched": "="}
 _CSV_COLUMNS: Final = ("seq", "time", "change", "uri", "path", "bytes", "hash", "prev_hash")
 
 
@@ -183,6 +178,6 @@ def change_writer(form: str, screen: Screen) -> _WriteChange:
 
 
 def _write_path(change: rows.LoggedChange, *, there: bool, state: SqliteMirrorState) -> None:
-    was_deleted = change.kind == rows.MirrorChangeKind.DELETED
+    was_deleted = change.kind == "deleted"
     if was_deleted is not there and (state.copy(change.uri) is not None) is there:
         write_text(f"{change.path}\0")
