@@ -172,7 +172,7 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
         fails("xml-encoding", zlib.compress(zlib.compress(LIST, wbits=31), wbits=31)),
         fails("gzip", zlib.compress(LIST, wbits=31), b"garbage"),
     ),
-    "X13": (Hostile(pieces=spaces, outcome="document-limit"),),
+    "X13": (Hostile(pieces=spaces, outcome="document-limit", seconds=2.0),),
     "X14": (fails("xml-cut-short", LIST[:-12]), fails("xml-cut-short", LIST[:200])),
     "X15": (
         fails("xml", LIST, b"junk"),
