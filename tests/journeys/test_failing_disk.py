@@ -13,7 +13,6 @@ MANY = 24
 """Points of each scene; ``python -m campaigns crash`` tries all of them."""
 
 
-@pytest.mark.xfail(reason="open: a copy that is renamed, one EIO at operation 99 of seed 3")
 def test_whatever_operation_fails_nothing_is_lost_and_the_next_run_heals(tmp_path: Path) -> None:
     with (
         tempfile.TemporaryDirectory(dir=in_memory(tmp_path)) as home,

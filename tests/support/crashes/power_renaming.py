@@ -65,7 +65,14 @@ class Renaming(Pulling):
             self._world.source.put(name, f"{name} is here\n".encode() + content(luck, name))
 
     def _act(self) -> bool:
-        return self._heal().state is MirrorState.IN_SYNC
+        """Pull; a copy that cannot be moved stays where it is, is told, and moves the next time."""
+        is_in_sync = self._heal().state is MirrorState.IN_SYNC
+        stays = any(
+            fields["action"] == "move" and fields["status"] == "error"
+            for event, fields in self._world.events
+            if event == "item"
+        )
+        return is_in_sync and not stays
 
     def _heal(self) -> RunReport:
         return self._world.pull(**self._how)
