@@ -136,6 +136,7 @@ LATE_DECLARATION: Final = 17
 """expat's code for an XML declaration that is not at the start."""
 _INVALID_TOKEN: Final = 4
 _BARE: Final = re.compile(rb"&[^\s;<>&]{0,60}\Z")
+_TAIL: Final = 64
 _BARE_WORDS: Final = "an & that is not written as &amp;"
 _CUT_SHORT: Final = frozenset({3, 5, 6, 20})
 """expat's codes for: no element, an unclosed token, half a character, an unclosed CDATA section."""
@@ -183,6 +184,7 @@ class XmlDriver:
         encodings: Collection[str] | None = UTF_ENCODINGS,
     ) -> None:
         self.fed = 0
+        self._tail = b""  # of what was fed before
         self.declared = ""
         self.closed = False
         self._error_of = error_of
@@ -206,6 +208,7 @@ class XmlDriver:
             parser.Parse(block, False)  # noqa: FBT003 - expat's signature
         except pyexpat.ExpatError as error:
             raise self._broken(error, block) from error
+        self._tail = (block if len(block) >= _TAIL else self._tail + block)[-_TAIL:]
         if self.fed - parser.CurrentByteIndex > MAX_TOKEN:
             raise self.over(MAX_TOKEN, "bytes in one tag")
         if len(parser.intern) > MAX_NAMES:
@@ -247,8 +250,10 @@ class XmlDriver:
         """Return the error for a fault in a block; without one, at the end of the document."""
         is_cut = not block and error.code in _CUT_SHORT
         offset = max(0, self.parser.ErrorByteIndex)
-        at = max(0, offset - self.fed + len(block))
-        bare = _BARE.search(block[max(0, at - 64) : at]) if error.code == _INVALID_TOKEN else None
+        known = self._tail + block
+        at = max(0, len(known) + offset - self.fed)
+        read = known[max(0, at - _TAIL) : at]
+        bare = _BARE.search(read) if error.code == _INVALID_TOKEN else None
         back = len(bare[0]) if bare else 0
         return self._error_of(
             XmlFault(

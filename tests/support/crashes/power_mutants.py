@@ -107,7 +107,7 @@ MUTANTS: Final[dict[str, tuple[tuple[str, ...], Callable[[], Iterator[Patch]]]]]
     "the commit comes before the names": (("pull", "rename"), _commit_first),
     "copies move before that is written down": (("rename",), _moved_first),
     "a whole file system is not synced": (("pull",), _lying_whole),
-    "files are written in place": (("pull", "publish"), _in_place),
+    "files are written in place": (("publish", "pull"), _in_place),
 }
 """What is done wrong, in which scenes, and how."""
 
