@@ -9,7 +9,6 @@ from typing import Final
 
 import pytest
 
-from fuzz.accounts import ours
 from fuzz.differential import difference, document
 from tests.support.documents.examples import Example, examples
 from tests.support.documents.text import CHANGE_LIST, url
@@ -42,27 +41,6 @@ def test_the_readers_agree_on_generated_documents() -> None:
 
 def compared(number: int) -> str:
     return difference(document("every run", number), theirs)
-
-
-def test_the_generated_documents_are_of_all_kinds_and_mostly_readable() -> None:
-    accounts = [ours(document("every run", number)) for number in range(COUNT // 2)]
-    read = [account for account in accounts if not account.failure]
-
-    assert len(read) > COUNT / 4
-    assert {str(account.header.get("capability")) for account in read} == {
-        "None",
-        *second_reader.CAPABILITIES,
-    }
-    assert sum(len(account.entries) for account in read) > COUNT / 2
-    assert {code for account in read for codes in account.refusals for code in codes} == {
-        "change-unknown",
-        "entry-invalid",
-        "entry-misplaced",
-        "entry-unknown",
-        "uri-illegal",
-        "uri-too-long",
-    }
-    assert {account.failure for account in accounts} >= {"xml", "xml-metadata"}
 
 
 CHANGED: Final = written(
