@@ -36,22 +36,6 @@ def changes(told: Told) -> list[tuple[str, str, datetime | None]]:
     ]
 
 
-# --- 0.5 and 0.6 -------------------------------------------------------------------------------
-
-
-# --- 0.9 and 0.9.1 -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("capability", ["resourcelist", "resourcedump", "resourcedump-manifest"])
-@pytest.mark.parametrize("root", ["urlset", "sitemapindex"])
-def test_the_from_of_a_snapshot_of_0_9_is_its_at(capability: str, root: str) -> None:
-    told = old(f'<rs:md capability="{capability}" from="2013-01-03"/>', root=root)
-
-    assert (told.header.at, told.header.from_) == (DAYS[2], None)
-    assert told.dialect is Dialect.V0_9
-    assert told.codes == ["time-from"]
-
-
 # --- 1.0 and 1.1 -------------------------------------------------------------------------------
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from datetime import datetime
 from pathlib import Path
 from types import ModuleType
 
@@ -105,22 +104,3 @@ def test_an_option_that_does_not_exist_is_refused_as_python_does(tmp_path: Path)
         resourcesync.Mirror(None, tmp_path, deleting=True)  # type: ignore[call-arg]  # tested
     with pytest.raises(TypeError, match="adress"):
         resourcesync.Publisher(tmp_path, adress="x")  # type: ignore[call-arg]  # tested
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"delete": "all"},
-        {"verify": "maybe"},
-        {"max_delete": "many"},
-        {"since": datetime(2026, 1, 1)},  # noqa: DTZ001 - the fault
-        {"include": "*.html"},
-        {"types": 3},
-    ],
-    ids=lambda item: next(iter(item)),
-)
-def test_a_value_that_cannot_work_is_refused_at_once(
-    tmp_path: Path, options: dict[str, object]
-) -> None:
-    with pytest.raises(ConfigurationError):
-        resourcesync.Mirror(None, tmp_path, **options)  # type: ignore[arg-type]  # tested

@@ -12,7 +12,7 @@ from resourcesync.errors import DocumentError, DocumentLimitError, MalformedDocu
 from resourcesync.model.entries import Resource
 from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.validator.examination import validate_document
-from tests.support.documents.sitemap_forms import FORMS, PAGES, TEXT, URI, WrittenSitemap, atom, rss
+from tests.support.documents.sitemap_forms import FORMS, PAGES, URI, WrittenSitemap, atom, rss
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "sitemap-forms.md"
 ROW = re.compile(
@@ -77,20 +77,6 @@ def test_strict_reading_forgives_none_of_them(form: WrittenSitemap) -> None:
 
 
 # --- texts ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("block", [1, 7, 65_536])
-def test_a_text_has_an_address_on_each_line_whatever_ends_it(end: str, block: int) -> None:
-    text = f"{end}  {TEXT}{end}{end}\thttps://site.example/é x \n".replace("\n", end)
-
-    class Slow(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            return super().read(min(block, size or block))
-
-    document = read_stream(Slow(text.encode()), uri=URI)
-
-    assert [entry.uri for entry in document.entries()] == [*PAGES, "https://site.example/é x"]
 
 
 @pytest.mark.parametrize("data", [b"https://h/\n\xff", b"https://h/\n\xc3"])
