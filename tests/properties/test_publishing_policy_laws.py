@@ -11,7 +11,6 @@ from resourcesync.source.plan import GRACE, PublicationStep
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.sources.publishing import DyingDocuments, Killed, Reader, Source, View
 
-HOUR = 3_600_000_000
 AGE = st.sampled_from([0, 3_600, 5 * 3_600, 30 * 3_600])
 POLICIES = st.builds(
     Policy,
@@ -21,6 +20,7 @@ POLICIES = st.builds(
     rebase_every=AGE,
     archive=AGE,
     sitemap=st.booleans(),
+    rebase_up_to=st.sampled_from([0, 3]),
 )
 EDITS = st.lists(
     st.tuples(st.sampled_from("abcdefgh"), st.sampled_from(["", "1", "2", "gone"])), max_size=4

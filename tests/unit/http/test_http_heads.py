@@ -9,12 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.http.politeness import (
-    READ_AT_MOST,
-    EnoughReadError,
-    RobotsSink,
-    parse_rules,
-)
 from resourcesync.adapters.http.response_head import (
     LARGEST,
     ResponseHead,
@@ -24,7 +18,6 @@ from resourcesync.adapters.http.response_head import (
 from resourcesync.adapters.http.settings import ProxyRules
 from resourcesync.errors import BadResponseError, ConfigurationError
 from resourcesync.model.content_codings import new_decoder
-from resourcesync.ports import Purpose
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
@@ -205,18 +198,6 @@ def test_raw_deflate_is_whole_whatever_fits_into_its_last_step(size: int) -> Non
 
     assert b"".join(decoder.feed(body)) == bytes(size)
     assert decoder.complete
-
-
-def test_only_the_first_500_kib_of_the_rules_are_read() -> None:
-    sink = RobotsSink()
-
-    sink.write(b"User-agent: *\nDisallow: /early\n")
-    with pytest.raises(EnoughReadError):
-        sink.write(b"# x\n" * 200_000 + b"Disallow: /late\n")
-    rules = parse_rules(bytes(sink.content))
-
-    assert len(sink.content) == READ_AT_MOST
-    assert rules.refusal("http://h/early", Purpose.RESOURCE) is not None
 
 
 @pytest.mark.parametrize(

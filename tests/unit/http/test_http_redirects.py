@@ -195,17 +195,7 @@ def test_an_origin_named_over_http_is_trusted_over_https_too(name: str, private:
     assert found is private
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "http://u:p@127.0.0.1/",
-        "file:///etc/passwd",
-        "http://h/\n",
-        "x",
-        "http://[1:2]/",
-        "http://h:0/",
-    ],
-)
+@pytest.mark.parametrize("uri", ["x", "http://[1:2]/", "http://h:0/"])
 def test_a_uri_that_cannot_be_sent_is_refused_and_others_go_on(
     server: HostileServer, uri: str
 ) -> None:

@@ -26,7 +26,6 @@ from tests.support.sources.publishing import BASE, Source, content_of
 from tests.support.sources.recording import NOW, changes, record_first, resource
 
 HOUR = 3_600_000_000
-DAY = 24 * HOUR
 STREAM = Policy(rotate=3 * 86_400, keep=21 * 86_400, rebase_every=21 * 86_400)
 
 

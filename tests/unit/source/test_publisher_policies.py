@@ -18,8 +18,6 @@ from tests.support.sources.publishing import (
     view,
 )
 
-HOUR = 3_600_000_000
-
 # --- DSpace, 2013 -------------------------------------------------------------------------------
 
 
@@ -94,6 +92,3 @@ def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyP
 def test_a_policy_that_cannot_be_is_refused(choice: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError):
         Policy(**choice)  # type: ignore[arg-type]  # what a caller may get wrong
-
-
-# --- a head that is offered no more ---------------------------------------------------------------

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,11 +10,8 @@ import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
 from resourcesync.adapters.system import SystemClock
-from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.originals import MeasuredRun, Original, WrappedOriginals
-from resourcesync.source.scan import scan
 from tests.support.in_memory import ManualClock
 from tests.support.sources.trees import BASE, LATER, originals, put
 
@@ -144,27 +140,6 @@ def test_what_vanishes_during_the_scan_is_simply_gone(tmp_path: Path) -> None:
     assert found.omissions() == ()
 
 
-def test_what_vanishes_before_it_is_read_is_left_for_the_next_scan(tmp_path: Path) -> None:
-    put(tmp_path, "a", "b", "c")
-    found, catalogue = originals(tmp_path), SourceCatalogue()
-
-    class Vanishing(WrappedOriginals):
-        """Files one of which is removed once they are listed."""
-
-        def runs(self) -> Iterator[Sequence[Original]]:
-            for run in found.runs():
-                (tmp_path / "b").unlink()
-                yield run
-
-        def measure_run(self, run: Sequence[Original]) -> MeasuredRun:
-            return found.measure_run(run)
-
-    report = scan(Vanishing(found), catalogue, datetime.now(UTC))
-
-    assert (report.files, report.created, report.changing) == (3, 2, 1)
-    assert [uri for uri, _ in catalogue.fingerprints()] == [BASE + "a", BASE + "c"]
-
-
 # --- fingerprints ------------------------------------------------------------------------------
 
 
@@ -229,18 +204,13 @@ def test_a_write_that_sets_the_time_back_shows_in_the_fingerprint(tmp_path: Path
     assert found.measure(before)[1] == after.fingerprint
 
 
-def test_an_old_file_that_was_just_touched_is_not_trusted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_old", [True, False])
+def test_a_file_that_was_just_written_or_touched_is_not_trusted_by_the_real_clock(
+    tmp_path: Path, is_old: bool
+) -> None:
     put(tmp_path, "a")
-    os.utime(tmp_path / "a", ns=(WHOLE, WHOLE))
-    found = FileTreeOriginals(tmp_path, BASE, clock=SystemClock())
-
-    (original,) = found.scan()
-
-    assert original.fingerprint == ""
-
-
-def test_a_file_just_written_is_not_trusted_by_the_real_clock(tmp_path: Path) -> None:
-    put(tmp_path, "a")
+    if is_old:
+        os.utime(tmp_path / "a", ns=(WHOLE, WHOLE))
     found = FileTreeOriginals(tmp_path, BASE, clock=SystemClock())
 
     (original,) = found.scan()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.errors import StateError, StorageError
+from resourcesync.errors import StateError
 from resourcesync.mirror_state.database import SqliteMirrorState, conflicting_paths
 from resourcesync.mirror_state.rows import (
     Copy,
@@ -30,16 +30,6 @@ def copy(uri: str) -> Copy:
 def state(tmp_path: Path) -> Iterator[SqliteMirrorState]:
     with SqliteMirrorState(tmp_path / "state.db") as state:
         yield state
-
-
-def test_a_step_that_fails_leaves_nothing_of_itself(state: SqliteMirrorState) -> None:
-    broken = copy("b")._replace(path=None)  # type: ignore[arg-type]  # that is what is wrong
-
-    with pytest.raises(StorageError):
-        state.commit(StateTransaction(installed=[copy("a"), broken], notes={"k": "v"}))
-
-    assert state.count() == 0
-    assert state.note("k") is None
 
 
 def test_rows_may_be_written_behind_the_reader(state: SqliteMirrorState) -> None:
