@@ -31,9 +31,6 @@ def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follow
         yield Follower(system, tmp_path / "out")
 
 
-# --- all, and then the changes ---
-
-
 @settings(max_examples=6, deadline=None)
 @given(
     st.lists(
@@ -124,9 +121,6 @@ def test_a_mere_feed_begins_with_the_present_and_an_empty_list(follower: Followe
     assert [item.kind for item in follower.listed("changelist")] == [ChangeKind.CREATED] * 2
 
 
-# --- nothing from a partial read ---
-
-
 @pytest.mark.parametrize("answers", [0, 1, 2, 3])
 def test_a_reading_that_is_cut_short_changes_nothing(follower: Follower, answers: int) -> None:
     for number in range(50):
@@ -188,9 +182,6 @@ def test_most_that_a_listing_lacks_is_refused_unless_it_is_meant(
         assert counts(follower.publish())[2] == 150
 
 
-# --- what cannot be published ---
-
-
 def test_what_cannot_be_published_is_left_out_and_counted(follower: Follower) -> None:
     follower.system.put("a", b"a")
     for uri in ("mailto:me", "https://h/a b", "nothing"):
@@ -228,9 +219,6 @@ def test_what_the_system_could_not_say_is_counted_too_and_only_so_many_are_kept(
     assert counts(follower.publish()) == (0, 0, 0, 0)
 
 
-# --- times ---
-
-
 def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(follower: Follower) -> None:
     follower.system.put("a", b"a")
     follower.publish()
@@ -259,9 +247,6 @@ def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(follower
     ]
 
 
-# --- going on and on ---
-
-
 def test_changes_are_published_at_the_interval_that_was_asked_for(follower: Follower) -> None:
     follower.system.put("a", b"a")
     began = follower.clock.monotonic()
@@ -277,9 +262,6 @@ def test_changes_are_published_at_the_interval_that_was_asked_for(follower: Foll
     assert follower.asked() == [f"changes after {number}, 300 s" for number in (1, 2, 3)]
     running.close()  # type: ignore[attr-defined]
     assert follower.system.asked == ["closed"]
-
-
-# --- what it is opened with ---
 
 
 def test_secrets_are_read_where_they_are_and_neither_stored_nor_shown(
@@ -358,9 +340,6 @@ def fill(follower: Follower, number: int, *, publish: bool = True) -> list[str]:
     return names
 
 
-# --- most of what was published is gone ---
-
-
 def test_a_log_by_which_most_is_gone_is_not_published_unless_that_is_meant(
     follower: Follower,
 ) -> None:
@@ -414,9 +393,6 @@ def test_what_comes_in_place_of_what_goes_counts(follower: Follower) -> None:
     assert counts(follower.publish()) == (40, 0, 40, 0)
 
 
-# --- why it is not told yet ---
-
-
 def test_changes_that_the_other_system_holds_back_are_no_silence(follower: Follower) -> None:
     fill(follower, 3)
     follower.system.lots = [ChangeBatch("3", (), warnings=[("held-back", "2 changes held back")])]
@@ -426,9 +402,6 @@ def test_changes_that_the_other_system_holds_back_are_no_silence(follower: Follo
 
     follower.system.lots = [ChangeBatch("3", ())]
     assert follower.publish().scan.left == ()
-
-
-# --- why all is read again ---
 
 
 def test_that_a_log_is_gone_is_told_once(follower: Follower) -> None:

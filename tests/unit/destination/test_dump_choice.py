@@ -78,8 +78,6 @@ def test_always_takes_whatever_auto_takes(estimate: PackageEstimate, room: int |
         assert is_package_worth_fetching(estimate, "always", room)
 
 
-# --- by age ---
-
 MOMENTS = st.integers(0, 20)
 
 
@@ -111,9 +109,6 @@ def test_ages_count_what_a_reading_of_all_would_count(
         assert need.count == len(chosen)
         assert need.size == sum(length or 0 for length in chosen)
         assert need.unsized == chosen.count(None)
-
-
-# --- which versions ---
 
 
 def listed(uri: str = "u", **says: Any) -> ListedEntry:

@@ -207,9 +207,6 @@ def test_a_file_that_was_cut_short_is_never_a_shorter_list(missing: int) -> None
         list(spool)
 
 
-# --- memory ---
-
-
 def pairs(count: int) -> Iterator[Pair]:
     for number in range(count):
         yield f"https://museum.example/objects/{number * 7919 % count:06d}.html", number

@@ -108,9 +108,6 @@ def test_what_is_known_by_another_address_counts_from_there() -> None:
     assert host.find().capability_list == f"{HOST}/deep/caps.xml"
 
 
-# --- descriptions that are not quite as they should be ---
-
-
 def test_channels_and_unknown_things_in_a_description_are_no_sets() -> None:
     description = listing(
         "description",

@@ -82,9 +82,6 @@ def test_a_thousand_sets_are_not_all_told() -> None:
     assert [name for name, _ in caught.value.evidence].count("run") == 21
 
 
-# --- from documents ---
-
-
 @pytest.mark.founding("0.9 §9.1", "A Description Index is followed", "`pull`")
 def test_the_sets_of_several_descriptions_are_told_together() -> None:
     said: Said = {

@@ -27,9 +27,6 @@ MOST = 40
 """Requests of a search that finds nothing, as `sitemap-forms.md` says."""
 
 
-# --- sites below a path ---
-
-
 USUAL = [
     *(f"sitemap{tail}.xml{end}" for end in ("", ".gz") for tail in ("", "_index", "-index")),
     "sitemap.txt",
@@ -151,9 +148,6 @@ def test_a_resource_of_any_type_leads_to_its_set(name: str, body: bytes) -> None
     host = Host({f"/{name}": answer, "/caps.xml": CAPABILITIES})
 
     assert host.find(f"/{name}").capability_list == f"{HOST}/caps.xml"
-
-
-# --- robots.txt ---
 
 
 def robots(*targets: str, **said: bytes | str) -> Host:

@@ -104,8 +104,6 @@ def test_a_resource_list_of_p2_keeps_its_order_and_its_etags() -> None:
     ]
 
 
-# --- P1 and P0, before there was rs:md ---------------------------------------------------------
-
 META = (
     '<h:meta xmlns:h="http://www.w3.org/1999/xhtml" name="DCTERMS.modified"'
     ' content="2013-01-05T00:00:00Z"/>'

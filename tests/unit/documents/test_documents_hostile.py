@@ -107,9 +107,6 @@ def test_the_place_of_a_fault_is_told() -> None:
     assert error.column in {18, 19, 20}  # versions of expat point to the tag or to its name
 
 
-# --- memory ------------------------------------------------------------------------------------
-
-
 def many(count: int) -> Iterator[bytes]:
     yield HEAD
     for number in range(count):

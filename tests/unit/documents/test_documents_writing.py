@@ -141,9 +141,6 @@ def test_a_manifest_an_archive_and_a_notification_have_their_own_entries() -> No
     )
 
 
-# --- what is not a document --------------------------------------------------------------------
-
-
 @pytest.mark.conformance("G37", "G38", "G39", "G40", "SD12")
 @pytest.mark.parametrize(
     "header",
@@ -334,9 +331,6 @@ def test_a_fragment_that_does_not_stand_alone_is_a_fault_of_the_program(fragment
         render(Part(uri="http://a/1", foreign=(fragment,)), INDEX)
     with pytest.raises(ValueError, match=r"."):
         opening(replace(LIST, foreign=(fragment,)))
-
-
-# --- chunks and memory -------------------------------------------------------------------------
 
 
 def many(count: int) -> Iterator[Resource]:

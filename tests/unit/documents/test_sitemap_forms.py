@@ -76,9 +76,6 @@ def test_strict_reading_forgives_none_of_them(form: WrittenSitemap) -> None:
             list(read_stream(io.BytesIO(form.data), uri=form.uri, strict=True).entries())
 
 
-# --- texts ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("data", [b"https://h/\n\xff", b"https://h/\n\xc3"])
 def test_a_text_in_another_encoding_is_an_error_that_names_the_next_step(data: bytes) -> None:
     error = error_of(data)
@@ -93,9 +90,6 @@ def test_a_text_has_the_limits_of_every_list() -> None:
     assert isinstance(error_of(many, Limits(entries=10)), DocumentLimitError)
     assert isinstance(error_of(many, Limits(bytes=100)), DocumentLimitError)
     assert isinstance(error_of(b"https://h/\n" + b"x" * 200_000), DocumentLimitError)
-
-
-# --- feeds ---------------------------------------------------------------------------------------
 
 
 def test_an_entry_of_atom_has_its_alternate_link_and_its_base() -> None:

@@ -35,9 +35,6 @@ def evidence(error: SourceError) -> dict[str, str]:
     return dict(error.evidence)
 
 
-# --- what is sent to whom ---------------------------------------------------------------------
-
-
 def test_https_goes_through_a_tunnel_in_which_the_proxy_sees_no_secret(
     authority: trustme.CA, ca_file: str
 ) -> None:
@@ -114,9 +111,6 @@ def test_the_environment_keeps_no_host_from_the_proxy(
     assert proxy.targets() == [f"GET {server.origin}/x"]
 
 
-# --- policy is as without a proxy ---------------------------------------------------------------
-
-
 def test_a_literal_private_address_is_refused_before_the_proxy_is_asked(
     server: HostileServer,
 ) -> None:
@@ -139,9 +133,6 @@ def test_a_proxy_that_refuses_robots_txt_is_no_source_without_rules(
 
     assert outcome.error.code == "proxy"
     assert len(proxy.asked) == 1
-
-
-# --- a proxy that does not do it ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

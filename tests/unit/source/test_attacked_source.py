@@ -95,9 +95,6 @@ def truth(source: DumpedSource) -> dict[str, str]:
     return {uri: hashlib.sha256(data).hexdigest() for uri, data in contents.items()}
 
 
-# --- what is out of sight, or another thing, while it is packed -----------------------------------
-
-
 def test_what_is_gone_for_a_moment_reaches_those_who_start_from_the_dump() -> None:
     source, originals = flickering()
     originals.hidden = frozenset({BASE + "b"})
@@ -252,8 +249,6 @@ def test_another_base_leads_to_no_dump_of_the_former() -> None:
 
     assert {"resourcedump.xml", "changedump.xml"}.isdisjoint(led_to(source))
 
-
-# --- what other programs post --------------------------------------------------------------------
 
 LINK: list[object] = ["describedby", "http://x.example/", "", None, "", "", None, "", None, []]
 

@@ -22,8 +22,6 @@ from tests.support.sources.publishing import (
     view,
 )
 
-# --- the first time -----------------------------------------------------------------------------
-
 
 def test_the_first_publication_is_written_children_first_and_the_description_last() -> None:
     source = Source()
@@ -64,9 +62,6 @@ def test_nothing_can_be_published_before_a_scan() -> None:
         source.publish_only()
 
     assert source.contents() == {}
-
-
-# --- later --------------------------------------------------------------------------------------
 
 
 def test_changes_are_added_to_the_one_change_list_and_nothing_else_is_written() -> None:
@@ -137,9 +132,6 @@ def test_the_same_catalogue_gives_the_same_bytes() -> None:
 
     assert item.contents() == other.contents()
     assert content_of(again, naming.CHANGE_LIST) == content_of(other.documents, naming.CHANGE_LIST)
-
-
-# --- more than one document ---------------------------------------------------------------------
 
 
 @pytest.mark.founding("D-Lib §2", "A Source that grows has several Resource Lists", "`publish`")

@@ -23,8 +23,6 @@ from tests.support.sources.publishing import (
     view,
 )
 
-# --- healing ------------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("number", range(9))
 @pytest.mark.parametrize("harm", ["lost", "altered"])
@@ -90,9 +88,6 @@ def test_a_catalogue_that_was_started_anew_never_reuses_a_name() -> None:
     after = fresh.contents()
     assert all(after[name] == before[name] for name in before if naming.is_replaceable(name))
     assert view(fresh) == fresh.truth()
-
-
-# --- killed -------------------------------------------------------------------------------------
 
 
 def edits(source: Source) -> Iterator[None]:
@@ -198,9 +193,6 @@ def test_damaged_bookkeeping_is_told_of_and_changes_nothing(key: str, text: str)
         source.publish_only()
 
     assert source.contents() == before
-
-
-# --- readers meanwhile --------------------------------------------------------------------------
 
 
 def test_a_reader_that_follows_links_always_finds_a_consistent_set() -> None:

@@ -18,8 +18,6 @@ from tests.support.sources.publishing import (
     view,
 )
 
-# --- DSpace, 2013 -------------------------------------------------------------------------------
-
 
 def test_a_run_that_was_killed_in_the_first_publication_begins_no_list() -> None:
     source = Source(policy=Policy(change_lists=ChangeLists.PER_RUN))
@@ -30,9 +28,6 @@ def test_a_run_that_was_killed_in_the_first_publication_begins_no_list() -> None
     source.publish()
 
     assert not [name for name in files_of(source) if name.startswith("changelist")]
-
-
-# --- rotation -----------------------------------------------------------------------------------
 
 
 @pytest.mark.founding("WWW §4", "arXiv: one Change List a day", "`-o rotate=1d`")
@@ -60,9 +55,6 @@ def test_an_open_list_is_closed_at_its_age_and_an_empty_one_never() -> None:
     assert view(source) == source.truth()
 
 
-# --- retention ----------------------------------------------------------------------------------
-
-
 def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "MOST_LISTS", 5)
     source = Source(policy=Policy(change_lists=ChangeLists.PER_RUN))
@@ -76,9 +68,6 @@ def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyP
         assert view(source) == source.truth()
         assert len(parts_of(source, naming.CHANGE_LIST)) <= 5 + 6  # those of a day that is over
     assert 2 < rebased < 20
-
-
-# --- the policy changes -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,6 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.sources.publishing import Reader, Source, content_of, view
 
-# --- reading back -------------------------------------------------------------------------------
-
 
 class Corrupting(MemoryDocuments):
     """A disk that stores something else than it was given."""

@@ -120,9 +120,6 @@ def test_a_dry_run_takes_every_step_and_records_nothing(tmp_path: Path) -> None:
         assert (catalogue.note("key"), catalogue.latest()) == (None, NOW)
 
 
-# --- single resources of a catalogue that a publisher may write, or replace, meanwhile ----------
-
-
 URI = "http://h.example/a"
 SHA = Digest("sha-256", "a" * 64)
 LINKS = (Link(rel="license", href="https://cc.example/by"),)

@@ -175,9 +175,6 @@ def test_a_document_that_cannot_be_read_is_told_as_the_disks_fault(tmp_path: Pat
     assert len(os.listdir("/proc/self/fd")) == held
 
 
-# --- what is made in a folder that was not there outlives a power cut ---------------------------
-
-
 def hub(folder: Path) -> None:
     FileHub(folder / "hub.db").close()
 

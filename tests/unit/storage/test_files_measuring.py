@@ -15,8 +15,6 @@ from resourcesync.model.digests import Digest
 from tests.support.in_memory import ManualClock
 from tests.support.sources.trees import BASE, LATER, originals, put
 
-# --- reading -----------------------------------------------------------------------------------
-
 
 @pytest.mark.parametrize("size", [0, 1, 1_000, 262_143, 262_144, 262_145, 700_000])
 def test_length_and_digests_are_those_of_the_bytes(tmp_path: Path, size: int) -> None:
@@ -88,9 +86,6 @@ def test_a_file_that_never_rests_is_left_for_the_next_run(
     assert len(reads) == 3
 
 
-# --- failures ----------------------------------------------------------------------------------
-
-
 def test_a_folder_that_cannot_be_opened_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,9 +133,6 @@ def test_what_vanishes_during_the_scan_is_simply_gone(tmp_path: Path) -> None:
 
     assert [original.uri for original in listed] == [BASE + "a", BASE + "b/a"]
     assert found.omissions() == ()
-
-
-# --- fingerprints ------------------------------------------------------------------------------
 
 
 def seen(path: Path, *, age: timedelta, modified: int = 1_700_000_000_123_456_789) -> str:

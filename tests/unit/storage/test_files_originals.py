@@ -125,9 +125,6 @@ def test_a_tree_so_deep_that_its_uris_are_too_long_is_cut_there_and_said_so(abys
     ]
 
 
-# --- what is published -------------------------------------------------------------------------
-
-
 def test_hidden_files_and_backups_are_left_out_and_said_so(tmp_path: Path) -> None:
     put(tmp_path, "a", ".env", ".git/config", ".well-known/resourcesync", "b~", "sub/.htpasswd")
 

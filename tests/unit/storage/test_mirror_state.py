@@ -83,9 +83,6 @@ def test_a_list_with_another_from_is_another_list(state: SqliteMirrorState) -> N
     assert state.document("list", 9) is None
 
 
-# --- what the memory of a mirror knows of links and patches -------------------------------------
-
-
 COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)
 
 
@@ -140,9 +137,6 @@ def test_looking_for_orphans_reads_only_what_was_forgotten(
     assert "SEARCH link USING PRIMARY KEY (uri=? AND via>?)" in plan[-1]
 
 
-# --- what new paths would meet in a mirror's state, found by indexes as by reading all of it ----
-
-
 BASE = "http://source.example/"
 PATHS = st.lists(st.sampled_from(["a", "b", "a.b", "a0", "a!9"]), min_size=1, max_size=3).map(
     "/".join
@@ -192,9 +186,6 @@ def test_what_is_looked_up_is_what_reading_all_finds(
 
     assert meets(found, paths) == meets(conflicting_paths(everything, paths, str), paths)
     assert set(found) <= set(everything)
-
-
-# --- what the memory of a mirror knows of the links of entries, and when it tells of others -----
 
 
 ABOUT = '[["describedby","http://h/meta","","",null,null]]'
