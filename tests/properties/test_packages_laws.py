@@ -71,16 +71,17 @@ def test_resources_come_out_of_packages_as_they_went_in(
 @pytest.mark.founding(
     "0.9 §7.1.1", "A package has a bitstream for each change, in order", "`publish --dumps changes`"
 )
-@pytest.mark.conformance("CM01", "CM02", "CM03", "CM04")
+@pytest.mark.conformance("CM01", "CM02", "CM03", "CM04", "CM06")
 @given(
-    st.lists(st.tuples(st.sampled_from(ChangeKind), st.sampled_from("ab"), contents), max_size=6)
+    st.lists(st.tuples(st.sampled_from(ChangeKind), st.sampled_from("ab"), contents), max_size=6),
+    st.integers(1, 5),
 )
-def test_changes_come_out_in_their_order(
-    drawn: list[tuple[ChangeKind, str, tuple[bytes, int]]],
+def test_changes_come_out_in_their_order_each_in_one_package(
+    drawn: list[tuple[ChangeKind, str, tuple[bytes, int]]], most: int
 ) -> None:
     given_changes = [(kind, name, text * times) for kind, name, (text, times) in drawn]
     entries = [change(kind, f"http://h/{name}", data, "") for kind, name, data in given_changes]
-    packages = list(plan_packages(CHANGES, entries))
+    packages = list(plan_packages(CHANGES, entries, size=PackageSize(max_entries=most)))
     data = iter(data for kind, _, data in given_changes if kind is not ChangeKind.DELETED)
     found: list[tuple[str, bytes]] = []
     for package in packages:

@@ -15,8 +15,6 @@ from msgspec.structs import replace
 from resourcesync.documents.packages.manifest_agreement import check_manifest
 from resourcesync.documents.packages.planning import (
     ManifestEntry,
-    PackageSize,
-    content_of,
     plan_packages,
 )
 from resourcesync.documents.packages.zip_writer import write_package
@@ -80,25 +78,6 @@ def test_changes_are_packed_oldest_first_or_not_at_all(
     assert all(moment <= other for moment, other in itertools.pairwise(moments))
 
 
-@pytest.mark.conformance("CM06")
-@given(drawn_changes, st.integers(1, 5))
-def test_every_change_of_an_interval_is_in_one_of_its_packages_repeated_ones_too(
-    drawn: list[tuple[ChangeKind, str, datetime | None]], most: int
-) -> None:
-    ordered = sorted((time or MOMENT, number) for number, (_, _, time) in enumerate(drawn))
-    entries = [made(*drawn[number][:2], time, number) for time, number in ordered]
-
-    told: list[tuple[str, str, datetime]] = []
-    for planned in plan_packages(CHANGES, entries, size=PackageSize(max_entries=most)):
-        for url in manifest_of(packed(CHANGES, planned)).iterfind(URL):
-            md = url.find(MD)
-            assert md is not None
-            kind, moment = md.attrib["change"], datetime.fromisoformat(md.attrib["datetime"])
-            told.append((str(url.findtext(LOC)), kind, moment))
-
-    assert told == [(entry.uri, entry.kind.value, entry.time) for entry in entries]
-
-
 media_types = st.sampled_from(["text/html", "image/jpeg", "application/xml", "text/plain"])
 
 
@@ -135,24 +114,6 @@ def test_a_manifest_tells_its_moment_the_way_up_and_each_media_type(
 def test_a_manifest_without_its_moment_or_the_way_up_is_not_written(header: Header) -> None:
     with pytest.raises(ValueError, match="needs its"):
         packed(header, [])
-
-
-@pytest.mark.conformance("RM08")
-@given(st.lists(st.tuples(st.sampled_from(ChangeKind), media_types), max_size=6))
-def test_a_change_that_has_bytes_keeps_its_media_type(drawn: list[tuple[ChangeKind, str]]) -> None:
-    entries: list[Change] = []
-    for kind, media_type in drawn:
-        item = change(kind, "http://h/a", BODY, "")
-        told = item.resource if kind is DELETED else replace(item.resource, media_type=media_type)
-        entries.append(replace(item, resource=told))
-
-    given_types = [kept.media_type for e in entries if (kept := content_of(e)) is not None]
-    written = [
-        md.attrib
-        for planned in plan_packages(CHANGES, entries)
-        for md in manifest_of(packed(CHANGES, planned)).iterfind(f"{URL}/{MD}")
-    ]
-    assert [fields["type"] for fields in written if fields["change"] != "deleted"] == given_types
 
 
 @pytest.mark.conformance("RD06")

@@ -158,12 +158,3 @@ def test_an_address_inside_a_set_offers_that_set(path: str, uri: str) -> None:
     }
 
     assert [offered_set.uri for offered_set in Host(said).sets(path)] == [HOST + uri]
-
-
-def test_a_page_of_several_sets_offers_them() -> None:
-    page = "<html><link rel=resourcesync href=/maps/c.xml><link rel=resourcesync href=/texts/c.xml>"
-    host = Host({**TWO, "/page": page})
-
-    with pytest.raises(ConfigurationError):
-        host.find("/page")
-    assert host.find("/page", SetChoice(requested="2")).capability_list == f"{HOST}/texts/c.xml"

@@ -9,7 +9,6 @@ import pytest
 
 from resourcesync.documents.reader import Document, Limits, read_stream
 from resourcesync.errors import DocumentError, DocumentLimitError, MalformedDocumentError
-from resourcesync.model.entries import Resource
 from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.validator.examination import validate_document
 from tests.support.documents.sitemap_forms import FORMS, PAGES, URI, WrittenSitemap, atom, rss
@@ -101,16 +100,6 @@ def test_an_entry_of_atom_has_its_alternate_link_and_its_base() -> None:
 
     assert [entry.uri for entry in document.entries()] == list(PAGES)
     assert Leniency.URI_RELATIVE not in document.tolerated_counts
-
-
-def test_a_time_of_a_feed_that_is_none_costs_itself() -> None:
-    document = opened(rss(f"<link>{PAGES[0]}</link><pubDate>yesterday</pubDate>"))
-
-    [entry] = document.entries()
-
-    assert isinstance(entry, Resource)
-    assert entry.lastmod is None
-    assert document.tolerated_counts[Leniency.TIME_INVALID] == 1
 
 
 @pytest.mark.parametrize(

@@ -95,29 +95,25 @@ def truth(source: DumpedSource) -> dict[str, str]:
     return {uri: hashlib.sha256(data).hexdigest() for uri, data in contents.items()}
 
 
-def test_what_is_gone_for_a_moment_reaches_those_who_start_from_the_dump() -> None:
+@pytest.mark.parametrize("is_gone", [True, False], ids=["gone", "another thing"])
+def test_what_was_otherwise_for_a_moment_does_not_stay_so_with_those_who_took_the_dump(
+    is_gone: bool,
+) -> None:
     source, originals = flickering()
-    originals.hidden = frozenset({BASE + "b"})
+    if is_gone:
+        originals.hidden = frozenset({BASE + "b"})
+    else:
+        source.put("b", "in between")
     source.dump()
+    assert any(data == b"in between" for *_, data in source.members()) is not is_gone
     originals.hidden = frozenset()
+    source.put("b", "first b")
 
     source.publish()
 
     assert started_from_the_dump(source) == truth(source)
     source.dump()
     assert [entry.uri for _, entry, _ in source.members()] == sorted(truth(source))
-
-
-def test_what_is_another_thing_for_a_moment_does_not_stay_so_with_those_who_took_it() -> None:
-    source, _ = flickering()
-    source.put("b", "in between")
-    source.dump()
-    assert any(data == b"in between" for *_, data in source.members())
-    source.put("b", "first b")
-
-    source.publish()
-
-    assert started_from_the_dump(source) == truth(source)
 
 
 def test_what_is_gone_for_a_moment_is_given_back_by_the_change_dump() -> None:
@@ -221,33 +217,31 @@ def led_to(source: DumpedSource) -> set[str]:
     return {entry.uri.rpartition("/")[2] for entry in entries if isinstance(entry, CapabilityEntry)}
 
 
-def test_lists_that_start_over_go_with_no_older_dump() -> None:
+@pytest.mark.parametrize(
+    ("base", "dumps"),
+    [(BASE, {"resourcedump.xml"}), (OTHER, {"resourcedump.xml", "changedump.xml"})],
+    ids=["started over", "another base"],
+)
+def test_lists_that_start_over_or_have_another_base_go_with_no_older_dump(
+    base: str, dumps: set[str]
+) -> None:
     source, _ = flickering()
-    source.dump()
+    source.dump(changes=base == OTHER)
     source.publish()
-    assert "resourcedump.xml" in led_to(source)
+    assert dumps <= led_to(source)
+    step = PublicationStep.INITIALISE if base == BASE else PublicationStep.DUE
 
-    ListPublisher(source.catalogue, source.documents, base_uri=BASE, clock=source.clock).publish(
-        PublicationStep.INITIALISE
+    ListPublisher(source.catalogue, source.documents, base_uri=base, clock=source.clock).publish(
+        step
     )
 
-    assert "resourcedump.xml" not in led_to(source)
-    source.dump()
-    source.publish()
-    assert "resourcedump.xml" in led_to(source)
-    assert source.dump().packages == ()
-    assert started_from_the_dump(source) == truth(source)
-
-
-def test_another_base_leads_to_no_dump_of_the_former() -> None:
-    source, _ = flickering()
-    source.dump(changes=True)
-    source.publish()
-    assert {"resourcedump.xml", "changedump.xml"} <= led_to(source)
-
-    ListPublisher(source.catalogue, source.documents, base_uri=OTHER, clock=source.clock).publish()
-
-    assert {"resourcedump.xml", "changedump.xml"}.isdisjoint(led_to(source))
+    assert dumps.isdisjoint(led_to(source))
+    if base == BASE:
+        source.dump()
+        source.publish()
+        assert "resourcedump.xml" in led_to(source)
+        assert source.dump().packages == ()
+        assert started_from_the_dump(source) == truth(source)
 
 
 LINK: list[object] = ["describedby", "http://x.example/", "", None, "", "", None, "", None, []]
