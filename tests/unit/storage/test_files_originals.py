@@ -37,36 +37,6 @@ def test_a_segment_names_a_file_only_in_its_one_spelling(segment: str) -> None:
     assert name is None or to_segment(name) == segment
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"new\x0bline",
-        b"a&b<c>\"d'",
-        "😀".encode(),
-        b"latin\xe9",
-        b"\xff\xfe",
-        b"tab\t",
-        b"100%",
-        b"a+b;c",
-    ],
-)
-def test_any_name_that_a_file_can_have_is_published_and_found_again(
-    tmp_path: Path, raw: bytes
-) -> None:
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + raw)).write_bytes(b"content of " + raw)
-    found = originals(tmp_path)
-
-    (original,) = found.scan()
-    resource, _ = found.measure(original)
-    stream = found.open(original.uri)
-
-    assert stream is not None
-    with stream:
-        assert stream.read() == b"content of " + raw
-    assert resource.length == len(raw) + 11
-    assert found.locate(original.uri) == os.fsdecode(raw)
-
-
 @pytest.mark.parametrize("count", [6, 7, 8, 14, 50])
 def test_a_folder_too_large_for_memory_is_listed_window_by_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int

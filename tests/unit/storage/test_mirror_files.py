@@ -60,40 +60,27 @@ def temporary(mirror: MirrorFolder) -> list[str]:
     return os.listdir(mirror.root / ".resourcesync" / "tmp")
 
 
-def test_a_file_that_we_never_fetched_is_set_aside_and_not_lost(mirror: MirrorFolder) -> None:
-    (mirror.root / "x").write_bytes(b"somebody's own")
+@pytest.mark.parametrize("kind", ["file", "link", "hard link"])
+def test_what_is_planted_at_the_target_is_set_aside_and_its_goal_is_untouched(
+    mirror: MirrorFolder, tmp_path: Path, kind: str
+) -> None:
+    canary, target = tmp_path / "canary", mirror.root / "x"
+    canary.write_bytes(b"precious")
+    if kind == "link":
+        target.symlink_to(canary)
+    elif kind == "hard link":
+        os.link(canary, target)
+    else:
+        target.write_bytes(b"somebody's own")
 
     put(mirror, "x", b"new")
 
-    assert (mirror.root / "x").read_bytes() == b"new"
-    assert quarantine(mirror) == [b"somebody's own"]
+    assert canary.read_bytes() == b"precious"
+    assert not target.is_symlink()
+    assert target.read_bytes() == b"new"
+    held = {"file": b"somebody's own", "link": str(canary).encode(), "hard link": b"precious"}
+    assert quarantine(mirror) == [held[kind]]
     assert notes(mirror) == ["was at: x\nbecause: not what resourcesync put there\n"]
-
-
-def test_a_link_planted_at_the_target_is_replaced_and_its_goal_is_untouched(
-    mirror: MirrorFolder, tmp_path: Path
-) -> None:
-    canary = tmp_path / "canary"
-    canary.write_bytes(b"precious")
-    (mirror.root / "x").symlink_to(canary)
-
-    put(mirror, "x", b"new")
-
-    assert canary.read_bytes() == b"precious"
-    assert not (mirror.root / "x").is_symlink()
-    assert quarantine(mirror) == [str(canary).encode()]
-
-
-def test_a_hard_link_planted_at_the_target_leaves_its_other_name_untouched(
-    mirror: MirrorFolder, tmp_path: Path
-) -> None:
-    canary = tmp_path / "canary"
-    canary.write_bytes(b"precious")
-    os.link(canary, mirror.root / "x")
-
-    put(mirror, "x", b"new")
-
-    assert canary.read_bytes() == b"precious"
 
 
 def test_a_link_planted_as_a_folder_stops_the_copy_and_nothing_leaves_the_mirror(
