@@ -30,7 +30,6 @@ BODY = b"body"
 MD = "{http://www.openarchives.org/rs/terms/}md"
 LN = "{http://www.openarchives.org/rs/terms/}ln"
 URL = "{http://www.sitemaps.org/schemas/sitemap/0.9}url"
-LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 minutes = st.integers(0, 9).map(lambda number: MOMENT + timedelta(minutes=number))
 drawn_changes = st.lists(

@@ -20,8 +20,8 @@ INDEX = '<rs:ln rel="up" href="http://a/index.xml"/>'
 TOP = '<rs:ln rel="top" href="http://a/capabilitylist.xml"/>'
 
 
-def old(md: str, *children: str, root: str = "urlset", namespace: str = RS_NS) -> Told:
-    return tell(document(*children, root=root, md=md).replace(RS_NS.encode(), namespace.encode()))
+def old(md: str, *children: str, namespace: str = RS_NS) -> Told:
+    return tell(document(*children, md=md).replace(RS_NS.encode(), namespace.encode()))
 
 
 def change(loc: str, day: int, word: str = "updated") -> str:

@@ -25,7 +25,6 @@ from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import BASE, Source, content_of
 from tests.support.sources.recording import NOW, changes, record_first, resource
 
-HOUR = 3_600_000_000
 STREAM = Policy(rotate=3 * 86_400, keep=21 * 86_400, rebase_every=21 * 86_400)
 
 
