@@ -10,6 +10,7 @@ from resourcesync.source.publisher import Publication
 from tests.support.sources.publishing import (
     DyingDocuments,
     Killed,
+    Reader,
     Source,
     files_of,
     header_of,
@@ -53,6 +54,18 @@ def test_an_open_list_is_closed_at_its_age_and_an_empty_one_never() -> None:
     assert header_of(source, "resourcesync/changelist-000001.xml").until == changed
     assert header_of(source, "resourcesync/changelist-000002.xml").from_ == changed
     assert view(source) == source.truth()
+
+
+def test_a_small_resource_list_is_written_again_with_each_change() -> None:
+    source = Source(policy=Policy(rebase_up_to=3))
+    source.put("a", "b")
+    source.publish()
+    source.put("a", content="two")
+    source.remove("b")
+
+    source.publish()
+
+    assert set(Reader(source.documents).view().resources) == set(source.truth())
 
 
 def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
