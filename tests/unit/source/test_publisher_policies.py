@@ -58,7 +58,7 @@ def test_an_open_list_is_closed_at_its_age_and_an_empty_one_never() -> None:
 
 def test_a_small_resource_list_is_written_again_with_each_change() -> None:
     source = Source(policy=Policy(rebase_up_to=3))
-    source.put("a", "b")
+    source.put(*"abcd")
     source.publish()
     source.put("a", content="two")
     source.remove("b")
