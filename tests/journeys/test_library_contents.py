@@ -63,7 +63,7 @@ def test_an_error_as_text_shows_no_secret_and_no_address_twice() -> None:
 def examples() -> Iterator[doctest.DocTest]:
     """Yield the examples in the docstrings of the public names."""
     finder = doctest.DocTestFinder(exclude_empty=True)
-    for name in resourcesync.__all__:
+    for name in vars(resourcesync)["__all__"]:
         item = getattr(resourcesync, name)
         if isinstance(item, type | types.FunctionType):
             module = inspect.getmodule(item)
@@ -85,7 +85,7 @@ def test_the_examples_of_the_docstrings_do_what_they_say(
     with ServerThread(late) as server:
         address = server.uri.rstrip("/")
         names = {**vars(resourcesync)}
-        for name in resourcesync.__all__:
+        for name in vars(resourcesync)["__all__"]:
             names[name] = getattr(resourcesync, name)
         for test in tests:
             for example in test.examples:
