@@ -193,7 +193,7 @@ def test_an_archive_of_dumps_closes_a_gap(tmp_path: Path) -> None:
 
 def dump(world: World[PublishedSource], oldest: datetime | None = None) -> None:
     begin = 0 if oldest is None else to_microseconds(oldest)
-    world.source.dumps(archive=30 * DAY).publish(changes=True, oldest=begin)
+    world.source.dumps(archive=30 * 86_400).publish(changes=True, oldest=begin)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from resourcesync.model.entries import Entry, Header, Link, Part, Resource
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher
+from tests.support.sources.opened import open_source
 from tests.support.sources.publishing import BASE, Source, content_of, name_of
 
 FOREIGN = '<y xmlns="urn:x"><url><loc>z</loc></url>\n<url><loc>b</loc></url></y>'
@@ -63,9 +64,10 @@ def record(source: Source, edits: dict[str, tuple[str, int]]) -> None:
 
 
 def rebase(source: Source) -> None:
-    ListPublisher(
-        source.catalogue, source.documents, base_uri=BASE, clock=source.clock, limits=source.limits
-    ).publish(anew=True)
+    opened_source = open_source(
+        source.catalogue, source.documents, source.clock, BASE, source.limits
+    )
+    ListPublisher(opened_source).publish(anew=True)
 
 
 def pages(source: Source) -> list[tuple[str, list[Resource]]]:

@@ -15,16 +15,13 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.entries import Change, DocumentChange
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
-from resourcesync.ports import Clock
-from resourcesync.ports.documents import DocumentStore
+from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.source import naming
 from resourcesync.source.plan import PublicationRecord, encode, read_note, read_record
 from resourcesync.websub import messages, payloads
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
-    from resourcesync.source.publication_settings import PublicationSettings
     from resourcesync.source.publisher import OpenSource
 
 NoticeSender = Callable[[Sequence[Notice]], Sequence[NoticeOutcome]]
@@ -66,24 +63,19 @@ class _HubPosition(msgspec.Struct, frozen=True, kw_only=True):
     documents: dict[str, str]
 
 
-def notify(
-    catalogue: SourceCatalogue,
-    documents: DocumentStore,
-    settings: "PublicationSettings",
-    clock: Clock,
-    send: NoticeSender | None,
-) -> Notified:
+def notify(source: "OpenSource", send: NoticeSender | None) -> Notified:
     """Notify the hubs of a Source of everything published since their last notice.
 
     A new hub gets no notice: it cannot have subscribers yet. What cannot be sent now is sent the
     next time, in one notice with later changes.
     """
+    catalogue, hubs = source.catalogue, source.settings.hubs
     record = read_record(catalogue)
-    if record is None or not settings.hubs:
+    if record is None or not hubs:
         return Notified()
     marks = read_note(catalogue, _NOTE, dict[str, _HubPosition]) or {}
-    outbox = _Outbox(catalogue, documents, settings, record, clock.now())
-    known = {hub: marks.get(hub) or outbox.present for hub in settings.hubs}
+    outbox = _Outbox(source, record)
+    known = {hub: marks.get(hub) or outbox.present for hub in hubs}
     outbox.place_empty()
     if known != marks:
         _write_positions(catalogue, known)
@@ -93,7 +85,7 @@ def notify(
     if not notices:
         return Notified()
     outcomes = send(notices)
-    for hub in settings.hubs:
+    for hub in hubs:
         if not any(outcome.problem for outcome in outcomes if outcome.notice.hub == hub):
             known[hub] = outbox.present
     _write_positions(catalogue, known)
@@ -105,10 +97,8 @@ def notify_after(source: "OpenSource", send: NoticeSender) -> Notified:
 
     As ``notify``, but an error is in the result.
     """
-    settings = source.settings
-    send_now = send if settings.notify else None
     try:
-        return notify(source.catalogue, source.documents, settings, source.clock, send_now)
+        return notify(source, send if source.settings.notify else None)
     except ResourceSyncError as error:
         return Notified(error=error)
 
@@ -116,23 +106,14 @@ def notify_after(source: "OpenSource", send: NoticeSender) -> Notified:
 class _Outbox:
     """The pending notices."""
 
-    def __init__(
-        self,
-        catalogue: SourceCatalogue,
-        documents: DocumentStore,
-        settings: "PublicationSettings",
-        record: PublicationRecord,
-        now: datetime,
-    ) -> None:
-        self._catalogue = catalogue
-        self._store = documents
-        self._names = settings.names
-        self._hubs = settings.hubs
-        self._dialect = Dialect(settings.dialect)
-        self._now = now
-        self._record = record
+    def __init__(self, source: "OpenSource", record: PublicationRecord) -> None:
+        self._catalogue, self._store = source.catalogue, source.documents
+        self._names = source.settings.names
+        self._hubs = source.settings.hubs
+        self._dialect = source.settings.dialect
+        self._now = source.clock.now()
         self.changes = self.documents = 0
-        with catalogue.snapshot() as snapshot:
+        with source.catalogue.snapshot() as snapshot:
             until = to_microseconds(snapshot.at)
         digests = {name: known.digest for name, known in record.documents.items() if name in _HEADS}
         self.present = _HubPosition(seq=record.listed, until=until, documents=digests)

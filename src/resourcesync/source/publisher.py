@@ -17,7 +17,6 @@ from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import archives, change_list, description, garbage, naming, resource_list
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import (
     Offer,
     PublicationPlan,
@@ -70,22 +69,21 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
         return 1 if self.planned is None else self.planned.number + 1
 
 
-class _Target(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a publication, and the choices for it."""
-
-    documents: DocumentStore
-    naming: SourceNaming
-    limits: PageLimits
-    policy: Policy
-    described_by: str
-
-
 class _WrittenLists(NamedTuple):
     """Lists that were written: parts of the Resource List, archives, pages of the sitemap."""
 
     parts: tuple[str, ...]
     archived: dict[Capability, str]
     pages: tuple[str, ...]
+
+
+class OpenSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A Source that is open to be published: its catalogue, and the place of its documents."""
+
+    catalogue: SourceCatalogue
+    documents: DocumentStore
+    settings: PublicationSettings
+    clock: Clock
 
 
 class ListPublisher:
@@ -97,28 +95,10 @@ class ListPublisher:
     place. The next run writes missing and altered documents.
     """
 
-    def __init__(  # noqa: PLR0913 - what is published, where, and how
-        self,
-        catalogue: SourceCatalogue,
-        documents: DocumentStore,
-        *,
-        base_uri: str,
-        documents_uri: str = "",
-        site_uri: str = "",
-        clock: Clock,
-        limits: PageLimits | None = None,
-        policy: Policy | None = None,
-        described_by: str = "",
-    ) -> None:
-        self._catalogue = catalogue
-        self._clock = clock
-        self._target = _Target(
-            documents=documents,
-            naming=SourceNaming(base_uri=base_uri, documents_uri=documents_uri, site_uri=site_uri),
-            limits=limits or PageLimits(),
-            policy=policy or Policy(),
-            described_by=described_by,
-        )
+    def __init__(self, source: OpenSource) -> None:
+        self._source = source
+        self._catalogue = source.catalogue
+        self._clock = source.clock
 
     def publish(
         self,
@@ -138,7 +118,7 @@ class ListPublisher:
         """
         task = self._task(step, now or self._clock.now(), anew=anew)
         with self._catalogue.snapshot() as snapshot:
-            run = _PublicationRun(self._target, task, snapshot)
+            run = _PublicationRun(self._source, task, snapshot)
             plan = run.next_plan()
             if plan != task.planned:
                 write_plan(self._catalogue, plan)  # before the first document
@@ -148,15 +128,9 @@ class ListPublisher:
             last_edit = snapshot.last_edit()
         self._record(task.public, record)
         self._forget_changes(min(plan.known_after, record.listed))
-        if run.has_written(naming.RESOURCE_LIST) or not self._target.policy.resource_list:
+        if run.has_written(naming.RESOURCE_LIST) or not self._source.settings.resource_list:
             self._catalogue.forget_edits(last_edit)
         return run.result()
-
-    @property
-    def sitemap_uri(self) -> str:
-        """Return the URI of the document for search engines; empty if there is none."""
-        target, name = self._target, self._target.policy.sitemap_name
-        return target.naming.uri(name) if name else ""
 
     def _task(self, step: PublicationStep, now: datetime, *, anew: bool) -> _Task:
         """Return the task of this run; when a list is closed now, ensure no change comes earlier.
@@ -166,7 +140,8 @@ class ListPublisher:
         Resource List of its own.
         """
         planned, record = read_plan(self._catalogue), read_record(self._catalogue)
-        moment, policy, place = to_microseconds(now), self._target.policy, self._target.naming
+        moment, policy = to_microseconds(now), self._source.settings
+        place = policy.names
         is_known = planned is not None and record is not None
         before = planned
         if planned is not None and planned.base_uri != place.base_uri:
@@ -195,7 +170,7 @@ class ListPublisher:
     def _record(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
         """Record the publication, and remove documents unreferenced for a day."""
         now = to_microseconds(self._clock.now())
-        orphans = garbage.remove_orphans(self._target.documents, after.orphans, now)
+        orphans = garbage.remove_orphans(self._source.documents, after.orphans, now)
         after = replace(after, orphans=orphans)
         if after != before:
             write_record(self._catalogue, after)
@@ -224,19 +199,18 @@ def _is_rebased(
 class _PublicationRun:
     """One run of a publisher: what it plans and writes from one view of the catalogue."""
 
-    def __init__(self, target: _Target, task: _Task, snapshot: CatalogueSnapshot) -> None:
-        self._documents, self._naming = target.documents, target.naming
-        self._limits, self._policy = target.limits, target.policy
-        self._described_by = target.described_by
+    def __init__(self, source: OpenSource, task: _Task, snapshot: CatalogueSnapshot) -> None:
+        self._documents, self._naming = source.documents, source.settings.names
+        self._policy = source.settings
         self._task, self._snapshot = task, snapshot
         self._public = task.public
         self._parts = () if task.public is None else task.public.parts
         self._counts: Counter[ChangeKind] = Counter()
         self._writer = DocumentWriter(
-            target.documents,
-            target.naming,
+            self._documents,
+            self._naming,
             {} if task.public is None else task.public.documents,
-            dialect=target.policy.dialect,
+            dialect=self._policy.dialect,
             moment=snapshot.at,
         )
 
@@ -250,7 +224,7 @@ class _PublicationRun:
         planned = plan.open.last
         listed = planned if self._public is None or task.before is None else self._public.listed
         fresh = _unplanned_changes(self._snapshot, planned, listed, self._counts)
-        plan = change_list.extend(plan, fresh, self._writer, self._limits)
+        plan = change_list.extend(plan, fresh, self._writer, self._policy)
         if task.closes:
             plan = change_list.close_at(plan, at, self._documents.names())
         if task.before is not None and self._policy.resource_list:
@@ -295,7 +269,7 @@ class _PublicationRun:
 
         A list in parts is not: each of its versions would leave its parts for a day.
         """
-        most = min(self._policy.rebase_up_to, self._limits.max_entries)
+        most = min(self._policy.rebase_up_to, self._policy.max_entries)
         if not most or parts or self._policy.archive:
             return False
         return self._snapshot.count(most + 1) <= most
@@ -318,7 +292,7 @@ class _PublicationRun:
             parts = ()
         elif not resource_list.is_complete(writer, naming.RESOURCE_LIST, plan.at, parts):
             parts = resource_list.publish_resource_list(
-                writer, snapshot, self._limits, has_archive=bool(archived)
+                writer, snapshot, self._policy, has_archive=bool(archived)
             )
         if not leads_up:
             change_list.publish(writer, plan, snapshot, shape)
@@ -346,7 +320,7 @@ class _PublicationRun:
             return ()
         if resource_list.is_complete(self._writer, naming.SITEMAP, plan.at, pages):
             return pages
-        return resource_list.publish_sitemap(self._writer, plan.at, self._snapshot, self._limits)
+        return resource_list.publish_sitemap(self._writer, plan.at, self._snapshot, self._policy)
 
     def write_heads(self, plan: PublicationPlan, lists: _WrittenLists) -> dict[Capability, str]:
         """Write Capability List and Source Description; return what they lead to."""
@@ -360,7 +334,11 @@ class _PublicationRun:
         has_monitor = self._policy.has_monitor and self._is_small(lists.parts)
         since = plan.monitored_since if has_monitor else None
         description.publish(
-            self._writer, offered, self._described_by, self._policy.hubs, monitored_since=since
+            self._writer,
+            offered,
+            self._policy.described_by,
+            self._policy.hubs,
+            monitored_since=since,
         )
         return offered
 
@@ -423,26 +401,3 @@ def _unplanned_changes(
             counts[change.kind] += 1
         if number > planned:
             yield number, change
-
-
-class OpenSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A Source that is open to be published: its catalogue, and the place of its documents."""
-
-    catalogue: SourceCatalogue
-    documents: DocumentStore
-    settings: PublicationSettings
-    clock: Clock
-
-    def publisher(self) -> ListPublisher:
-        """Return the publisher of its lists."""
-        return ListPublisher(
-            self.catalogue,
-            self.documents,
-            base_uri=self.settings.url,
-            documents_uri=self.settings.documents_uri,
-            site_uri=self.settings.site_uri,
-            clock=self.clock,
-            limits=self.settings,
-            policy=self.settings,
-            described_by=self.settings.described_by,
-        )

@@ -25,6 +25,7 @@ from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals
+from tests.support.sources.opened import open_source
 
 BASE = "https://h.example/data/"
 DOCUMENTS = BASE + "resourcesync/"
@@ -67,14 +68,10 @@ class Source:
     def publish_only(
         self, documents: DocumentStore | None = None, step: PublicationStep = PublicationStep.DUE
     ) -> Publication:
-        return ListPublisher(
-            self.catalogue,
-            self.documents if documents is None else documents,
-            base_uri=BASE,
-            clock=self.clock,
-            limits=self.limits,
-            policy=self.policy,
-        ).publish(step)
+        documents = self.documents if documents is None else documents
+        parts = (self.limits, self.policy)
+        source = open_source(self.catalogue, documents, self.clock, BASE, *parts)
+        return ListPublisher(source).publish(step)
 
     def contents(self) -> dict[str, bytes]:
         """All documents of the specification: name to bytes."""

@@ -22,11 +22,11 @@ from resourcesync.ports.originals import Original
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.in_memory import MemoryOriginals
+from tests.support.sources.opened import open_source
 from tests.support.worlds.dumping import DumpedSource
 from tests.support.worlds.network import BASE
 
@@ -205,13 +205,9 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
         if content:
             source.originals.put(OTHER + "a", content.encode())
             source.scan()
-        contents, names = PresentContents(source.originals), SourceNaming(base_uri=OTHER)
-        DumpPublisher(
-            source.catalogue, source.documents, contents, names=names, clock=source.clock
-        ).publish(changes=True)
-        ListPublisher(
-            source.catalogue, source.documents, base_uri=OTHER, clock=source.clock
-        ).publish()
+        other = open_source(source.catalogue, source.documents, source.clock, OTHER)
+        DumpPublisher(other, PresentContents(source.originals)).publish(changes=True)
+        ListPublisher(other).publish()
 
     assert [(entry.uri, data) for _, entry, data in source.members(naming.CHANGE_DUMP)] == [
         (OTHER + "a", b"third a")
@@ -230,9 +226,8 @@ def test_lists_that_start_over_go_with_no_older_dump() -> None:
     source.publish()
     assert "resourcedump.xml" in led_to(source)
 
-    ListPublisher(source.catalogue, source.documents, base_uri=BASE, clock=source.clock).publish(
-        PublicationStep.INITIALISE
-    )
+    same = open_source(source.catalogue, source.documents, source.clock, BASE)
+    ListPublisher(same).publish(PublicationStep.INITIALISE)
 
     assert "resourcedump.xml" not in led_to(source)
     source.dump()
@@ -248,7 +243,8 @@ def test_another_base_leads_to_no_dump_of_the_former() -> None:
     source.publish()
     assert {"resourcedump.xml", "changedump.xml"} <= led_to(source)
 
-    ListPublisher(source.catalogue, source.documents, base_uri=OTHER, clock=source.clock).publish()
+    other = open_source(source.catalogue, source.documents, source.clock, OTHER)
+    ListPublisher(other).publish()
 
     assert {"resourcedump.xml", "changedump.xml"}.isdisjoint(led_to(source))
 

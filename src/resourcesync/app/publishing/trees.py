@@ -103,7 +103,7 @@ def _publish(
         left = _left_address(known.url, settings.url, store)
         versions = _open_versions(folders, source)
         content = versions.originals(found.originals)
-        tree = _Tree(folders, source, found, versions, content, shared, source.publisher())
+        tree = _Tree(folders, source, found, versions, content, shared)
         done = tree.publish(asked, anew=settings.entries != known.entries)
         done = structs.replace(done, root=root, left=left, unmatched=found.unmatched())
         return _with_changes(done, settings, known)
@@ -118,7 +118,6 @@ class _Tree(NamedTuple):
     versions: TreeVersions
     originals: Originals
     shared: SharedDescription
-    publisher: ListPublisher
 
     def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
         """Scan the tree; unless in a dry run, write the changes."""
@@ -140,12 +139,12 @@ class _Tree(NamedTuple):
             try:
                 dumped = self._dump(asked.dumps)
             finally:  # the lists are published even if something could not be packed
-                done = self.publisher.publish(step, anew=anew, now=now)
+                done = ListPublisher(source).publish(step, anew=anew, now=now)
                 done = self.shared.update(done)
             versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            if settings.robots and self.publisher.sitemap_uri:
+            if settings.robots and settings.sitemap_uri:
                 folder = self.folders.root / settings.out
-                document_stores.write_robots(folder, self.publisher.sitemap_uri)
+                document_stores.write_robots(folder, settings.sitemap_uri)
             notified = notify_hubs(source, self.folders.own)
         omissions = (*self.originals.omissions(), *self._among_documents())
         return PublicationResult(
@@ -174,11 +173,8 @@ class _Tree(NamedTuple):
 
         source = self.source
         plan = read_plan(source.catalogue)
-        if (
-            plan is not None
-            and plan.base_uri != SourceNaming(base_uri=source.settings.url).base_uri
-        ):
-            self.publisher.publish()  # lists that start over do not continue older dumps
+        if plan is not None and plan.base_uri != source.settings.names.base_uri:
+            ListPublisher(source).publish()  # lists that start over do not continue older dumps
         with self.found.reading() as opening:
             contents = self.versions.contents(self.originals, opening)
             return dump_publisher.dump(asked, source, contents, self._second_process(asked))
@@ -263,9 +259,7 @@ def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress
 def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
     """Return the store of former versions, if there is one; a dry run stores nothing."""
     catalogue, settings = source.catalogue, source.settings
-    names = SourceNaming(base_uri=settings.url)
-    is_enabled = is_retention_enabled(settings, names, catalogue)
-    if catalogue.dry_run or not is_enabled:
+    if catalogue.dry_run or not is_retention_enabled(source):
         return TreeVersions()
     from resourcesync.app import plugins  # noqa: PLC0415 - the same
     from resourcesync.catalogue.version_files import FolderVersions  # noqa: PLC0415 - few keep versions
@@ -285,12 +279,12 @@ def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
     recorder = VersionRecorder(
         index,
         store,
-        VersionNames(naming=names),
+        VersionNames(naming=SourceNaming(base_uri=settings.url)),
         source.clock,
         keeping=VersionPolicy(is_public=settings.versions, most=settings.versions_max_bytes),
         patches=patches if settings.patches else None,
     )
-    return StoredTreeVersions(settings, catalogue, index, store, recorder, source.clock)
+    return StoredTreeVersions(source, index, store, recorder)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from resourcesync.server.metrics import Metric, counter, gauge
 from resourcesync.server.websub import HubApplication, HubWorker
 from resourcesync.source import naming, notifications, publication_settings
 from resourcesync.source.naming import SourceNaming
+from resourcesync.source.publisher import OpenSource
 from resourcesync.websub import publisher
 from resourcesync.websub.delivery import OUTCOMES, Deliveries
 from resourcesync.websub.hub import Hub, HubRules
@@ -173,8 +174,8 @@ def notify_published(catalogue: Path, root: Path, clock: Clock) -> notifications
                 f"resourcesync publish {quoted(root, 'DIR')} --hub https://HOST/hub",
             )
         documents = document_stores.documents_at(root, settings.out)
-        send = notice_sender(clock, catalogue.parent)
-        return notifications.notify(opened, documents, settings, clock, send)
+        source = OpenSource(catalogue=opened, documents=documents, settings=settings, clock=clock)
+        return notifications.notify(source, notice_sender(clock, catalogue.parent))
 
 
 HUB_STORE: Final = "hub.db"

@@ -7,13 +7,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
+from resourcesync.catalogue.database import CatalogueSnapshot
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.entries import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports import Clock
-from resourcesync.ports.documents import DocumentStore, SecondProcess
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports.documents import SecondProcess
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import archives, description, dump_record, garbage, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
@@ -22,8 +21,6 @@ from resourcesync.source.dumps import dump_packages
 from resourcesync.source.dumps.dump_packages import PackedUntil
 from resourcesync.source.dumps.package_writer import Packager
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
-from resourcesync.source.naming import SourceNaming
-from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import (
     GRACE,
     Offer,
@@ -77,30 +74,20 @@ class DumpPublisher:
     of the lists adds them at its next run, and retains the Change Lists that continue from them.
     """
 
-    def __init__(  # noqa: PLR0913 - what is dumped, where, and how
+    def __init__(
         self,
-        catalogue: SourceCatalogue,
-        documents: DocumentStore,
+        source: OpenSource,
         contents: ResourceContents,
-        *,
-        names: SourceNaming,
-        clock: Clock,
         size: PackageSize | None = None,
-        limits: PageLimits | None = None,
-        archive: int = 0,
-        dialect: Dialect = Dialect.V1_1,
         second: SecondProcess | None = None,
     ) -> None:
-        self._catalogue = catalogue
-        self._documents = documents
+        self._catalogue, self._documents = source.catalogue, source.documents
+        self._settings, self._naming = source.settings, source.settings.names
+        self._clock = source.clock
         self._contents = contents
-        self._naming = names
-        self._clock = clock
         self._size = size or PackageSize()
-        self._limits = limits or PageLimits()
-        self._archive = archive
-        self._dialect = dialect
-        self._packager = Packager(documents, contents, second)
+        self._archive = int(source.settings.archive * _SECOND)
+        self._packager = Packager(source.documents, contents, second)
         self._lost = 0
 
     def publish(
@@ -113,7 +100,7 @@ class DumpPublisher:
                 self._documents,
                 self._naming,
                 before.documents,
-                dialect=self._dialect,
+                dialect=self._settings.dialect,
                 moment=snapshot.at,
             )
             after = self._for_base(before)
@@ -257,7 +244,7 @@ class DumpPublisher:
         links = (description.up_link(self._naming, naming.CAPABILITY_LIST),)
         header = replace(header, links=(*links, *header.links))
         entries = (dump_record.package_entry(self._naming, packed, header) for packed in packages)
-        if len(packages) <= self._limits.max_entries:
+        if len(packages) <= self._settings.max_entries:
             writer.put_entries(head, key, header, entries)
             return
         inner = replace(header, links=(*links, description.index_link(self._naming, head)))
@@ -274,7 +261,7 @@ class DumpPublisher:
         )
 
     def _groups(self, packages: Sequence[PublishedPackage]) -> Iterator[Sequence[PublishedPackage]]:
-        most = self._limits.max_entries
+        most = self._settings.max_entries
         return (packages[at : at + most] for at in range(0, len(packages), most))
 
     def _parts(
@@ -380,18 +367,9 @@ def dump(
     oldest = 0
     if settings.keep:
         oldest = to_microseconds(clock.now()) - int(settings.keep * _SECOND)
-    return DumpPublisher(
-        source.catalogue,
-        source.documents,
-        contents,
-        names=settings.names,
-        clock=clock,
-        size=PackageSize(
-            max_bytes=settings.max_package or PackageSize().max_bytes,
-            max_entries=min(_MOST_ENTRIES, settings.max_entries),
-        ),
-        limits=settings,
-        archive=int(settings.archive * _SECOND),
-        dialect=settings.dialect,
-        second=second,
-    ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)
+    size = PackageSize(
+        max_bytes=settings.max_package or PackageSize().max_bytes,
+        max_entries=min(_MOST_ENTRIES, settings.max_entries),
+    )
+    publisher = DumpPublisher(source, contents, size, second)
+    return publisher.publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

@@ -1,23 +1,22 @@
 """Retention of former versions of a tree's files during its publication."""
 
 import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock
 from resourcesync.ports.originals import Originals, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import GRACE, read_note, read_plan
-from resourcesync.source.publication_settings import PublicationSettings
 from resourcesync.source.versions import version_recording
+
+if TYPE_CHECKING:
+    from resourcesync.source.publisher import OpenSource
 
 
 class RetentionCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,18 +53,16 @@ class TreeVersions:
         """Remove versions without references, after the lists are written."""
 
 
-def is_retention_enabled(
-    asked: PublicationSettings, names: SourceNaming, catalogue: SourceCatalogue
-) -> bool:
+def is_retention_enabled(source: "OpenSource") -> bool:
     """True if former versions are stored: on request, and where a Change Dump is offered.
 
     There, changed files are stored until they are packed: a file that changes twice before that
     would leave a gap.
     """
-    if asked.versions:
+    if source.settings.versions:
         return True
-    dumps = read_dumps(catalogue)
-    return naming.CHANGE_DUMP in dumps.documents and dumps.base_uri == names.base_uri
+    dumps, base_uri = read_dumps(source.catalogue), source.settings.names.base_uri
+    return naming.CHANGE_DUMP in dumps.documents and dumps.base_uri == base_uri
 
 
 _log: Final = logging.getLogger(__name__)
@@ -79,16 +76,14 @@ class StoredTreeVersions(TreeVersions):
 
     def __init__(
         self,
-        asked: PublicationSettings,
-        catalogue: SourceCatalogue,
+        source: "OpenSource",
         index: VersionIndex,
         store: FolderVersions,
         recorder: version_recording.VersionRecorder,
-        clock: Clock,
     ) -> None:
-        self._asked = asked
-        self._catalogue = catalogue
-        self._clock = clock
+        self._asked = source.settings
+        self._catalogue = source.catalogue
+        self._clock = source.clock
         self._index = index
         self._store = store
         self._keeper = recorder
