@@ -37,10 +37,7 @@ class PackageContainer(Protocol):
     kind: str
     is_sequential: bool
     budget: int
-
-    @property
-    def members(self) -> Sequence[PackedMember]:
-        """The members, without folders."""
+    members: Sequence[PackedMember]  # without folders
 
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member, exactly its ``size``, in pieces of at most 64 KiB."""

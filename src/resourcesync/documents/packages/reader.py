@@ -165,51 +165,42 @@ class PackageReader:
         document = self._read(self.whole_manifest(), safety.MANIFEST, on_refused)
         header = document.header
         if header.capability is None or not header.capability.is_manifest or header.is_index:
-            raise errors.PackageError(
-                f"The package's {safety.MANIFEST} is no manifest but a {header.phrase}",
-                uri=self.uri,
-                code="manifest-mismatch",
+            raise manifest_agreement.mismatch_error(
+                f"The package's {safety.MANIFEST} is no manifest but a {header.phrase}", self.uri
             )
         return document
 
     def manifest_chunks(self) -> Iterator[bytes]:
-        """Yield the bytes of the manifest, sound or not, for the validator."""
-        return self._manifest_chunks()
+        """Yield the bytes of the manifest, sound or not."""
+        if self._copy is None:
+            return self._container.read(self._manifest)
+        return Decoder(ZLIB).feed(self._copy)
 
     def whole_manifest(self) -> Iterator[bytes]:
         """Yield the manifest; of one that is an index (0.5), one with all that its parts list."""
         if self._joined is None:
-            index = self._read(self._manifest_chunks(), safety.MANIFEST, self._no_part)
+            index = self._read(self.manifest_chunks(), safety.MANIFEST, self._no_part)
             kind = index.header.capability
             is_nested = index.header.is_index and kind is not None and kind.is_manifest
             self._joined = self._join(index) if is_nested else b""
-        return Decoder(ZLIB).feed(self._joined) if self._joined else self._manifest_chunks()
+        return Decoder(ZLIB).feed(self._joined) if self._joined else self.manifest_chunks()
 
     def _join(self, index: Document) -> bytes:
-        from resourcesync.documents.packages.manifest_agreement import join_manifests  # noqa: PLC0415 - in drafts only
-
         opened = {self._manifest}
 
         def open_part(path: str, on_refused: Refusals) -> Document:
             found, fault = self._find_path(path)
             if fault is not None:
-                raise errors.PackageError(
-                    f"A part of the manifest cannot be used: {fault.message}",
-                    uri=self.uri,
-                    evidence=member_evidence(path),
-                    code="manifest-mismatch",
-                )
+                raise manifest_agreement.part_error(fault.message, self.uri, member_evidence(path))
             if found in opened:
-                raise errors.PackageError(
-                    "The manifest has a part twice",
-                    uri=self.uri,
-                    evidence=member_evidence(path),
-                    code="manifest-mismatch",
+                raise manifest_agreement.mismatch_error(
+                    "The manifest has a part twice", self.uri, member_evidence(path)
                 )
             opened.add(found)
             return self._read(self._container.read(found), path.lstrip("/"), on_refused)
 
-        return _packed(join_manifests(index, open_part, most=self._limits.manifest.bytes))
+        most = self._limits.manifest.bytes
+        return _packed(manifest_agreement.join_manifests(index, open_part, most=most))
 
     def _read(
         self, chunks: Iterator[bytes], name: str, on_refused: Refusals | None = None
@@ -222,16 +213,7 @@ class PackageReader:
         )
 
     def _no_part(self, entry: RefusedEntry) -> None:
-        raise errors.PackageError(
-            f"A part of the manifest cannot be used: {entry.reason}",
-            uri=self.uri,
-            code="manifest-mismatch",
-        )
-
-    def _manifest_chunks(self) -> Iterator[bytes]:
-        if self._copy is None:
-            return self._container.read(self._manifest)
-        return Decoder(ZLIB).feed(self._copy)
+        raise manifest_agreement.part_error(entry.reason, self.uri)
 
     def members(
         self, start: int = 0, *, on_refused: Refusals | None = None

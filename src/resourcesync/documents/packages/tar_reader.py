@@ -94,7 +94,7 @@ class UnpackedFile:
         assert self._new is not None or not self.is_packed
         streams = at = 0
         decoder = None
-        while data := self._block(at):
+        while self._file.seek(at) == at and (data := self._file.read(_BLOCK)):
             at += len(data)
             while data:
                 if decoder is None:
@@ -110,10 +110,6 @@ class UnpackedFile:
                 decoder = None if decoder.eof else decoder
         if decoder is not None:
             raise TruncatedPackageError("The compressed data stops before its end", uri=self._uri)
-
-    def _block(self, at: int) -> bytes:
-        self._file.seek(at)
-        return self._file.read(_BLOCK)
 
     def _started(self, data: bytes) -> "_Inflater | lzma.LZMADecompressor":
         assert self._new is not None
@@ -159,7 +155,6 @@ _SIZE: Final = 512
 _EMPTY: Final = bytes(_SIZE)
 _MAX_NOTE: Final = 65_536
 """Bytes of a pax header or a long name; real ones are below a kilobyte."""
-_PACKED: Final = (b"\x1f\x8b", b"\xfd7zXZ\0")
 _FILES: Final = b"07\0"
 _FOLDER: Final = b"5"
 _BARE: Final = b"12346"  # links, devices, pipes: they have no bytes, whatever their size says
@@ -167,7 +162,7 @@ _BARE: Final = b"12346"  # links, devices, pipes: they have no bytes, whatever t
 
 def may_be_tar(start: bytes) -> bool:
     """True if a file that starts so is a tar, or something compressed that may be one."""
-    return start.startswith(_PACKED) or (len(start) == _SIZE and _has_checksum(start))
+    return start.startswith((_GZIP, _XZ)) or (len(start) == _SIZE and _has_checksum(start))
 
 
 class _TarExtension(NamedTuple):
@@ -191,13 +186,9 @@ class TarContainer:
         self._bytes = UnpackedFile(file, size, uri=uri, limits=limits)
         self.is_sequential = self._bytes.is_packed
         self._members: list[PackedMember] = []
+        self.members: Sequence[PackedMember] = self._members
         self._starts: list[int] = []
         self._scan()
-
-    @property
-    def members(self) -> Sequence[PackedMember]:
-        """The members, without folders."""
-        return self._members
 
     def _scan(self) -> None:
         """Walk over all headers once."""

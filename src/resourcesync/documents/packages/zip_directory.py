@@ -219,11 +219,10 @@ def _records(
         name = _name(raw, flags, uri=uri, longest=limits.name)
         header = b"" if more else LOCAL_MARK + data[at + 6 : at + 32] + raw
         extra = data[name_end : name_end + more]
-        if extra:
-            check_extra(extra, name, uri=uri)
+        wide = check_extra(extra, name, uri=uri) if extra else None
         if FULL32 in (size, packed, offset):
             size, packed, offset = with_zip64_values(
-                extra, (size, packed, offset), uri=uri, member=name
+                wide, (size, packed, offset), uri=uri, member=name
             )
         fault = _fault(flags, method, mode)
         record = _make_record((name, raw, flags, method, crc, packed, size, offset, fault, header))
@@ -285,9 +284,12 @@ def _from_root(name: str) -> str:
     return name.removeprefix("./").removeprefix("/") or name
 
 
-def check_extra(extra: bytes, name: str, *, uri: str) -> None:
-    """Check the extra fields of a header or a record, which other readers may read differently."""
-    seen: set[int] = set()
+def check_extra(extra: bytes, name: str, *, uri: str) -> bytes | None:
+    """Check the extra fields of a header or a record; return that for ZIP64, if there is one.
+
+    Other readers may read them differently.
+    """
+    wide: bytes | None = None
     at = 0
     while at + 4 <= len(extra):
         kind, length = (
@@ -295,7 +297,7 @@ def check_extra(extra: bytes, name: str, *, uri: str) -> None:
             extra[at + 2] | extra[at + 3] << 8,
         )
         body = extra[at + 4 : at + 4 + length]
-        if len(body) < length or (kind == ZIP64 and kind in seen):
+        if len(body) < length or (kind == ZIP64 and wide is not None):
             raise package_error(
                 "zip-mismatch", "The extra fields do not add up", uri=uri, member=name
             )
@@ -304,17 +306,17 @@ def check_extra(extra: bytes, name: str, *, uri: str) -> None:
             raise package_error(
                 "zip-name", "An extra field gives another name", uri=uri, member=name
             )
-        seen.add(kind)
+        wide = body if kind == ZIP64 else wide
         at += 4 + length
     if any(extra[at:]):  # zeros fill them up to a round number, where a writer aligns
         raise package_error("zip-mismatch", "The extra fields do not add up", uri=uri, member=name)
+    return wide
 
 
 def with_zip64_values(
-    extra: bytes, values: tuple[int, ...], *, uri: str, member: str = ""
+    body: bytes | None, values: tuple[int, ...], *, uri: str, member: str = ""
 ) -> tuple[int, ...]:
     """Return the values, with those that are full replaced from the ZIP64 extra field."""
-    body = _zip64_field(extra)
     taken: list[int] = []
     for value in values:
         if value == FULL32:
@@ -327,16 +329,6 @@ def with_zip64_values(
         else:
             taken.append(value)
     return tuple(taken)
-
-
-def _zip64_field(extra: bytes) -> bytes | None:
-    at = 0
-    while at + 4 <= len(extra):
-        end = at + 4 + int.from_bytes(extra[at + 2 : at + 4], "little")
-        if int.from_bytes(extra[at : at + 2], "little") == ZIP64 and end <= len(extra):
-            return extra[at + 4 : end]
-        at = end
-    return None
 
 
 def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:

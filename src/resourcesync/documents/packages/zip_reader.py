@@ -34,15 +34,10 @@ class ZipContainer:
         kept = [index for index, record in enumerate(records) if record.name[-1:] != "/"]
         self._records = [records[index] for index in kept]
         self._starts = [starts[index] for index in kept]
-        self._members = [
+        self.members: Sequence[PackedMember] = [
             PackedMember(record.name, record.size, record.fault, zip_directory.packing_of(record))
             for record in self._records
         ]
-
-    @property
-    def members(self) -> Sequence[PackedMember]:
-        """The members, without folders."""
-        return self._members
 
     def _check_headers(
         self, records: list[zip_directory.CentralRecord], bounds: zip_directory.DirectoryBounds
@@ -91,10 +86,9 @@ class ZipContainer:
         start: int = record.offset + zip_directory.LOCAL.size + name + extra
         if start + record.packed > end:
             raise self._bad("zip-overlap", "A member shares bytes with what follows it", record)
-        more = self._file.read(extra)
-        zip_directory.check_extra(more, record.name, uri=self._uri)
+        wide = zip_directory.check_extra(self._file.read(extra), record.name, uri=self._uri)
         if zip_directory.FULL32 in (packed, size) and not flags & zip_directory.DESCRIBED:
-            size, packed = zip_directory.with_zip64_values(more, (size, packed), uri=self._uri)
+            size, packed = zip_directory.with_zip64_values(wide, (size, packed), uri=self._uri)
         told = (crc, packed, size)
         known = (record.crc, record.packed, record.size)
         gap = end - start - record.packed
