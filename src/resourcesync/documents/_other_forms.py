@@ -30,10 +30,7 @@ class TextSitemapScanner:
     """
 
     form = expat.SitemapForm.TEXT
-    is_index = False
     header_place = (0, 0)
-    kind = ""
-    modified = ""
     is_between_entries = False
 
     def __init__(
@@ -128,7 +125,7 @@ class TextSitemapScanner:
         return entry
 
 
-_BASE: Final = f"http://www.w3.org/XML/1998/namespace{expat.SEPARATOR}base"
+_BASE: Final = f"{expat.XML_NS}{expat.SEPARATOR}base"
 _MAX_DEPTH: Final = 256
 """Levels of elements: entries of feeds contain whole pages."""
 

@@ -206,7 +206,6 @@ class _FragmentOutline:
         self.has_text = self.has_text or self._depth == 1
 
 
-_XML: Final = "http://www.w3.org/XML/1998/namespace"
 TEXT_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 VALUE_ESCAPES: Final = str.maketrans(
     {
@@ -250,7 +249,7 @@ class ForeignFragment:
         pairs = iter(attributes)
         for key, value in zip(pairs, pairs, strict=True):
             place, _, word = key.rpartition(expat.SEPARATOR)
-            if place == _XML:
+            if place == expat.XML_NS:
                 word = f"xml:{word}"
             elif place:
                 if place not in prefixes:
@@ -307,16 +306,19 @@ _CHILDREN: Final = "The text of the entry contains an element"
 
 
 class EntryAssembler:
-    """An assembler of elements and texts into complete entries.
+    """An assembler of elements and texts into the root as written, and into complete entries.
 
     ``depth`` counts open elements. Once it ``began`` an entry the header is complete. ``metadata``
-    has names and values of the root's ``rs:md``, ``links`` those of each ``rs:ln``; ``items`` are
-    complete entries that were not read yet.
+    has names and values of the root's ``rs:md`` in turn, ``links`` those of each ``rs:ln``;
+    ``kind`` and ``modified`` are those of a draft. ``items`` are complete entries that were not
+    read yet.
     """
 
     def __init__(self, *, limits: expat.Limits, context: expat.ReadingContext) -> None:
         self.depth = 1
         self.began = False
+        self.is_index = False
+        self.kind = self.modified = ""
         self.metadata: list[str] | None = None
         self.links: list[list[str]] = []
         self.foreign: list[str] = []

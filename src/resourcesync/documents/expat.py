@@ -44,6 +44,7 @@ EXPIRES: Final = 12
 DRAFT_ELEMENTS: Final = frozenset({SIZE, FIXITY, MD5, EVENT, EXPIRES})
 FOREIGN: Final = 13
 
+XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
 SITEMAP_NAMESPACES: Final = (
     SITEMAP_NS,
     "https://www.sitemaps.org/schemas/sitemap/0.9",

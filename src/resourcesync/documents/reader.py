@@ -18,7 +18,7 @@ from typing import BinaryIO, Final, TypeVar, final
 from resourcesync.documents import _entries, _fast_path, blocks, expat
 from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry, TextRow
 from resourcesync.documents._scanner import DocumentScanner, EntryScanner
-from resourcesync.documents._values import RawRoot, change_kind, header_of
+from resourcesync.documents._values import change_kind, header_of
 from resourcesync.documents.expat import DROPPED, Limits, Tolerated
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.entries import Change, Entry, Header, RefusedEntry
@@ -67,16 +67,8 @@ def read_stream(
             scanner.close()
         else:
             scanner.feed(block)
-    root = RawRoot(
-        is_index=scanner.is_index,
-        metadata=assembler.metadata,
-        links=assembler.links,
-        foreign=assembler.foreign,
-        kind=scanner.kind,
-        modified=scanner.modified,
-    )
     context.set_place(*scanner.header_place)
-    header = header_of(root, context)
+    header = header_of(assembler, context)
     context.is_plain = header.capability is None
     if header.capability in _OFTEN_MISLABELLED and not header.is_index:
         header = _actual_header(header, assembler, scanner, rest)
@@ -440,11 +432,7 @@ class Document:
             self._refuse(entry, refusal)
 
     def _kind(self, entry: RawEntry, row: TextRow) -> ChangeKind:
-        """Return what happened, and note what the entry shows of the dialect.
-
-        Raises:
-            RefusalError: ``change`` is missing or unknown, or the entry is faulty.
-        """
+        """Return what happened, and note what the entry shows of the dialect."""
         if entry.fault is not None:
             raise expat.RefusalError(*entry.fault)
         has_datetime = row.datetime_text is not None and "datetime" in (entry.metadata or ())
