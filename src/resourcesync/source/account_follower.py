@@ -20,7 +20,7 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import ChangeBatch, Posted, ResourceAccount
 from resourcesync.ports.originals import Omission
-from resourcesync.source.plan import read_note
+from resourcesync.source.plan import Note
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
 from resourcesync.source.scan import LeftFile
@@ -203,7 +203,7 @@ class AccountFollower:
             return True
         usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL
         most = usual if self._followed.read_again is None else self._followed.read_again
-        age = to_microseconds(self._clock.now()) - (read_note(self._catalogue, _READ, int) or 0)
+        age = to_microseconds(self._clock.now()) - (Note(_READ, int).read(self._catalogue) or 0)
         return not 0 <= age < most * _SECOND
 
     def _fill(self, *, allow_empty: bool) -> Posted:
@@ -264,7 +264,7 @@ class AccountFollower:
             return None
         if self._left is None:
             self._left = self._catalogue.count()
-        known = read_note(self._catalogue, _PUBLISHED, int) or self._left
+        known = Note(_PUBLISHED, int).read(self._catalogue) or self._left
         return LossLimit(
             known, known - self._left, max(MIN_ALLOWED_LOSS, int(known * _MAX_GONE_SHARE))
         )

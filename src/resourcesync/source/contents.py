@@ -14,7 +14,7 @@ _EPOCH: Final = from_microseconds(0)
 
 
 class PresentContents:
-    """The present bytes of the originals; former versions are not stored (``Contents``)."""
+    """The bytes of the originals as they are now; former versions are not stored."""
 
     def __init__(self, originals: Originals, opening: OpenOriginal | None = None) -> None:
         self._originals = originals
@@ -26,7 +26,10 @@ class PresentContents:
         return False
 
     def open(self, resource: Resource) -> BinaryIO | None:
-        """Open the bytes that are at a resource's URI now; ``None`` when there are none."""
+        """Open the bytes of a resource; ``None`` when they are gone.
+
+        They may be those of a later version: who reads them compares length and digests.
+        """
         return self._opening(resource.uri)
 
     def open_patch(self, patch: Link) -> BinaryIO | None:

@@ -16,9 +16,7 @@ from resourcesync.model.entries import Header, Link, Package
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import DocumentRecord, encode, read_note
-
-_NOTE: Final = "dump-record"
+from resourcesync.source.plan import DocumentRecord, Note
 
 
 class PublishedPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,14 +70,12 @@ class DumpRecord(msgspec.Struct, frozen=True, kw_only=True):
     former: tuple[ArchivedDump, ...] = ()  # in archives, oldest first
 
 
+DUMPS: Final = Note("dump-record", DumpRecord)
+
+
 def read_dumps(catalogue: SourceCatalogue) -> DumpRecord:
     """Return the record of the dumps; an empty one before the first."""
-    return read_note(catalogue, _NOTE, DumpRecord) or DumpRecord()
-
-
-def write_dumps(catalogue: SourceCatalogue, record: DumpRecord) -> None:
-    """Store the record durably."""
-    catalogue.write_notes({_NOTE: encode(record)})
+    return DUMPS.read(catalogue) or DumpRecord()
 
 
 def spanning_header(header: Header, packages: Sequence[PublishedPackage]) -> Header:

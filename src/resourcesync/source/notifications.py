@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.entries import Change, DocumentChange
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.source import naming
-from resourcesync.source.plan import PublicationRecord, encode, read_note, read_record
+from resourcesync.source.plan import RECORD, Note, PublicationRecord
 from resourcesync.websub import messages, payloads
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 NoticeSender = Callable[[Sequence[Notice]], Sequence[NoticeOutcome]]
 """Sends notices to their hubs; what did not reach its hub is in its outcome."""
 
-_NOTE: Final = "notifications"
 _MIN_CHANGES: Final = 2
 _HEADS: Final = {
     naming.RESOURCE_LIST: Capability.RESOURCE_LIST,
@@ -63,6 +61,9 @@ class _HubPosition(msgspec.Struct, frozen=True, kw_only=True):
     documents: dict[str, str]
 
 
+_POSITIONS: Final = Note("notifications", dict[str, _HubPosition])
+
+
 def notify(source: "OpenSource", send: NoticeSender | None) -> Notified:
     """Notify the hubs of a Source of everything published since their last notice.
 
@@ -70,15 +71,15 @@ def notify(source: "OpenSource", send: NoticeSender | None) -> Notified:
     next time, in one notice with later changes.
     """
     catalogue, hubs = source.catalogue, source.settings.hubs
-    record = read_record(catalogue)
+    record = RECORD.read(catalogue)
     if record is None or not hubs:
         return Notified()
-    marks = read_note(catalogue, _NOTE, dict[str, _HubPosition]) or {}
+    marks = _POSITIONS.read(catalogue) or {}
     outbox = _Outbox(source, record)
     known = {hub: marks.get(hub) or outbox.present for hub in hubs}
     outbox.place_empty()
     if known != marks:
-        _write_positions(catalogue, known)
+        _POSITIONS.write(catalogue, known)
     if send is None:
         return Notified()
     notices = list(outbox.notices(known))
@@ -88,7 +89,7 @@ def notify(source: "OpenSource", send: NoticeSender | None) -> Notified:
     for hub in hubs:
         if not any(outcome.problem for outcome in outcomes if outcome.notice.hub == hub):
             known[hub] = outbox.present
-    _write_positions(catalogue, known)
+    _POSITIONS.write(catalogue, known)
     return Notified(sent=tuple(outcomes), changes=outbox.changes, documents=outbox.documents)
 
 
@@ -207,7 +208,3 @@ class _Outbox:
 
     def _put(self, name: str, body: bytes) -> None:
         self._store.write(name, [body])
-
-
-def _write_positions(catalogue: SourceCatalogue, marks: Mapping[str, _HubPosition]) -> None:
-    catalogue.write_notes({_NOTE: encode(marks)})

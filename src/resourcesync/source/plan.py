@@ -7,7 +7,7 @@ carries out: the same changes go into the same lists.
 
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -19,10 +19,6 @@ from resourcesync.source import naming
 from resourcesync.source.publication_settings import Policy
 
 T = TypeVar("T")
-
-_PLAN: Final = "publication-plan"
-_RECORD: Final = "publication-record"
-_OFFERS: Final = "publication-offers"
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,39 +143,25 @@ class PublicationRecord(msgspec.Struct, frozen=True, kw_only=True):
         return int(known.key) if known is not None and known.key.isdigit() else None
 
 
-def read_plan(catalogue: SourceCatalogue) -> PublicationPlan | None:
-    """Return the last plan, or ``None`` before the first."""
-    return read_note(catalogue, _PLAN, PublicationPlan)
+class Note(Generic[T]):
+    """One value among the notes of a catalogue, as JSON."""
 
+    def __init__(self, key: str, kind: type[T]) -> None:
+        self._key, self._kind = key, kind
 
-def read_record(catalogue: SourceCatalogue) -> PublicationRecord | None:
-    """Return the record of the last publication, or ``None`` before the first."""
-    return read_note(catalogue, _RECORD, PublicationRecord)
+    def read(self, catalogue: SourceCatalogue) -> T | None:
+        """Return the value; ``None`` if there is none."""
+        text = catalogue.note(self._key)
+        if text in (None, "null"):
+            return None
+        try:
+            return msgspec.json.decode(text, type=self._kind)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise damaged_note_error(self._key, error) from error
 
-
-def read_offers(catalogue: SourceCatalogue) -> tuple[Offer, ...]:
-    """Return the offers besides the lists, in the order they were stored."""
-    return read_note(catalogue, _OFFERS, tuple[Offer, ...]) or ()
-
-
-def write_offers(catalogue: SourceCatalogue, offers: Iterable[Offer]) -> None:
-    """Store the offers besides the lists durably; the next publication leads to them."""
-    catalogue.write_notes({_OFFERS: encode(tuple(offers))})
-
-
-def write_plan(catalogue: SourceCatalogue, plan: PublicationPlan) -> None:
-    """Store the plan durably."""
-    catalogue.write_notes({_PLAN: encode(plan)})
-
-
-def forget_plan(catalogue: SourceCatalogue) -> None:
-    """Forget the plan durably: the next publication starts over."""
-    catalogue.write_notes({_PLAN: "null"})
-
-
-def write_record(catalogue: SourceCatalogue, record: PublicationRecord) -> None:
-    """Store the record durably."""
-    catalogue.write_notes({_RECORD: encode(record)})
+    def write(self, catalogue: SourceCatalogue, value: T | None) -> None:
+        """Store the value durably; ``None`` forgets it."""
+        catalogue.write_notes({self._key: encode(value)})
 
 
 def encode(value: object) -> str:
@@ -187,16 +169,12 @@ def encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def read_note(catalogue: SourceCatalogue, key: str, kind: type[T]) -> T | None:
-    """Return a note as a value of a type; ``None`` without such a note."""
-    text = catalogue.note(key)
-    if text in (None, "null"):
-        return None
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise damaged_note_error(key, error) from error
-
+PLAN: Final = Note("publication-plan", PublicationPlan)
+"""The last plan; without it the next publication starts over."""
+RECORD: Final = Note("publication-record", PublicationRecord)
+"""The record of the last publication."""
+OFFERS: Final = Note("publication-offers", tuple[Offer, ...])
+"""The offers besides the lists, in their order; the next publication leads to them."""
 
 _SECOND: Final = 1_000_000
 GRACE: Final = 24 * 3_600 * 1_000_000

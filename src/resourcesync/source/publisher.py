@@ -18,6 +18,9 @@ from resourcesync.source import archives, change_list, description, garbage, nam
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import (
+    OFFERS,
+    PLAN,
+    RECORD,
     Offer,
     PublicationPlan,
     PublicationRecord,
@@ -26,13 +29,8 @@ from resourcesync.source.plan import (
     SupersededList,
     is_rebase_due,
     is_rotation_due,
-    read_offers,
-    read_plan,
-    read_record,
     retain,
     supersede,
-    write_plan,
-    write_record,
 )
 from resourcesync.source.publication_settings import Policy, PublicationSettings
 
@@ -121,7 +119,7 @@ class ListPublisher:
             run = _PublicationRun(self._source, task, snapshot)
             plan = run.next_plan()
             if plan != task.planned:
-                write_plan(self._catalogue, plan)  # before the first document
+                PLAN.write(self._catalogue, plan)  # before the first document
             lists = run.write_lists(plan)
             heads = run.write_heads(plan, lists)
             record = run.record(plan, lists, heads, self._clock)
@@ -139,7 +137,7 @@ class ListPublisher:
         which no Source may speak for. So nothing of it is listed: the new base starts with a
         Resource List of its own.
         """
-        planned, record = read_plan(self._catalogue), read_record(self._catalogue)
+        planned, record = PLAN.read(self._catalogue), RECORD.read(self._catalogue)
         moment, policy = to_microseconds(now), self._source.settings
         place = policy.names
         is_known = planned is not None and record is not None
@@ -160,7 +158,7 @@ class ListPublisher:
             rebases=anew or _is_rebased(before, policy, step, moment),
             follows_changes=step is PublicationStep.DUE,
             moment=moment,
-            offers=read_offers(self._catalogue),
+            offers=OFFERS.read(self._catalogue) or (),
         )
         if is_known and (task.closes or task.rebases or before is None):
             with self._catalogue.record(now) as recording:
@@ -173,7 +171,7 @@ class ListPublisher:
         orphans = garbage.remove_orphans(self._source.documents, after.orphans, now)
         after = replace(after, orphans=orphans)
         if after != before:
-            write_record(self._catalogue, after)
+            RECORD.write(self._catalogue, after)
 
     def _forget_changes(self, last: int) -> None:
         """Forget changes that are in no list, in batches so that others may write in between."""

@@ -105,7 +105,7 @@ def test_a_change_dump_never_leaps_over_what_is_forgotten() -> None:
 
     dump_changes(source)
 
-    recorded, dumps = plan.read_plan(source.catalogue), read_dumps(source.catalogue)
+    recorded, dumps = plan.PLAN.read(source.catalogue), read_dumps(source.catalogue)
     assert recorded is not None
     assert [change.since for change in dumps.changes] == [recorded.start]
     with source.catalogue.snapshot() as snapshot:

@@ -25,7 +25,7 @@ from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import PublicationStep, read_plan, read_record
+from resourcesync.source.plan import PLAN, RECORD, PublicationStep
 from resourcesync.source.publication_options import LeftAddress, PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import (
     CATALOGUE,
@@ -172,7 +172,7 @@ class _Tree(NamedTuple):
         from resourcesync.source.dumps import dump_publisher  # noqa: PLC0415 - rarely needed
 
         source = self.source
-        plan = read_plan(source.catalogue)
+        plan = PLAN.read(source.catalogue)
         if plan is not None and plan.base_uri != source.settings.names.base_uri:
             ListPublisher(source).publish()  # lists that start over do not continue older dumps
         with self.found.reading() as opening:
@@ -330,7 +330,7 @@ def refuse_foreign(source: OpenSource, known: PublicationSettings, step: Publica
         return
     from resourcesync.source import foreign_documents  # noqa: PLC0415 - few runs need it
 
-    record = read_record(source.catalogue)
+    record = RECORD.read(source.catalogue)
     if not has_begun:
         written = {} if record is None else record.documents
         foreign_documents.refuse_foreign(source.documents, settings.names, written, step)

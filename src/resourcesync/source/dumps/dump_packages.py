@@ -27,8 +27,8 @@ from resourcesync.model.digests import disagree
 from resourcesync.model.entries import Change, Header, Link, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
-from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, naming
+from resourcesync.source.contents import PresentContents
 from resourcesync.source.document_writer import DocumentWriter, checking_entries, renderer
 from resourcesync.source.dump_record import PublishedPackage
 from resourcesync.source.dumps.package_writer import PackageJob, PackageNames, Packager
@@ -40,7 +40,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     snapshot: CatalogueSnapshot,
     known: Sequence[PublishedPackage],
     packager: Packager,
-    contents: ResourceContents,
+    contents: PresentContents,
     *,
     writer: DocumentWriter,
     size: PackageSize,
@@ -103,7 +103,7 @@ def _ranges(
 
 
 def _sized(
-    batches: Iterable[Sequence[Resource]], contents: ResourceContents
+    batches: Iterable[Sequence[Resource]], contents: PresentContents
 ) -> Iterator[Resource | ResourceRun]:
     """Yield the resources with their lengths; those that no longer exist are left out."""
     for batch in batches:
@@ -146,7 +146,7 @@ def pack_changes(
     snapshot: CatalogueSnapshot,
     reached: PackedUntil,
     packager: Packager,
-    contents: ResourceContents,
+    contents: PresentContents,
     *,
     writer: DocumentWriter,
     size: PackageSize,
@@ -189,7 +189,7 @@ class LostChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_lost_changes(
-    snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
+    snapshot: CatalogueSnapshot, after: int, contents: PresentContents
 ) -> LostChanges | None:
     """Return the changes after a number that cannot be packed; ``None`` when all can."""
     found: LostChanges | None = None
@@ -200,7 +200,7 @@ def find_lost_changes(
     return found
 
 
-def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: ResourceContents) -> bool:
+def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: PresentContents) -> bool:
     """True if the bytes of a change are available: it is the present state, or they are stored."""
     was = change.resource
     if change.kind is ChangeKind.DELETED or contents.contains(was):
@@ -212,7 +212,7 @@ def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: Resourc
 
 
 def _packable(
-    snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
+    snapshot: CatalogueSnapshot, after: int, contents: PresentContents
 ) -> Iterator[Change]:
     """Yield the changes, their patches with the places that these have in the package (§14.4)."""
     for number, change in snapshot.changes(after=after):
@@ -228,7 +228,7 @@ def _packable(
         yield replace(change, resource=replace(resource, links=links))
 
 
-def _has_patch(patch: Link, contents: ResourceContents) -> bool:
+def _has_patch(patch: Link, contents: PresentContents) -> bool:
     stream = contents.open_patch(patch)
     if stream is not None:
         stream.close()

@@ -13,22 +13,15 @@ from resourcesync.model.entries import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.documents import SecondProcess
-from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import archives, description, dump_record, garbage, naming
+from resourcesync.source.contents import PresentContents
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import ArchivedDump, DumpRecord, PublishedPackage
 from resourcesync.source.dumps import dump_packages
 from resourcesync.source.dumps.dump_packages import PackedUntil
 from resourcesync.source.dumps.package_writer import Packager
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
-from resourcesync.source.plan import (
-    GRACE,
-    Offer,
-    PublicationPlan,
-    read_offers,
-    read_plan,
-    write_offers,
-)
+from resourcesync.source.plan import OFFERS, PLAN, Offer, PublicationPlan
 from resourcesync.source.publisher import OpenSource
 
 _MOST_ENTRIES: Final = 10_000
@@ -77,7 +70,7 @@ class DumpPublisher:
     def __init__(
         self,
         source: OpenSource,
-        contents: ResourceContents,
+        contents: PresentContents,
         size: PackageSize | None = None,
         second: SecondProcess | None = None,
     ) -> None:
@@ -95,7 +88,7 @@ class DumpPublisher:
     ) -> DumpOutcome:
         """Pack what is not packed yet, and list it."""
         with self._catalogue.snapshot() as snapshot:
-            plan, before = read_plan(self._catalogue), dump_record.read_dumps(self._catalogue)
+            plan, before = PLAN.read(self._catalogue), dump_record.read_dumps(self._catalogue)
             writer = DocumentWriter(
                 self._documents,
                 self._naming,
@@ -286,20 +279,15 @@ class DumpPublisher:
         orphans = garbage.find_orphans(
             self._documents, wanted, known, former, now, naming.is_dump_name
         )
-        due = [name for name, since in orphans.items() if now - since > GRACE]
+        remaining = garbage.remove_orphans(self._documents, orphans, now)
         documents = {name: known for name, known in writer.known.items() if name in wanted}
-        remaining = {name: since for name, since in orphans.items() if name not in due}
         record = replace(after, documents=documents, orphans=remaining)
         if record != before:
-            dump_record.write_dumps(self._catalogue, record)
-        unreferenced = [
-            offer for offer in read_offers(self._catalogue) if offer.capability not in _OFFERED
-        ]
-        if (*unreferenced, *offers) != read_offers(self._catalogue):
-            write_offers(self._catalogue, (*unreferenced, *offers))
-        for name in due:
-            _log.info("removing %s, which is no longer listed anywhere", name)
-            self._documents.delete(name)
+            dump_record.DUMPS.write(self._catalogue, record)
+        offered = OFFERS.read(self._catalogue) or ()
+        others = (offer for offer in offered if offer.capability not in _OFFERED)
+        if (now_offered := (*others, *offers)) != offered:
+            OFFERS.write(self._catalogue, now_offered)
 
     def _now(self) -> int:
         return to_microseconds(self._clock.now())
@@ -358,7 +346,7 @@ def _is_part(name: str, head: str, writer: DocumentWriter) -> bool:
 def dump(
     asked: DumpRequest,
     source: OpenSource,
-    contents: ResourceContents,
+    contents: PresentContents,
     second: SecondProcess | None = None,
 ) -> DumpOutcome:
     """Pack everything that is not packed yet; a second process packs every other package."""

@@ -370,7 +370,7 @@ class VersionedOriginals(WrappedOriginals):
 
 
 class VersionedContents(PresentContents):
-    """The bytes of the originals as they are now, and of stored versions (``Contents``)."""
+    """The bytes of the originals as they are now, and of stored versions."""
 
     def __init__(self, originals: Originals, opening: OpenOriginal, store: FolderVersions) -> None:
         super().__init__(originals, opening)

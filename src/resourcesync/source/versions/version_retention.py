@@ -8,11 +8,11 @@ import msgspec
 from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.originals import Originals, ResourceContents
+from resourcesync.ports.originals import Originals
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.plan import GRACE, read_note, read_plan
+from resourcesync.source.plan import GRACE, PLAN, Note
 from resourcesync.source.versions import version_recording
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class TreeVersions:
         """Return the originals; a subclass stores them while they are read."""
         return originals
 
-    def contents(self, originals: Originals, opening: OpenOriginal) -> ResourceContents:
+    def contents(self, originals: Originals, opening: OpenOriginal) -> PresentContents:
         """Return the content of these originals, and of former versions."""
         return PresentContents(originals, opening)
 
@@ -66,7 +66,7 @@ def is_retention_enabled(source: "OpenSource") -> bool:
 
 
 _log: Final = logging.getLogger(__name__)
-_SWEPT_NOTE: Final = "versions-swept"
+_SWEPT: Final = Note("versions-swept", int)
 _MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
 """Greatest age of changes that are not in a package of a Change Dump, microseconds."""
 
@@ -119,10 +119,10 @@ class StoredTreeVersions(TreeVersions):
         else:
             until = now + 1 if packed else now - _MAX_WAIT
             self._store.remove(self._index.drop_stored_before(until))
-        swept = read_note(self._catalogue, _SWEPT_NOTE, int) or 0
+        swept = _SWEPT.read(self._catalogue) or 0
         if now - swept > GRACE:
             self._store.sweep(self._index.is_needed, now - GRACE)
-            self._catalogue.write_notes({_SWEPT_NOTE: str(now)})
+            _SWEPT.write(self._catalogue, now)
 
     def _drop_unlisted(self, now: int) -> None:
         """Drop former versions that no document leads to any more."""
@@ -136,7 +136,7 @@ class StoredTreeVersions(TreeVersions):
 
     def _earliest_needed(self, now: int) -> int:
         """Return the earliest time of versions that lists, archived or not, or dumps still need."""
-        plan, dumps = read_plan(self._catalogue), read_dumps(self._catalogue)
+        plan, dumps = PLAN.read(self._catalogue), read_dumps(self._catalogue)
         moments = [now]
         if plan is not None:
             moments += [plan.start, *(span.start for span in plan.retired)]
