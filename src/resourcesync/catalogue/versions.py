@@ -132,7 +132,6 @@ class VersionIndex:
             return self._connection.execute(query, values).fetchall()
 
     def _drop(self, rows: Iterable[tuple[Any, ...]]) -> tuple[ContentKey, ...]:
-        """Drop versions, all or none."""
         gone: list[ContentKey] = []
         with self._in_transaction():
             for row in rows:

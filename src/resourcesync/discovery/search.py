@@ -70,8 +70,6 @@ def use_first(
 
 
 class _Try(NamedTuple):
-    """One failed try, with its reason."""
-
     uri: str
     outcome: str
     error: errors.ResourceSyncError | None = None
@@ -189,7 +187,8 @@ class Search:
 
     def note(self, uri: str, error: errors.ResourceSyncError) -> None:
         """Remember a try that led to nothing, as evidence."""
-        self._tried.append(_Try(uri, _brief(error), error))
+        status = error.status if isinstance(error, errors.SourceError) else None
+        self._tried.append(_Try(uri, str(status or error.message), error))
 
     def _note(self, uri: str, outcome: str) -> None:
         self._tried.append(_Try(uri, outcome))
@@ -459,7 +458,6 @@ class _SearchGoal(msgspec.Struct, Generic[T], frozen=True):
     several: UseSeveral[T] | None
 
     def use_several(self, offered: tuple[OfferedSet, ...]) -> T:
-        """Use several documents; raise if no handler was given."""
         if self.several is None:
             choose(offered, ANY, self.address)
         assert self.several is not None, "several and none chosen is an error"
@@ -514,9 +512,3 @@ def _is_faulty(error: errors.ResourceSyncError | None) -> bool:
     if not isinstance(error, errors.SourceError):
         return False
     return error.status in _FAULTY or error.code == "robots"
-
-
-def _brief(error: errors.ResourceSyncError) -> str:
-    if isinstance(error, errors.SourceError) and error.status:
-        return str(error.status)
-    return error.message

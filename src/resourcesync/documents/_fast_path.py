@@ -283,7 +283,6 @@ class FastPathReader:
         return ""
 
     def _feed_scanner(self, data: bytes) -> None:
-        """Let the scanner read."""
         if data:
             self._catch_up()
             before = len(self._assembler.items)

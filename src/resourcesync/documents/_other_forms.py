@@ -204,18 +204,15 @@ class FeedEntryHandler:
 
     def _start_part(self, name: str, attributes: list[str]) -> None:
         self._pieces, self._length = [], 0
+        given = dict(zip(attributes[::2], attributes[1::2], strict=True))
         if name == self._link and not self._is_rss:
-            self._add_atom_link(dict(zip(attributes[::2], attributes[1::2], strict=True)))
+            href = given.get("href", "").strip(BLANKS)
+            if given.get("rel", "alternate").strip().lower() == "alternate" and href:
+                self._found.setdefault(self._link, self._resolved(href))
         elif name in (self._link, self._time):
             self._leaf = name
         elif name == self._guid:
-            given = dict(zip(attributes[::2], attributes[1::2], strict=True))
             self._leaf = name if given.get("isPermaLink", "true").strip() == "true" else ""
-
-    def _add_atom_link(self, given: dict[str, str]) -> None:
-        href = given.get("href", "").strip(BLANKS)
-        if given.get("rel", "alternate").strip().lower() == "alternate" and href:
-            self._found.setdefault(self._link, self._resolved(href))
 
     def _end_part(self, entry: RawEntry) -> None:
         text = "".join(self._pieces).strip(BLANKS)

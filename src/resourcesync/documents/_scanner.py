@@ -145,7 +145,6 @@ class DocumentScanner:
         self._parser.CharacterDataHandler = self._assembler.add_text
 
     def _start_feed(self, form: expat.SitemapForm, name: str, attributes: list[str]) -> None:
-        """Let the elements below be those of a feed."""
         from resourcesync.documents._other_forms import FeedEntryHandler  # noqa: PLC0415 - rarely
 
         self.form = form
@@ -179,7 +178,6 @@ class DocumentScanner:
         return start
 
     def _start_part(self, mark: int, attributes: list[str]) -> None:
-        """Start an element that matters in entries or under the root."""
         assembler = self._assembler
         if assembler.entry is None:
             assembler.start_outside(mark, attributes, *self.place())

@@ -105,6 +105,8 @@ _NOTIFICATIONS: Final = frozenset(
     {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
 )
 _SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST})
+_SHARED: Final = ("uri", "lastmod", "links", "extra", "foreign")
+"""Fields of every entry that leads to a document."""
 
 
 def narrow_header(header: entries.Header, dialect: Dialect) -> entries.Header:
@@ -136,8 +138,10 @@ def narrow_entry(entry: entries.Entry, header: entries.Header, dialect: Dialect)
         if isinstance(entry, entries.Part):
             return entries.Part(uri=entry.uri, lastmod=entry.lastmod, foreign=entry.foreign)
         raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
-    if isinstance(entry, entries.CapabilityEntry) and header.capability is Capability.DESCRIPTION:
-        entry = _described(entry, form)
+    is_set = isinstance(entry, entries.CapabilityEntry) and not form.description
+    if is_set and header.capability is Capability.DESCRIPTION:
+        shared = {name: getattr(entry, name) for name in _SHARED}
+        entry = entries.Part(**shared)
     if not form.has_entry_times and isinstance(entry, entries.Part | entries.Package):
         entry = _untimed(entry)
     if not form.is_dated and isinstance(entry, entries.Change | entries.DocumentChange):
@@ -182,20 +186,6 @@ def _times(header: entries.Header, form: DialectForm) -> dict[str, Any]:
     return told
 
 
-def _described(
-    entry: entries.CapabilityEntry, form: DialectForm
-) -> entries.CapabilityEntry | entries.Part:
-    if form.description:
-        return entry
-    return entries.Part(
-        uri=entry.uri,
-        lastmod=entry.lastmod,
-        links=entry.links,
-        extra=entry.extra,
-        foreign=entry.foreign,
-    )
-
-
 def _untimed(entry: entries.Part | entries.Package) -> entries.Part | entries.Package:
     """Return the entry with the end of its own time as ``lastmod``, if that is absent."""
     time = entry.lastmod or entry.at or entry.until or entry.from_
@@ -217,8 +207,6 @@ def _undated(
 
 
 def _with_known_links(entry: entries.Entry, form: DialectForm) -> entries.Entry:
-    if not form.unsaid:
-        return entry
     if isinstance(entry, entries.Change):
         links = _known_links(entry.resource.links, form)
         if links == entry.resource.links:

@@ -498,15 +498,12 @@ def dialect_of(header: Header, shows: set[str]) -> Dialect:
             return dialect
     if header.capability is None:
         return Dialect.SITEMAP
-    if MODIFIED in shows:
-        return Dialect.P2 if ETAG in shows else _dialect_of_modified(header)
+    if MODIFIED in shows and ETAG in shows:
+        return Dialect.P2
+    if MODIFIED in shows:  # a manifest that is an index is in 0.5 alone; others are as good as 0.6
+        is_nested = header.capability.is_manifest and header.is_index
+        return Dialect.V0_5 if is_nested else Dialect.V0_6
     return next((dialect for mark, dialect in _NEWER if mark in shows), Dialect.V1_1)
-
-
-def _dialect_of_modified(header: Header) -> Dialect:
-    # A manifest that is an index is in 0.5 alone; what shows nothing is as good as 0.6.
-    is_nested = header.capability is not None and header.capability.is_manifest
-    return Dialect.V0_5 if is_nested and header.is_index else Dialect.V0_6
 
 
 def document_error(fault: XmlFault, uri: str) -> errors.DocumentError:

@@ -101,6 +101,7 @@ class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):
     base_uri: str  # with a slash at its end
     values: str  # of the system's adapter, encoded without secrets
     read_again: float | None = None  # seconds between two full reads
+    allow_empty: bool = False  # most or all resources may be gone
 
 
 class AccountFollower:
@@ -126,54 +127,46 @@ class AccountFollower:
         self._kept = {SYSTEM_NOTE: followed.address}
         if not tells_only_changes:
             self._kept |= {_BASE: followed.base_uri, VALUES_NOTE: followed.values}
-        self._sayable = PublishableFilter()
+        self._publishable = PublishableFilter()
         self._warnings: list[LeftFile] = []
-        self._told: Sequence[tuple[str, str]] = ()
+        self._batch_warnings: Sequence[tuple[str, str]] = ()
         self._left: int | None = None
         self.is_prompt = False
         """True if the system announced the last changes, so that they can be published at once."""
 
-    def synchronize(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
+    def synchronize(self, *, most: float = inf) -> Posted:
         """Update the catalogue: by the changes where possible, else by reading all."""
         position = self._position()
         if self._account.can_list_resources and (not position or self._is_due()):
-            return self._fill(allow_empty=allow_empty)
-        try:
-            return self._listen(
-                position or self._account.position(), 0.0, most, allow_empty=allow_empty
-            )
-        except DiscontinuityError as error:
-            self._check_can_read_all(error)
-        return self._fill(allow_empty=allow_empty)
+            return self._fill()
+        return self._follow(position or self._account.position(), 0.0, most)
 
-    def follow(self, seconds: float, *, allow_empty: bool = False) -> Posted:
+    def follow(self, seconds: float) -> Posted:
         """Record the changes of the next seconds, or read all if a full read is due.
 
         If the system announces changes, this ends with the first ones.
         """
         position = self._position()
         if self._account.can_list_resources and self._is_due():
-            return self._fill(allow_empty=allow_empty)
-        if not position:
-            return Posted()
-        try:
-            return self._listen(position, seconds, seconds, allow_empty=allow_empty)
-        except DiscontinuityError as error:
-            self._check_can_read_all(error)
-        return self._fill(allow_empty=allow_empty)
+            return self._fill()
+        return self._follow(position, seconds, seconds) if position else Posted()
 
-    def follow_rest(self, counts: Posted, most: float, *, allow_empty: bool = False) -> Posted:
+    def follow_rest(self, counts: Posted, most: float) -> Posted:
         """Record also what was committed meanwhile, and the rest of a large transaction."""
-        warnings = self._told
-        rest = self.synchronize(allow_empty=allow_empty, most=most)
-        self._told = self._told or warnings
+        warnings = self._batch_warnings
+        rest = self.synchronize(most=most)
+        self._batch_warnings = self._batch_warnings or warnings
         return _add_counts(counts, rest)
 
-    def _check_can_read_all(self, error: DiscontinuityError) -> None:
-        """Warn that all is read again; where that cannot be, raise the error."""
-        if not self._account.can_list_resources:
-            raise error
-        self._warn(f"{error.message}: all is read again")
+    def _follow(self, position: str, wait: float, most: float) -> Posted:
+        """Record the changes after a position; where they are lost, read all, if that can be."""
+        try:
+            return self._listen(position, wait, most)
+        except DiscontinuityError as error:
+            if not self._account.can_list_resources:
+                raise
+            self._warn(f"{error.message}: all is read again")
+        return self._fill()
 
     def _warn(self, reason: str) -> None:
         self._warnings.append(LeftFile(code="log-lost", reason=reason))
@@ -188,8 +181,8 @@ class AccountFollower:
         found = replace(
             done.scan, **{name: getattr(counts, name) for name in Posted.__struct_fields__}
         )
-        omitted, omissions = self._sayable.pop_omissions()
-        notified = [LeftFile(code=code, reason=reason) for code, reason in self._told]
+        omitted, omissions = self._publishable.pop_omissions()
+        notified = [LeftFile(code=code, reason=reason) for code, reason in self._batch_warnings]
         left, self._warnings = (*found.left, *self._warnings, *notified), []
         scan = replace(found, omitted=omitted, left=left)
         return replace(done, scan=scan, omissions=omissions, read=self._account.pop_counts())
@@ -206,50 +199,46 @@ class AccountFollower:
         age = to_microseconds(self._clock.now()) - (Note(_READ, int).read(self._catalogue) or 0)
         return not 0 <= age < most * _SECOND
 
-    def _fill(self, *, allow_empty: bool) -> Posted:
+    def _fill(self) -> Posted:
         now, position = self._clock.now(), self._account.position()
         if self._position() and not (position or self._warnings):
             self._warn(f"{self._followed.address} no longer has a change log")
         notes = {_POSITION: position, _READ: str(to_microseconds(now)), **self._kept}
-        resources = self._sayable.select(self._account.resources(), self._catalogue.find)
-        self._left, self._told = None, ()
-        found = self._require_any(resources, allow_empty=allow_empty)
+        resources = self._publishable.select(self._account.resources(), self._catalogue.find)
+        self._left, self._batch_warnings = None, ()
+        allow_empty = self._followed.allow_empty
         return self._catalogue.fill(
-            found,
+            resources if allow_empty else self._require_any(resources),
             now,
             notes=notes,
             most_gone=1.0 if allow_empty else _MAX_GONE_SHARE,
             allow_empty=allow_empty,
         )
 
-    def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:
+    def _listen(self, position: str, wait: float, most: float) -> Posted:
         until = self._clock.monotonic() + most
-        done = (
-            Posted()
-            if self._position()
-            else self._record(ChangeBatch(position, ()), allow_empty=True)
-        )
-        self._told, self.is_prompt = (), False
+        done = Posted() if self._position() else self._record(ChangeBatch(position, ()))
+        self._batch_warnings, self.is_prompt = (), False
         with _closing_changes(self._account.changes(position, wait)) as lots:
             for batch in lots:
                 if batch.changes or batch.position != position:
-                    done = _add_counts(done, self._record(batch, allow_empty=allow_empty))
+                    done = _add_counts(done, self._record(batch))
                     position = batch.position
                 for omission in batch.omissions:
-                    self._sayable.omit(omission)
-                self._told, self.is_prompt = batch.warnings, batch.is_announced
+                    self._publishable.omit(omission)
+                self._batch_warnings, self.is_prompt = batch.warnings, batch.is_announced
                 is_news = wait > 0 and self.is_prompt and batch.changes
                 if is_news or self._clock.monotonic() >= until:
                     break
         return done
 
-    def _record(self, batch: ChangeBatch, *, allow_empty: bool) -> Posted:
+    def _record(self, batch: ChangeBatch) -> Posted:
         done = self._catalogue.post(
-            self._sayable.select(iter(batch.changes)),
+            self._publishable.select(iter(batch.changes)),
             self._clock.now(),
             notes={self._position_note: batch.position, **self._kept},
             keeps_times=True,
-            loss=None if allow_empty or not batch.changes else self._loss(),
+            loss=self._loss() if batch.changes else None,
         )
         if self._left is not None:
             self._left += done.created - done.deleted
@@ -260,7 +249,7 @@ class AccountFollower:
 
         What tells changes only names each deletion, and cannot be read in full: it is trusted.
         """
-        if not self._account.can_list_resources:
+        if self._followed.allow_empty or not self._account.can_list_resources:
             return None
         if self._left is None:
             self._left = self._catalogue.count()
@@ -269,14 +258,10 @@ class AccountFollower:
             known, known - self._left, max(MIN_ALLOWED_LOSS, int(known * _MAX_GONE_SHARE))
         )
 
-    def _require_any(
-        self, resources: Iterator[Resource], *, allow_empty: bool
-    ) -> Iterable[Resource]:
+    def _require_any(self, resources: Iterator[Resource]) -> Iterable[Resource]:
         first = next(resources, None)
         if first is not None:
             return chain((first,), resources)
-        if allow_empty:
-            return ()
         raise ConfigurationError(
             f"{self._followed.address} lists no resource",
             evidence=(("kept", "what was recorded before"),),

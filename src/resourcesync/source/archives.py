@@ -9,7 +9,13 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter
-from resourcesync.source.dump_record import ArchivedDump, PublishedPackage, dump_key, package_entry
+from resourcesync.source.dump_record import (
+    ArchivedDump,
+    PublishedPackage,
+    dump_key,
+    package_entry,
+    times_of,
+)
 from resourcesync.source.plan import MOST_LISTS, Offer, PublicationPlan, SupersededList
 
 
@@ -133,11 +139,8 @@ def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Of
 
 
 def _dump_part(writer: DocumentWriter, dump: ArchivedDump) -> Part:
-    part = Part(uri=writer.naming.uri(dump.name))
-    start = from_microseconds(dump.start)
-    if dump.capability == Capability.RESOURCE_DUMP.value:
-        return replace(part, at=start)
-    return replace(part, from_=start, until=from_microseconds(dump.until))
+    times = times_of(Capability(dump.capability), dump.start, dump.until)
+    return Part(uri=writer.naming.uri(dump.name), **times)
 
 
 def _package_documents(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:

@@ -90,7 +90,6 @@ def publish(
 
 
 def _publish_own(writer: DocumentWriter, description: Link, hubs: tuple[str, ...]) -> None:
-    """Write the Source Description of one set."""
     key = repr((description.href, hubs)) if hubs else description.href
     if not writer.has(naming.DESCRIPTION, key):
         sets = _entry(writer.naming, naming.CAPABILITY_LIST, Capability.CAPABILITY_LIST)

@@ -6,7 +6,7 @@ others never change once they are complete, so they may be cached for ever.
 
 import re
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -152,16 +152,23 @@ def change_list_number(name: str) -> int:
     return 0 if found is None else int(found[1])
 
 
-def resource_package(at: datetime, number: int) -> tuple[str, str]:
-    """Return the names of a package of the moment ``at``, and of the copy of its manifest."""
+class PackageNames(NamedTuple):
+    """The names of a package and of the copy of its manifest."""
+
+    package: str
+    manifest: str
+
+
+def resource_package(at: datetime, number: int) -> PackageNames:
+    """Return the names for a package of the moment ``at``."""
     stem = f"resourcesync/resourcedump-{at:%Y%m%dT%H%M%S%f}Z-{number:04}"
-    return f"{stem}.zip", f"{stem}-manifest.xml"
+    return PackageNames(f"{stem}.zip", f"{stem}-manifest.xml")
 
 
-def change_package(number: int) -> tuple[str, str]:
-    """Return the names of a package of changes, and of the copy of its manifest."""
+def change_package(number: int) -> PackageNames:
+    """Return the names for a package of changes."""
     stem = f"resourcesync/changedump-{number:06}"
-    return f"{stem}.zip", f"{stem}-manifest.xml"
+    return PackageNames(f"{stem}.zip", f"{stem}-manifest.xml")
 
 
 def change_package_number(name: str) -> int:

@@ -105,8 +105,6 @@ def notify_after(source: "OpenSource", send: NoticeSender) -> Notified:
 
 
 class _Outbox:
-    """The pending notices."""
-
     def __init__(self, source: "OpenSource", record: PublicationRecord) -> None:
         self._catalogue, self._store = source.catalogue, source.documents
         self._names = source.settings.names

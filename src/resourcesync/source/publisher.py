@@ -16,7 +16,6 @@ from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import archives, change_list, description, garbage, naming, resource_list
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import (
     OFFERS,
     PLAN,
@@ -49,8 +48,6 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Task of one publication."""
-
     planned: PublicationPlan | None
     public: PublicationRecord | None  # ``None`` if all must be written again
     before: PublicationPlan | None  # the plan to continue; ``None`` starts a new one
@@ -147,7 +144,8 @@ class ListPublisher:
         if is_known and step is PublicationStep.INITIALISE:
             before = None
         public = record
-        if record and planned and not _is_at(record, place):
+        present = (place.base_uri, place.documents_uri)
+        if record and planned and (record.base_uri, record.documents_uri) != present:
             public = None  # every document must be written again, at its new place
         task = _Task(
             planned=planned,
@@ -180,10 +178,6 @@ class ListPublisher:
                 break
 
 
-def _is_at(record: PublicationRecord, place: SourceNaming) -> bool:
-    return (record.base_uri, record.documents_uri) == (place.base_uri, place.documents_uri)
-
-
 def _is_rebased(
     before: PublicationPlan | None, policy: Policy, step: PublicationStep, moment: int
 ) -> bool:
@@ -213,7 +207,6 @@ class _PublicationRun:
         )
 
     def next_plan(self) -> PublicationPlan:
-        """Return the plan that follows from the catalogue and the task."""
         task, at = self._task, to_microseconds(self._snapshot.at)
         plan = task.before or self._new_plan(at)
         plan = replace(plan, documents_uri=self._naming.documents_uri)
@@ -347,7 +340,6 @@ class _PublicationRun:
         heads: Mapping[Capability, str],
         clock: Clock,
     ) -> PublicationRecord:
-        """Return the record of what is public now."""
         known = self._writer.known
         wanted = {*lists.parts, *lists.pages, *heads.values(), *self._further_names(plan)}
         former = {} if self._public is None else self._public.orphans
@@ -376,11 +368,9 @@ class _PublicationRun:
         yield from (naming.ABOUT, naming.CAPABILITY_LIST, naming.DESCRIPTION)
 
     def has_written(self, name: str) -> bool:
-        """True if this run wrote a document."""
         return any(written.name == name for written in self._writer.written)
 
     def result(self) -> Publication:
-        """Return the result."""
         return Publication(
             written=tuple(self._writer.written),
             created=self._counts[ChangeKind.CREATED],

@@ -145,7 +145,6 @@ class _UnprovenBytes:
         self._digest = hashlib.sha256()
 
     def read(self, size: int = _CHUNK) -> bytes:
-        """Return up to ``size`` bytes."""
         while True:
             if not self._left:  # whatever is behind the last stretch is not proven
                 self._left, self._is_proven = next(self._lengths, (_CHUNK, False))
@@ -157,7 +156,6 @@ class _UnprovenBytes:
                 return chunk
 
     def digest(self) -> bytes:
-        """Return the SHA-256 of all that is stored."""
         while self.read():
             pass
         return self._digest.digest()

@@ -191,8 +191,6 @@ def _blocks(entries: EntrySlices) -> Iterator[Block[object]]:
 
 
 class _EditReader:
-    """Edits, read range by range."""
-
     def __init__(self, edits: Iterator[tuple[str, Resource | None]]) -> None:
         self._edits = edits
         self._next = next(edits, None)

@@ -56,7 +56,7 @@ def publish_account(
 ) -> PublicationResult:
     """Update our catalogue from another system, and publish it."""
     with _open_follower(followed, chosen, clock, asked) as follower:
-        return follower.publish(follower.synchronize(allow_empty=asked.allow_empty), asked)
+        return follower.publish(follower.synchronize(), asked)
 
 
 def publish_continuously(
@@ -74,7 +74,7 @@ def publish_continuously(
     the last publication has just ended.
     """
     with _open_follower(followed, chosen, clock, asked) as follower:
-        counts = follower.synchronize(allow_empty=asked.allow_empty, most=every)
+        counts = follower.synchronize(most=every)
         while True:
             began = clock.monotonic()
             done = follower.publish(counts, asked)
@@ -82,21 +82,17 @@ def publish_continuously(
             yield replace(done, seconds=seconds)
             asked = replace(asked, step=PublicationStep.DUE)
             soonest = max(seconds * _PAUSE_SHARE, _SHORTEST_PAUSE)
-            counts = _follow(follower, clock, every, soonest, asked)
+            counts = _follow(follower, clock, every, soonest)
 
 
-def _follow(
-    follower: AccountFollower, clock: Clock, every: float, soonest: float, asked: PublishRequest
-) -> Posted:
+def _follow(follower: AccountFollower, clock: Clock, every: float, soonest: float) -> Posted:
     """Record changes until the next publication; return what was recorded."""
     began = clock.monotonic()
-    counts = follower.follow(every, allow_empty=asked.allow_empty)
+    counts = follower.follow(every)
     is_woken = follower.is_prompt and clock.monotonic() < began + every
     until = began + (min(soonest, every) if is_woken else every)
     clock.sleep(max(0.0, until - clock.monotonic()))
-    if not is_woken:
-        return counts
-    return follower.follow_rest(counts, every, allow_empty=asked.allow_empty)
+    return follower.follow_rest(counts, every) if is_woken else counts
 
 
 def _checked_url(url: str, followed: FollowedAccount) -> str:
@@ -141,6 +137,7 @@ def _open_follower(
             base_uri=options.base_uri,
             values=encode_values(followed.values),
             read_again=followed.read_again,
+            allow_empty=asked.allow_empty,
         )
         out, chosen = followed.store or followed.out, {**chosen, "url": url}
 

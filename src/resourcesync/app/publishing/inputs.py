@@ -255,7 +255,6 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _root(self) -> Path:
-        """The folder that is published."""
         target = self.target
         if target.startswith(("http://", "https://")):
             raise ConfigurationError(

@@ -56,7 +56,6 @@ class _Folders(msgspec.Struct, frozen=True):
 
     @property
     def own(self) -> Path:
-        """The folder of the catalogue."""
         return (self.home / CATALOGUE).parent
 
 
@@ -110,8 +109,6 @@ def _publish(
 
 
 class _Tree(NamedTuple):
-    """A tree that is open."""
-
     folders: _Folders
     source: OpenSource
     found: originals.OpenedOriginals
@@ -120,7 +117,6 @@ class _Tree(NamedTuple):
     shared: SharedDescription
 
     def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
-        """Scan the tree; unless in a dry run, write the changes."""
         source, now = self.source, self.source.clock.now()
         catalogue, settings, versions = source.catalogue, source.settings, self.versions
         step = check_clock(catalogue, now, asked.step)

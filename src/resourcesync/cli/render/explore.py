@@ -12,7 +12,7 @@ from resourcesync.destination.reports import report_fields
 from resourcesync.discovery.tree import DocumentReading, DocumentSurvey, PartsTotal, SourceNode
 from resourcesync.model import formatting
 from resourcesync.model.digests import format_digests
-from resourcesync.model.entries import Package, find_link
+from resourcesync.model.entries import Package
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 Fields = Mapping[str, Any]
@@ -93,7 +93,7 @@ def _document(reading: DocumentReading) -> dict[str, object]:
 
 
 def _package(package: Package) -> dict[str, object]:
-    contents = find_link(package.links, Relation.CONTENTS)
+    contents = package.contents
     return {
         "kind": PACKAGE,
         "bytes": package.length,

@@ -163,8 +163,6 @@ def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterat
 
 
 class _ManifestJoiner:
-    """A reader of the parts of one manifest."""
-
     def __init__(self, index: Document, open_part: OpenPart, most: int) -> None:
         self._uri = index.uri
         self._header = replace(index.header, is_index=False)
@@ -172,7 +170,6 @@ class _ManifestJoiner:
         self._left = most
 
     def parts(self, index: Document, depth: int) -> Iterator[_PartEntries]:
-        """Yield what the parts of an index list, in its order."""
         if depth <= 1:
             raise mismatch_error(
                 "The manifests of the package lie too deep inside each other", self._uri

@@ -79,8 +79,6 @@ _Part = ResourceRun | list[ManifestEntry]
 
 
 class _PackageBuilder:
-    """A package while it is planned."""
-
     def __init__(self, header: Header, size: PackageSize) -> None:
         self._parts: list[_Part] = []
         self._count = 0
@@ -96,7 +94,6 @@ class _PackageBuilder:
         return bool(self._parts)
 
     def placed_entries(self) -> Sequence[ManifestEntry]:
-        """Return the entries, each with its path."""
         return _placed(self._parts)
 
     def add(self, part: _Part) -> bool:

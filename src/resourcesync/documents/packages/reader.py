@@ -8,7 +8,7 @@ import io
 import zlib
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import BinaryIO, Final, final
+from typing import BinaryIO, Final, cast, final
 
 from resourcesync import errors
 from resourcesync.documents.packages import manifest_agreement, safety
@@ -206,7 +206,7 @@ class PackageReader:
         self, chunks: Iterator[bytes], name: str, on_refused: Refusals | None = None
     ) -> Document:
         return read_stream(
-            io.BufferedReader(_PieceStream(chunks)),
+            cast("BinaryIO", _PieceStream(chunks)),
             uri=f"{self.uri}#/{name}",
             limits=self._limits.manifest,
             on_refused=on_refused,
@@ -377,24 +377,11 @@ def _packed(chunks: Iterator[bytes]) -> bytes:
     return b"".join((*pieces, packer.flush()))
 
 
-class _PieceStream(io.RawIOBase):
-    """Pieces of bytes as a file to read from."""
+class _PieceStream:
+    """Pieces of bytes, none of them empty, as a file to read from: of any size that they have."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        super().__init__()
         self._pieces = pieces
-        self._held = memoryview(b"")
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # any buffer
-        while not self._held:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._held = memoryview(piece)
-        count = min(len(buffer), len(self._held))
-        buffer[:count] = self._held[:count]
-        self._held = self._held[count:]
-        return count
+    def read(self, _size: int) -> bytes:
+        return next(self._pieces, b"")

@@ -47,7 +47,6 @@ class _JsonDiffer:
         self._ascii_only = ascii_only
 
     def compare(self, before: Json, after: Json, path: str, depth: int) -> None:
-        """Add what makes one value of the other."""
         start = len(self.operations)
         if depth < _MAX_DEPTH and isinstance(before, dict) and isinstance(after, dict):
             self._compare_objects(before, after, path, depth)

@@ -14,7 +14,7 @@ Change Dump starts over, at a moment from which it is complete.
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Final
 
 import msgspec
@@ -31,7 +31,7 @@ from resourcesync.source import description, naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.document_writer import DocumentWriter, checking_entries, renderer
 from resourcesync.source.dump_record import PublishedPackage
-from resourcesync.source.dumps.package_writer import PackageJob, PackageNames, Packager
+from resourcesync.source.dumps.package_writer import PackageJob, Packager
 
 _EPOCH: Final = from_microseconds(0)
 
@@ -119,12 +119,11 @@ def _sized(
                 yield replace(found, links=resource.links)
 
 
-def _new_names(at: datetime, taken: set[str]) -> PackageNames:
-    number = 1
-    while (names := naming.resource_package(at, number))[0] in taken:
-        number += 1
-    taken.add(names[0])
-    return PackageNames(package=names[0], manifest=names[1])
+def _new_names(at: datetime, taken: set[str]) -> naming.PackageNames:
+    numbered = (naming.resource_package(at, number) for number in count(1))
+    names = next(names for names in numbered if names.package not in taken)
+    taken.add(names.package)
+    return names
 
 
 def _key(header: Header, text: bytes, dialect: Dialect) -> str:
@@ -164,12 +163,12 @@ def pack_changes(
     for entries, is_last in _with_last_flag(_planned(widest, here, size)):
         until = at if is_last else _time_of(entries[-1])
         header = _header(writer, from_microseconds(since), from_microseconds(until))
-        package, manifest = naming.change_package(number)
+        names = naming.change_package(number)
         job = PackageJob(
-            names=PackageNames(package=package, manifest=manifest),
+            names=names,
             header=header,
             entries=entries,
-            key=package,
+            key=names.package,
             text=renderer(header, writer.dialect)(entries),
             since=since,
             dialect=writer.dialect,
@@ -195,8 +194,8 @@ def find_lost_changes(
     found: LostChanges | None = None
     for number, change in snapshot.changes(after=after):
         if not _is_available(snapshot, change, contents):
-            count = 1 if found is None else found.count + 1
-            found = LostChanges(count=count, last=number, time=_time_of(change))
+            lost = 1 if found is None else found.count + 1
+            found = LostChanges(count=lost, last=number, time=_time_of(change))
     return found
 
 

@@ -101,7 +101,8 @@ class DumpPublisher:
             after = replace(after, former=former)
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
-            if plan is not None and _is_forgotten(after, plan):
+            # Changes without a package are in no list any more: the Change Dump starts over.
+            if plan and after.changes and after.changes[-1].last < plan.known_after:
                 after = replace(after, changes=())
             if resources:
                 # Lists that were started over continue from no older dump.
@@ -167,7 +168,10 @@ class DumpPublisher:
         plan: PublicationPlan | None,
         oldest: int,
     ) -> DumpRecord:
-        reached = replace(_reached(snapshot, plan, record), number=self._number(record))
+        # A number that no package ever had.
+        numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
+        number = max((record.number, *numbers))
+        reached = replace(_reached(snapshot, plan, record), number=number)
         lost = dump_packages.find_lost_changes(snapshot, reached.last, self._contents)
         if lost is not None:
             _log.info("the bytes of %d changes are gone: the Change Dump starts over", lost.count)
@@ -213,11 +217,6 @@ class DumpPublisher:
                 elif found.digests != before.digests:
                     recording.updated(found, "")  # the next scan reads it again
         renewed.clear()
-
-    def _number(self, record: DumpRecord) -> int:
-        """Return the number of the next package: one that no package ever had."""
-        numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
-        return max((record.number, *numbers))
 
     def _list(
         self,
@@ -317,11 +316,6 @@ class DumpPublisher:
 
 def _names(packages: Sequence[PublishedPackage]) -> list[str]:
     return [package.name for package in packages]
-
-
-def _is_forgotten(record: DumpRecord, plan: PublicationPlan) -> bool:
-    """True if changes without a package are in no list any more: the Change Dump starts over."""
-    return bool(record.changes) and record.changes[-1].last < plan.known_after
 
 
 def _reached(

@@ -71,7 +71,6 @@ class PatchGenerator:
     def _compute_proven(
         self, maker: PatchMaker, before: BinaryIO, after: BinaryIO, patch: IO[bytes], length: int
     ) -> None:
-        """Write a patch and apply it."""
         _rewind(before, after)
         refusal = "the patch is not smaller than the new version"
         limited = cast("BinaryIO", BoundedSink(patch.write, length - 1, refusal))
@@ -137,20 +136,12 @@ class VersionNames(msgspec.Struct, frozen=True, kw_only=True):
     def links(self, resource: Resource, version: ResourceVersion) -> tuple[Link, ...]:
         """Return the links of an entry to its version: never to a patch that it does not have."""
         uri = version.uri
-        found = [
-            Link(
-                rel=Relation.MEMENTO.value,
-                href=self.memento(uri, version.moment),
-                modified=resource.lastmod,
-            ),
+        memento, listed = self.memento(uri, version.moment), "application/link-format"
+        return (
+            Link(rel=Relation.MEMENTO.value, href=memento, modified=resource.lastmod),
             Link(rel=Relation.TIMEGATE.value, href=self.timegate(uri)),
-            Link(
-                rel=Relation.TIMEMAP.value,
-                href=self.timemap(uri),
-                media_type="application/link-format",
-            ),
-        ]
-        return tuple(found)
+            Link(rel=Relation.TIMEMAP.value, href=self.timemap(uri), media_type=listed),
+        )
 
     def patch_link(self, version: ResourceVersion, patch: VersionPatch) -> Link:
         """Return the link to the patch that leads to a version."""
@@ -217,7 +208,10 @@ class VersionRecorder:
         """Store the bytes of a measured resource; return the links to them."""
         is_public = self._policy.is_public
         sha256, length = sha256_of(resource), resource.length
-        if not is_public and (sha256 is None or self._is_known(resource)):
+        if not is_public and (
+            sha256 is None
+            or self._index.recorded_hash(resource.uri) == format_digests(resource.digests)
+        ):
             return ()
         if sha256 is None or length is None:
             raise ConfigurationError(f"versions need a {ALGORITHM}, which is not known")
@@ -240,9 +234,6 @@ class VersionRecorder:
     def flush(self) -> None:
         """Flush the stored bytes to disk, before the catalogue refers to them."""
         self._store.flush()
-
-    def _is_known(self, resource: Resource) -> bool:
-        return self._index.recorded_hash(resource.uri) == format_digests(resource.digests)
 
     def _add(
         self, resource: Resource, sha256: str, length: int, before: ResourceVersion | None
@@ -345,9 +336,9 @@ def _since(resource: Resource, before: ResourceVersion | None, moment: int) -> i
     return modified
 
 
-def sha256_of(resource: Resource) -> str | None:
-    """Return the sha-256 of a resource, if it is known."""
-    found = (digest.value for digest in resource.digests if digest.algorithm == ALGORITHM)
+def sha256_of(content: Resource | Link) -> str | None:
+    """Return the sha-256 of a resource or of the target of a link, if it is known."""
+    found = (digest.value for digest in content.digests if digest.algorithm == ALGORITHM)
     return next(found, None)
 
 
@@ -389,6 +380,5 @@ class VersionedContents(PresentContents):
 
     def open_patch(self, patch: Link) -> BinaryIO | None:
         """Open a patch; ``None`` when it is not stored."""
-        found = (digest.value for digest in patch.digests if digest.algorithm == ALGORITHM)
-        sha256 = next(found, None)
+        sha256 = sha256_of(patch)
         return None if sha256 is None else self._store.open(sha256)
