@@ -8,7 +8,7 @@ from typing import BinaryIO, Final, NamedTuple, Protocol, overload
 
 import msgspec
 
-from resourcesync.model.entries import Resource, ResourceRun
+from resourcesync.model.entries import Link, Resource, ResourceRun
 from resourcesync.model.timestamps import from_seconds
 
 _RUN: Final = 1_000
@@ -207,6 +207,37 @@ class WrappedOriginals(Originals):
     def prefetch(self, originals: Sequence[Original]) -> None:
         """Begin to read originals."""
         self._originals.prefetch(originals)
+
+
+class ResourceContents(Protocol):
+    """The bytes of the resources, as far as they are still available."""
+
+    def contains(self, resource: Resource) -> bool:
+        """True if the bytes of a former version are stored."""
+
+    def open(self, resource: Resource) -> BinaryIO | None:
+        """Open the bytes that a resource had; ``None`` when they are gone.
+
+        They may be those of a later version: who reads them compares length and digests.
+
+        Raises:
+            StorageError: They exist, and cannot be read.
+        """
+
+    def open_patch(self, patch: Link) -> BinaryIO | None:
+        """Open a patch that leads to a version from the one before; ``None`` if it is not stored.
+
+        Raises:
+            StorageError: It exists, and cannot be read.
+        """
+
+    def measure(self, uri: str) -> Resource | None:
+        """Read the present resource of a URI; ``None`` if it is gone.
+
+        Raises:
+            OriginalChangedError: It changed all the time while it was read.
+            StorageError: It cannot be read.
+        """
 
 
 class OriginalsOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,10 +26,7 @@ class PresentContents:
         return False
 
     def open(self, resource: Resource) -> BinaryIO | None:
-        """Open the bytes of a resource; ``None`` when they are gone.
-
-        They may be those of a later version: who reads them compares length and digests.
-        """
+        """Open the bytes that are at a resource's URI now; ``None`` when there are none."""
         return self._opening(resource.uri)
 
     def open_patch(self, patch: Link) -> BinaryIO | None:

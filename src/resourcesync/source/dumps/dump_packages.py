@@ -27,8 +27,8 @@ from resourcesync.model.digests import disagree
 from resourcesync.model.entries import Change, Header, Link, Resource, ResourceRun
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
+from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, naming
-from resourcesync.source.contents import PresentContents
 from resourcesync.source.document_writer import DocumentWriter, checking_entries, renderer
 from resourcesync.source.dump_record import PublishedPackage
 from resourcesync.source.dumps.package_writer import PackageJob, Packager
@@ -40,7 +40,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     snapshot: CatalogueSnapshot,
     known: Sequence[PublishedPackage],
     packager: Packager,
-    contents: PresentContents,
+    contents: ResourceContents,
     *,
     writer: DocumentWriter,
     size: PackageSize,
@@ -103,7 +103,7 @@ def _ranges(
 
 
 def _sized(
-    batches: Iterable[Sequence[Resource]], contents: PresentContents
+    batches: Iterable[Sequence[Resource]], contents: ResourceContents
 ) -> Iterator[Resource | ResourceRun]:
     """Yield the resources with their lengths; those that no longer exist are left out."""
     for batch in batches:
@@ -145,7 +145,7 @@ def pack_changes(
     snapshot: CatalogueSnapshot,
     reached: PackedUntil,
     packager: Packager,
-    contents: PresentContents,
+    contents: ResourceContents,
     *,
     writer: DocumentWriter,
     size: PackageSize,
@@ -188,7 +188,7 @@ class LostChanges(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_lost_changes(
-    snapshot: CatalogueSnapshot, after: int, contents: PresentContents
+    snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
 ) -> LostChanges | None:
     """Return the changes after a number that cannot be packed; ``None`` when all can."""
     found: LostChanges | None = None
@@ -199,7 +199,7 @@ def find_lost_changes(
     return found
 
 
-def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: PresentContents) -> bool:
+def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: ResourceContents) -> bool:
     """True if the bytes of a change are available: it is the present state, or they are stored."""
     was = change.resource
     if change.kind is ChangeKind.DELETED or contents.contains(was):
@@ -211,7 +211,7 @@ def _is_available(snapshot: CatalogueSnapshot, change: Change, contents: Present
 
 
 def _packable(
-    snapshot: CatalogueSnapshot, after: int, contents: PresentContents
+    snapshot: CatalogueSnapshot, after: int, contents: ResourceContents
 ) -> Iterator[Change]:
     """Yield the changes, their patches with the places that these have in the package (§14.4)."""
     for number, change in snapshot.changes(after=after):
@@ -227,7 +227,7 @@ def _packable(
         yield replace(change, resource=replace(resource, links=links))
 
 
-def _has_patch(patch: Link, contents: PresentContents) -> bool:
+def _has_patch(patch: Link, contents: ResourceContents) -> bool:
     stream = contents.open_patch(patch)
     if stream is not None:
         stream.close()

@@ -13,8 +13,8 @@ from resourcesync.model.entries import Header, Part
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.documents import SecondProcess
+from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import archives, description, dump_record, garbage, naming
-from resourcesync.source.contents import PresentContents
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import ArchivedDump, DumpRecord, PublishedPackage
 from resourcesync.source.dumps import dump_packages
@@ -70,7 +70,7 @@ class DumpPublisher:
     def __init__(
         self,
         source: OpenSource,
-        contents: PresentContents,
+        contents: ResourceContents,
         size: PackageSize | None = None,
         second: SecondProcess | None = None,
     ) -> None:
@@ -340,7 +340,7 @@ def _is_part(name: str, head: str, writer: DocumentWriter) -> bool:
 def dump(
     asked: DumpRequest,
     source: OpenSource,
-    contents: PresentContents,
+    contents: ResourceContents,
     second: SecondProcess | None = None,
 ) -> DumpOutcome:
     """Pack everything that is not packed yet; a second process packs every other package."""

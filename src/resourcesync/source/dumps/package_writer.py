@@ -17,7 +17,7 @@ from resourcesync.documents.packages.zip_writer import write_package
 from resourcesync.model.entries import Change, Header, Link, Resource, ResourceRun, without_patches
 from resourcesync.model.vocabulary import ChangeKind, Dialect
 from resourcesync.ports.documents import DocumentStore, SecondProcess
-from resourcesync.source.contents import PresentContents
+from resourcesync.ports.originals import ResourceContents
 from resourcesync.source.dump_record import PublishedPackage
 from resourcesync.source.naming import PackageNames
 from resourcesync.source.read_back import read_back_error
@@ -55,7 +55,7 @@ class Packager:
     """
 
     def __init__(
-        self, store: DocumentStore, contents: PresentContents, second: SecondProcess | None = None
+        self, store: DocumentStore, contents: ResourceContents, second: SecondProcess | None = None
     ) -> None:
         self.renewed: dict[str, Resource | None] = {}
         self._store = store

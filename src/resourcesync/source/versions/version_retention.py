@@ -8,7 +8,7 @@ import msgspec
 from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports.originals import Originals
+from resourcesync.ports.originals import Originals, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
@@ -45,7 +45,7 @@ class TreeVersions:
         """Return the originals; a subclass stores them while they are read."""
         return originals
 
-    def contents(self, originals: Originals, opening: OpenOriginal) -> PresentContents:
+    def contents(self, originals: Originals, opening: OpenOriginal) -> ResourceContents:
         """Return the content of these originals, and of former versions."""
         return PresentContents(originals, opening)
 
