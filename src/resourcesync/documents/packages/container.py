@@ -1,6 +1,7 @@
 """The container of a package: named members, their bytes, and limits on both."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from resourcesync.errors import Evidence, PackageError, PackedMemberError
@@ -49,6 +50,16 @@ class PackageContainer(Protocol):
         """
 
 
+@contextmanager
+def errors_about(uri: str) -> Iterator[None]:
+    """Give the errors of the block the address of the package that they are about."""
+    try:
+        yield
+    except PackageError as error:
+        error.uri = error.uri or uri
+        raise
+
+
 def member_error(member: PackedMember, *, uri: str) -> PackedMemberError:
     """Return the error for a member that has a fault."""
     return PackedMemberError(
@@ -64,7 +75,7 @@ def member_evidence(name: str) -> Evidence:
     return (("member", name[:1024]),) if name else ()
 
 
-def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -> int:
+def find_manifest(members: Sequence[PackedMember], manifest: str) -> int:
     """Return the index of the manifest: the one at the root, in exact case."""
     near: list[str] = []
     for index, member in enumerate(members):
@@ -74,7 +85,6 @@ def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -
             near.append(member.name[-200:])
     raise PackageError(
         f"The package has no {manifest} at its root",
-        uri=uri,
         evidence=tuple(("found", name) for name in near),
         code="manifest-missing",
     )

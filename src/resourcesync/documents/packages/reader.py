@@ -14,6 +14,7 @@ from resourcesync import errors
 from resourcesync.documents.packages import manifest_agreement, safety
 from resourcesync.documents.packages.container import (
     PackageContainer,
+    errors_about,
     find_manifest,
     member_error,
     member_evidence,
@@ -53,26 +54,26 @@ def open_package(
     ZIP, tar, tar.gz and tar.xz are recognized by their first bytes. A compressed tar is unpacked
     once, to list its members; nothing of it is stored.
     """
+    with errors_about(uri):
+        return PackageReader(_open_container(file, limits), uri=uri, limits=limits)
+
+
+def _open_container(file: BinaryIO, limits: safety.PackageLimits) -> PackageContainer:
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     start = file.read(_START)
-    container: PackageContainer
     if may_be_truncated_zip(start):
-        container = ZipContainer(file, size, uri=uri, limits=limits)
-    elif may_be_tar(start):
-        container = TarContainer(file, size, uri=uri, limits=limits)
-    elif not start:
-        raise errors.TruncatedPackageError("The package is empty", uri=uri)
-    else:
-        packing = next((name for mark, name in _PACKINGS.items() if start.startswith(mark)), "")
-        what = f"is packed with {packing}" if packing else "is neither ZIP nor tar"
-        raise errors.PackageError(
-            f"The file {what}",
-            uri=uri,
-            hint="ask the Source for ZIP, tar, tar.gz or tar.xz",
-            code="package-unknown",
-        )
-    return PackageReader(container, uri=uri, limits=limits)
+        return ZipContainer(file, size, limits)
+    if may_be_tar(start):
+        return TarContainer(file, size, limits)
+    if not start:
+        raise errors.TruncatedPackageError("The package is empty")
+    packing = next((name for mark, name in _PACKINGS.items() if start.startswith(mark)), "")
+    raise errors.PackageError(
+        f"The file {f'is packed with {packing}' if packing else 'is neither ZIP nor tar'}",
+        hint="ask the Source for ZIP, tar, tar.gz or tar.xz",
+        code="package-unknown",
+    )
 
 
 @final
@@ -127,11 +128,10 @@ class PackageReader:
             is_manifest = safety.MANIFEST in map(safety.name_key, clash)
             raise errors.PackageError(
                 "Two members of the package have names that clash",
-                uri=uri,
                 evidence=(*member_evidence(clash[0]), ("and", clash[1][:1024])),
                 code="manifest-duplicate" if is_manifest else f"{container.kind}-duplicate",
             )
-        self._manifest = find_manifest(members, safety.MANIFEST, uri=uri)
+        self._manifest = find_manifest(members, safety.MANIFEST)
         self._indexes = {member.name: index for index, member in enumerate(members)}
         self._listed = bytearray(len(members))
         self._listed[self._manifest] = True
@@ -147,7 +147,6 @@ class PackageReader:
         if manifest.fault:
             raise errors.PackageError(
                 "The manifest cannot be unpacked",
-                uri=self.uri,
                 evidence=member_evidence(manifest.name),
                 code=manifest.fault,
             )
@@ -155,7 +154,6 @@ class PackageReader:
         if manifest.size > most:
             raise errors.PackageError(
                 "The manifest is too large",
-                uri=self.uri,
                 evidence=(("limit", f"{most:,} bytes"), ("got", f"{manifest.size:,} bytes")),
                 code="manifest-limit",
             )
@@ -173,7 +171,7 @@ class PackageReader:
     def manifest_chunks(self) -> Iterator[bytes]:
         """Yield the bytes of the manifest, sound or not."""
         if self._copy is None:
-            return self._container.read(self._manifest)
+            return self._bytes_of(self._manifest)
         return Decoder(ZLIB).feed(self._copy)
 
     def whole_manifest(self) -> Iterator[bytes]:
@@ -197,10 +195,14 @@ class PackageReader:
                     "The manifest has a part twice", self.uri, member_evidence(path)
                 )
             opened.add(found)
-            return self._read(self._container.read(found), path.lstrip("/"), on_refused)
+            return self._read(self._bytes_of(found), path.lstrip("/"), on_refused)
 
         most = self._limits.manifest.bytes
         return _packed(manifest_agreement.join_manifests(index, open_part, most=most))
+
+    def _bytes_of(self, found: int) -> Iterator[bytes]:
+        with errors_about(self.uri):
+            yield from self._container.read(found)
 
     def _read(
         self, chunks: Iterator[bytes], name: str, on_refused: Refusals | None = None
@@ -362,7 +364,7 @@ class PackageReader:
     ) -> Iterator[bytes]:
         data = self._container.read_short(found)
         if data is None:
-            pieces = self._container.read(found)
+            pieces = self._bytes_of(found)
             yield from manifest_agreement.checked_chunks(
                 pieces, uri=uri, length=length, digests=digests
             )

@@ -27,9 +27,8 @@ class UnpackedFile:
     ``is_packed``: going back is expensive. ``rewinds`` counts that.
     """
 
-    def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:
+    def __init__(self, file: BinaryIO, size: int, limits: PackageLimits) -> None:
         self._file = file
-        self._uri = uri
         self._limits = limits
         self._size = size
         self._budget = limits.budget(size)
@@ -72,7 +71,7 @@ class UnpackedFile:
         while len(data) < count:
             piece = self.read(count - len(data))
             if not piece:
-                raise TruncatedPackageError("The package stops before its end", uri=self._uri)
+                raise TruncatedPackageError("The package stops before its end")
             data += piece
         return data
 
@@ -87,7 +86,7 @@ class UnpackedFile:
         piece, self._buffered = self._buffered[:count], self._buffered[count:]
         self.position += len(piece)
         if self.position > self._budget:
-            raise over_budget(self._budget, uri=self._uri, code="tar-ratio")
+            raise over_budget(self._budget, code="tar-ratio")
         return piece
 
     def _all(self) -> Iterator[bytes]:
@@ -109,7 +108,7 @@ class UnpackedFile:
                 data = decoder.unused_data if decoder.eof else b""
                 decoder = None if decoder.eof else decoder
         if decoder is not None:
-            raise TruncatedPackageError("The compressed data stops before its end", uri=self._uri)
+            raise TruncatedPackageError("The compressed data stops before its end")
 
     def _started(self, data: bytes) -> "_Inflater | lzma.LZMADecompressor":
         assert self._new is not None
@@ -129,7 +128,7 @@ class UnpackedFile:
             raise self._bad(f"The compressed data is damaged: {error}") from error
 
     def _bad(self, message: str, *, code: str = "tar-data") -> PackageError:
-        return PackageError(message, uri=self._uri, code=code)
+        return PackageError(message, code=code)
 
 
 @final
@@ -178,12 +177,11 @@ class TarContainer:
 
     kind = "tar"
 
-    def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:
-        self._uri = uri
+    def __init__(self, file: BinaryIO, size: int, limits: PackageLimits) -> None:
         self._limits = limits
         self.budget = limits.budget(size)
         self._size = size
-        self._bytes = UnpackedFile(file, size, uri=uri, limits=limits)
+        self._bytes = UnpackedFile(file, size, limits)
         self.is_sequential = self._bytes.is_packed
         self._members: list[PackedMember] = []
         self.members: Sequence[PackedMember] = self._members
@@ -280,7 +278,7 @@ class TarContainer:
         if end > (self.budget if self._bytes.is_packed else self._size):
             if self._bytes.is_packed:
                 raise self._bad("tar-ratio", "A member is larger than the package can justify")
-            raise TruncatedPackageError("The package stops before its end", uri=self._uri)
+            raise TruncatedPackageError("The package stops before its end")
         self._bytes.skip(end - self._bytes.position)
 
     def read_short(self, index: int) -> bytes | None:
@@ -301,9 +299,7 @@ class TarContainer:
                 self._bytes.go_to(at)
             piece = self._bytes.read(min(left, _BLOCK))
             if not piece:
-                raise TruncatedPackageError(
-                    "The package became shorter while it was read", uri=self._uri
-                )
+                raise TruncatedPackageError("The package became shorter while it was read")
             at += len(piece)
             left -= len(piece)
             yield piece
@@ -313,13 +309,12 @@ class TarContainer:
         if is_behind and self._bytes.rewinds >= self._limits.rewinds:
             raise PackedMemberError(
                 "The member stands before others that were read, too often for this package",
-                uri=self._uri,
                 evidence=member_evidence(self._members[index].name),
                 code="tar-order",
             )
 
     def _bad(self, code: str, message: str) -> PackageError:
-        return PackageError(message, uri=self._uri, code=code)
+        return PackageError(message, code=code)
 
 
 def _has_checksum(header: bytes) -> bool:

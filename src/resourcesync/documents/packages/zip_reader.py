@@ -24,12 +24,11 @@ class ZipContainer:
     kind = "zip"
     is_sequential = False
 
-    def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:
+    def __init__(self, file: BinaryIO, size: int, limits: PackageLimits) -> None:
         self._file = file
-        self._uri = uri
         self.budget = limits.budget(size)
-        bounds = zip_directory.read_bounds(file, size, uri=uri)
-        records = zip_directory.read_records(file, bounds, size, uri=uri, limits=limits)
+        bounds = zip_directory.read_bounds(file, size)
+        records = zip_directory.read_records(file, bounds, size, limits)
         starts = self._check_headers(records, bounds)
         kept = [index for index, record in enumerate(records) if record.name[-1:] != "/"]
         self._records = [records[index] for index in kept]
@@ -55,7 +54,7 @@ class ZipContainer:
             starts[index] = self._usual_start(record, place) or self._check_header(record, place)
         if place != bounds.offset:
             raise zip_directory.package_error(
-                "zip-junk", "Bytes before the directory belong to nothing", uri=self._uri
+                "zip-junk", "Bytes before the directory belong to nothing"
             )
         return starts
 
@@ -86,9 +85,9 @@ class ZipContainer:
         start: int = record.offset + zip_directory.LOCAL.size + name + extra
         if start + record.packed > end:
             raise self._bad("zip-overlap", "A member shares bytes with what follows it", record)
-        wide = zip_directory.check_extra(self._file.read(extra), record.name, uri=self._uri)
+        wide = zip_directory.check_extra(self._file.read(extra), record.name)
         if zip_directory.FULL32 in (packed, size) and not flags & zip_directory.DESCRIBED:
-            size, packed = zip_directory.with_zip64_values(wide, (size, packed), uri=self._uri)
+            size, packed = zip_directory.with_zip64_values(wide, (size, packed))
         told = (crc, packed, size)
         known = (record.crc, record.packed, record.size)
         gap = end - start - record.packed
@@ -127,7 +126,7 @@ class ZipContainer:
         return self._bad("zip-junk", "Bytes after a member belong to nothing", record)
 
     def _bad(self, code: str, message: str, record: zip_directory.CentralRecord) -> PackageError:
-        return zip_directory.package_error(code, message, uri=self._uri, member=record.name)
+        return zip_directory.package_error(code, message, record.name)
 
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member; see `PackageContainer.read`."""
@@ -170,9 +169,7 @@ class ZipContainer:
             self._file.seek(start)  # others may read from the same file in between
             piece = self._file.read(min(left, _BLOCK))
             if not piece:
-                raise TruncatedPackageError(
-                    "The package became shorter while it was read", uri=self._uri
-                )
+                raise TruncatedPackageError("The package became shorter while it was read")
             start += len(piece)
             left -= len(piece)
             yield piece
@@ -194,6 +191,4 @@ class ZipContainer:
     def _wrong(
         self, code: str, message: str, record: zip_directory.CentralRecord
     ) -> PackedMemberError:
-        return PackedMemberError(
-            message, uri=self._uri, evidence=member_evidence(record.name), code=code
-        )
+        return PackedMemberError(message, evidence=member_evidence(record.name), code=code)
