@@ -25,7 +25,6 @@ from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability, Relation
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
-__all__ = ["DocumentProvider", "Search", "fetch", "use_first"]
 
 _HINT: Final = "give the list's own address"
 _SOME_LIST: Final = "https://HOST/PATH/list.xml"

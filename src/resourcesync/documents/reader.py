@@ -270,10 +270,11 @@ class Document:
         Raises:
             DocumentError: As from `read`.
         """
+        found = self._each(self._of_run, self._of_entry)
         if self._may_be_backwards:
-            yield from self._oldest_first(list(self._read_entries()))
+            yield from self._oldest_first(list(found))
             return
-        yield from self._read_entries()
+        yield from found
         if self._order.is_backwards:
             self._context.set_place(*self._scanner.header_place)
             self._context.tolerate(Leniency.ORDER_BACKWARDS)
@@ -290,13 +291,14 @@ class Document:
         self._context.tolerate(Leniency.ORDER_REVERSED)
         return entries[::-1]
 
-    def _read_entries(self) -> Iterator[Entry]:
+    def _each(
+        self,
+        of_run: Callable[[EntryColumns], Iterable[T]],
+        of_entry: Callable[[RawEntry], Iterable[T]],
+    ) -> Iterator[T]:
         for items in self._items():
             for item in items:
-                if isinstance(item, EntryColumns):
-                    yield from self._of_run(item)
-                else:
-                    yield from self._of_entry(item)
+                yield from of_run(item) if isinstance(item, EntryColumns) else of_entry(item)
 
     def batches(self) -> Iterator[Iterable[Entry]]:
         """Yield the entries in groups; read each to its end before the next.
@@ -327,20 +329,13 @@ class Document:
         Raises:
             DocumentError: As from `entries`.
         """
+        found = self._each(self._rows_of_run, self._row_of_entry)
         if self._may_be_backwards:
-            rows = list(self._read_rows())
+            rows = list(found)
             self._order.watch(map(_time_of, rows))
             yield from self._oldest_first(rows)
         else:
-            yield from self._read_rows()
-
-    def _read_rows(self) -> Iterator[TextRow]:
-        for items in self._items():
-            for item in items:
-                if isinstance(item, EntryColumns):
-                    yield from self._rows_of_run(item)
-                else:
-                    yield from self._row_of_entry(item)
+            yield from found
 
     def _items(self) -> Iterator[list[EntryColumns | RawEntry]]:
         if self._is_consumed:

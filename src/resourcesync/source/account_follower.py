@@ -9,7 +9,6 @@ from itertools import chain, islice
 from math import inf
 from typing import Final, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
@@ -17,8 +16,7 @@ from resourcesync.catalogue.filling import MIN_ALLOWED_LOSS, LossLimit
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock
-from resourcesync.ports.accounts import ChangeBatch, Posted, ResourceAccount
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, Posted, ResourceAccount
 from resourcesync.ports.originals import Omission
 from resourcesync.source.plan import Note
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
@@ -94,39 +92,36 @@ def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
     return find_fault(entries)
 
 
-class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings by which an account is followed."""
-
-    address: str  # of the other system
-    base_uri: str  # with a slash at its end
-    values: str  # of the system's adapter, encoded without secrets
-    read_again: float | None = None  # seconds between two full reads
-    allow_empty: bool = False  # most or all resources may be gone
-
-
 class AccountFollower:
-    """An account, and the catalogue that follows it."""
+    """An account, and the catalogue that follows it.
+
+    ``values`` are the options of its adapter, encoded without secrets; ``read_again`` the seconds
+    between two full reads.
+    """
 
     def __init__(
         self,
-        followed: FollowSettings,
+        options: AccountOptions,
         account: ResourceAccount,
         catalogue: SourceCatalogue,
         publish: Callable[[PublishRequest], PublicationResult],
-        clock: Clock,
+        *,
+        values: str,
+        read_again: float | None,
     ) -> None:
-        self._followed = followed
+        self._options = options
         self._account = account
         self._catalogue = catalogue
         self._publish = publish
-        self._clock = clock
+        self._clock = options.clock
+        self._read_again = read_again
         # Each of several streams has a position of its own: changing between them loses nothing.
         tells_only_changes = not account.can_list_resources
-        self._position_note = f"{_POSITION} {followed.address}" if tells_only_changes else _POSITION
+        self._position_note = f"{_POSITION} {options.address}" if tells_only_changes else _POSITION
         # The entries depend on these: when one changes, all is read again.
-        self._kept = {SYSTEM_NOTE: followed.address}
+        self._kept = {SYSTEM_NOTE: options.address}
         if not tells_only_changes:
-            self._kept |= {_BASE: followed.base_uri, VALUES_NOTE: followed.values}
+            self._kept |= {_BASE: options.base_uri, VALUES_NOTE: values}
         self._publishable = PublishableFilter()
         self._warnings: list[LeftFile] = []
         self._batch_warnings: Sequence[tuple[str, str]] = ()
@@ -195,18 +190,18 @@ class AccountFollower:
         if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
             return True
         usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL
-        most = usual if self._followed.read_again is None else self._followed.read_again
+        most = usual if self._read_again is None else self._read_again
         age = to_microseconds(self._clock.now()) - (Note(_READ, int).read(self._catalogue) or 0)
         return not 0 <= age < most * _SECOND
 
     def _fill(self) -> Posted:
         now, position = self._clock.now(), self._account.position()
         if self._position() and not (position or self._warnings):
-            self._warn(f"{self._followed.address} no longer has a change log")
+            self._warn(f"{self._options.address} no longer has a change log")
         notes = {_POSITION: position, _READ: str(to_microseconds(now)), **self._kept}
         resources = self._publishable.select(self._account.resources(), self._catalogue.find)
         self._left, self._batch_warnings = None, ()
-        allow_empty = self._followed.allow_empty
+        allow_empty = self._options.allow_empty
         return self._catalogue.fill(
             resources if allow_empty else self._require_any(resources),
             now,
@@ -249,7 +244,7 @@ class AccountFollower:
 
         What tells changes only names each deletion, and cannot be read in full: it is trusted.
         """
-        if self._followed.allow_empty or not self._account.can_list_resources:
+        if self._options.allow_empty or not self._account.can_list_resources:
             return None
         if self._left is None:
             self._left = self._catalogue.count()
@@ -263,7 +258,7 @@ class AccountFollower:
         if first is not None:
             return chain((first,), resources)
         raise ConfigurationError(
-            f"{self._followed.address} lists no resource",
+            f"{self._options.address} lists no resource",
             evidence=(("kept", "what was recorded before"),),
             hint="if it is really empty, allow that: --allow-empty",
             code="empty-account",

@@ -64,7 +64,8 @@ def archive_resource_dump(
     writer: DocumentWriter, packages: Sequence[PublishedPackage], parts: Iterable[str], now: int
 ) -> ArchivedDump | None:
     """Copy the Resource Dump to its place in the archive before a newer one takes its own."""
-    head, name = naming.RESOURCE_DUMP, naming.archived_resource_dump(from_microseconds(now))
+    head = naming.RESOURCE_DUMP
+    name = naming.dated(head, from_microseconds(now))
     known = writer.known.get(head)
     if known is None or not packages or name in writer.known:
         return None
@@ -84,7 +85,7 @@ def close_change_dump(
 ) -> ArchivedDump:
     """Write a closed Change Dump of packages that are no longer listed."""
     start, until = packages[0].since, packages[-1].until
-    name = naming.archived_change_dump(from_microseconds(until))
+    name = naming.dated(naming.CHANGE_DUMP, from_microseconds(until))
     header = Header(
         capability=Capability.CHANGE_DUMP,
         from_=from_microseconds(start),

@@ -65,7 +65,7 @@ def close(plan: PublicationPlan) -> PublicationPlan:
 
 def close_at(plan: PublicationPlan, moment: int, taken: Iterable[str]) -> PublicationPlan:
     """Return the plan with all its changes in closed lists; the last ends at ``moment``."""
-    name = naming.dated_change_list(from_microseconds(moment))
+    name = naming.dated(naming.CHANGE_LIST, from_microseconds(moment))
     alternatives = (name.replace(".xml", f"-{number}.xml") for number in count(2))
     in_use = {*taken, *(span.name for span in plan.closed)}
     free = next(name for name in chain((name,), alternatives) if name not in in_use)

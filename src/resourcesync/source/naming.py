@@ -113,27 +113,13 @@ def change_list(number: int) -> str:
     return f"resourcesync/changelist-{number:06}.xml"
 
 
-def dated_change_list(until: datetime) -> str:
-    """Return the name of a Change List that was written closed, at the moment ``until``.
+def dated(head: str, moment: datetime) -> str:
+    """Return the name of a document that was closed, or superseded, at a moment or of a moment.
 
-    DSpace named them so in 2013, but with colons, which some systems do not allow.
+    DSpace named Change Lists so in 2013, but with colons, which some systems do not allow.
     """
-    return f"resourcesync/changelist_{_stamp(until)}.xml"
-
-
-def archived_resource_list(at: datetime) -> str:
-    """Return the name of the Resource List of the moment ``at`` after it was superseded."""
-    return f"resourcesync/resourcelist_{_stamp(at)}.xml"
-
-
-def archived_resource_dump(moment: datetime) -> str:
-    """Return the name of the Resource Dump that was superseded at this moment."""
-    return f"resourcesync/resourcedump_{_stamp(moment)}.xml"
-
-
-def archived_change_dump(until: datetime) -> str:
-    """Return the name of a closed Change Dump in the archive."""
-    return f"resourcesync/changedump_{_stamp(until)}.xml"
+    fraction = f".{moment:%f}" if moment.microsecond else ""
+    return f"{head.removesuffix('.xml')}_{moment:%Y-%m-%dT%H%M%S}{fraction}Z.xml"
 
 
 def sitemap_part(number: int) -> str:
@@ -198,11 +184,6 @@ def is_replaceable(name: str) -> bool:
     """True if only this package makes such a name, and it is not that of a head."""
     patterns = (_PART, _NUMBERED, _DATED)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
-
-
-def _stamp(moment: datetime) -> str:
-    fraction = f".{moment:%f}" if moment.microsecond else ""
-    return f"{moment:%Y-%m-%dT%H%M%S}{fraction}Z"
 
 
 def _folder(uri: str) -> str:

@@ -246,7 +246,7 @@ class _PublicationRun:
         is_complete = resource_list.is_complete(self._writer, naming.RESOURCE_LIST, plan.at, parts)
         name, public_at = "", None if public is None or is_complete else public.public_at
         if self._policy.archive and is_complete:
-            name = naming.archived_resource_list(from_microseconds(plan.at))
+            name = naming.dated(naming.RESOURCE_LIST, from_microseconds(plan.at))
         former = SupersededList(at=plan.at, since=task.moment, name=name, parts=parts)
         since = plan.monitored_since
         if task.rebases or not is_complete:

@@ -20,7 +20,7 @@ from resourcesync.ports import CancelToken, Clock
 from resourcesync.ports.accounts import AccountOptions, Posted, ResourceAccount
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import Network
-from resourcesync.source.account_follower import VALUES_NOTE, AccountFollower, FollowSettings
+from resourcesync.source.account_follower import VALUES_NOTE, AccountFollower
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import CATALOGUE, INPUT_NOTE, decode_settings
@@ -117,7 +117,7 @@ def _open_follower(
         options = AccountOptions(
             address=followed.address,
             base_uri=url if url.endswith("/") else f"{url}/",
-            values=resolve_values(followed.values),
+            values={key: _resolve_value(key, text) for key, text in followed.values.items()},
             memory=str(path.parent / "account"),
             out=str(followed.out),
             clock=clock,
@@ -131,20 +131,21 @@ def _open_follower(
         if catalogue is None:
             catalogue = stack.enter_context(catalogues.open_catalogue(path))
         if not known_url:  # stored even if the first run fails
-            catalogue.write_notes(initial_notes(url, followed.values))
-        settings = FollowSettings(
-            address=followed.address,
-            base_uri=options.base_uri,
-            values=encode_values(followed.values),
-            read_again=followed.read_again,
-            allow_empty=asked.allow_empty,
-        )
+            notes = {_URL_NOTE: url, _INITIAL_VALUES_NOTE: encode_values(followed.values)}
+            catalogue.write_notes(notes)
         out, chosen = followed.store or followed.out, {**chosen, "url": url}
 
         def publish(request: PublishRequest) -> PublicationResult:
             return catalogues.publish(path, out, chosen, clock=clock, asked=request)
 
-        yield AccountFollower(settings, account, catalogue, publish, clock)
+        yield AccountFollower(
+            options,
+            account,
+            catalogue,
+            publish,
+            values=encode_values(followed.values),
+            read_again=followed.read_again,
+        )
 
 
 def check_account_address(address: str) -> None:
@@ -165,12 +166,8 @@ def check_account_address(address: str) -> None:
         )
 
 
-def resolve_values(given: Mapping[str, str]) -> dict[str, str]:
-    """Return values with the content that ``env:NAME`` and ``file:PATH`` refer to."""
-    return {key: _resolve_value(key, value) for key, value in given.items()}
-
-
 def _resolve_value(key: str, value: str) -> str:
+    """Return a value, or the content that ``env:NAME`` or ``file:PATH`` refers to."""
     kind, colon, place = value.partition(":")
     if not colon or kind not in {"env", "file"}:
         return value
@@ -197,11 +194,6 @@ def encode_values(values: Mapping[str, str]) -> str:
         if not _SECRET.search(key) or value.startswith(("env:", "file:"))
     }
     return msgspec.json.encode(stored, order="sorted").decode()
-
-
-def initial_notes(url: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the notes of the first values, before anything is published."""
-    return {_URL_NOTE: url, _INITIAL_VALUES_NOTE: encode_values(values)}
 
 
 def read_values(catalogue: SourceCatalogue) -> tuple[str, dict[str, str]]:

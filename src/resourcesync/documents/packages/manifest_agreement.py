@@ -128,8 +128,6 @@ def wrong_length(uri: str, expected: int, actual: str) -> errors.LengthMismatchE
     )
 
 
-__all__ = ["join_manifests"]
-
 MAX_DEPTH: Final = 4
 """Manifests inside each other, the first included."""
 

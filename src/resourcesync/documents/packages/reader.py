@@ -28,8 +28,6 @@ from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Change, Link, RefusedEntry, Resource, ResourceRun
 
-__all__ = ["ManifestMember", "PackageReader", "open_package"]
-
 _START: Final = 512
 _PACKINGS: Final = {
     b"BZh": "bzip2",

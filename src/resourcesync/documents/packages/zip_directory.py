@@ -50,8 +50,6 @@ DESCRIBED: Final = 0x8  # CRC and sizes follow the data
 UTF8: Final = 0x800
 
 
-__all__ = ["CentralRecord", "DirectoryBounds", "read_bounds", "read_records"]
-
 _MAX_COMMENT: Final = 65_535
 _METHODS: Final = frozenset({STORED, DEFLATED})
 _OTHER_METHODS: Final = {

@@ -11,8 +11,6 @@ from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 from resourcesync.model.content_codings import RAW, CodingError, Decoder, ExcessBytesError
 
-__all__ = ["ZipContainer"]
-
 _BLOCK: Final = 65_536
 _LEVEL_FLAGS: Final = 0x6  # only the compression level
 

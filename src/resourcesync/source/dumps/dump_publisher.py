@@ -240,34 +240,21 @@ class DumpPublisher:
             writer.put_entries(head, key, header, entries)
             return
         inner = replace(header, links=(*links, description.index_link(self._naming, head)))
+        parts: list[Part] = []
         for number, some in enumerate(self._groups(packages), 1):
-            name = naming.dump_part(head, key, number)
-            writer.put_entries(
-                name,
-                key,
+            name, root = (
+                naming.dump_part(head, key, number),
                 dump_record.spanning_header(inner, some),
-                [dump_record.package_entry(self._naming, package, inner) for package in some],
             )
-        writer.put_entries(
-            head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
-        )
+            within = (dump_record.package_entry(self._naming, package, inner) for package in some)
+            writer.put_entries(name, key, root, within)
+            times = {time: getattr(root, time) for time in ("at", "completed", "from_", "until")}
+            parts.append(Part(uri=self._naming.uri(name), **times))
+        writer.put_entries(head, key, replace(header, is_index=True), parts)
 
     def _groups(self, packages: Sequence[PublishedPackage]) -> Iterator[Sequence[PublishedPackage]]:
         most = self._settings.max_entries
         return (packages[at : at + most] for at in range(0, len(packages), most))
-
-    def _parts(
-        self, head: str, key: str, header: Header, packages: Sequence[PublishedPackage]
-    ) -> Iterator[Part]:
-        for number, some in enumerate(self._groups(packages), 1):
-            part = dump_record.spanning_header(header, some)
-            yield Part(
-                uri=self._naming.uri(naming.dump_part(head, key, number)),
-                at=part.at,
-                completed=part.completed,
-                from_=part.from_,
-                until=part.until,
-            )
 
     def _conclude(self, before: DumpRecord, after: DumpRecord, writer: DocumentWriter) -> None:
         """Record and offer the public dumps, and remove documents unreferenced for a day."""
