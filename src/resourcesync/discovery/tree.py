@@ -189,7 +189,7 @@ class SourceTree:
     ) -> None:
         self._documents = documents
         self._allowed = tuple(allowed)
-        self._search = Search(documents, self._allowed)
+        self._search = Search[DocumentReading](documents, self._allowed)
         self._depth = min(depth, MAX_DEPTH)
         self._visited: set[str] = set()
 
