@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.documents.reader import Document, read_stream
+from resourcesync.documents.reader import Document, read
 from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import Change, DocumentChange, Entry, RefusedEntry
@@ -28,7 +28,7 @@ def read_twice(data: bytes) -> str:
     """
     refused: list[RefusedEntry] = []
     try:
-        opened = read_stream(io.BytesIO(data), uri=URI, on_refused=refused.append)
+        opened = read(io.BytesIO(data), uri=URI, on_refused=refused.append)
     except DocumentError as error:
         return _said(error)
     entries, ending = _entries(opened)
@@ -50,7 +50,7 @@ def _entries(opened: Document) -> tuple[list[Entry], str]:
 
 def _compare_rows(data: bytes, entries: list[Entry], ending: str) -> None:
     """Check that rows end as entries do; rows check less, so there may be more of them."""
-    again = read_stream(io.BytesIO(data), uri=URI)
+    again = read(io.BytesIO(data), uri=URI)
     count = 0
     try:
         for _ in again.rows():
@@ -68,7 +68,7 @@ def _write_again(opened: Document, entries: list[Entry]) -> None:
         written = b"".join(write(opened.header, entries))
     except ValueError:  # read with tolerance, but nothing that we would write
         return
-    again = read_stream(io.BytesIO(written), uri=URI)
+    again = read(io.BytesIO(written), uri=URI)
     told = [_as_written(entry) for entry in entries]
     assert list(again.entries()) == told, "the entries change when they are written"
     assert again.header == opened.header, "the header changes when it is written"
@@ -102,7 +102,7 @@ def judge(data: bytes) -> str:
     assert again == findings, "the pieces in which a document comes matter"
     refused: list[RefusedEntry] = []
     try:
-        list(read_stream(io.BytesIO(data), uri=URI, on_refused=refused.append).entries())
+        list(read(io.BytesIO(data), uri=URI, on_refused=refused.append).entries())
         is_sound = not refused
     except DocumentError:
         is_sound = False

@@ -194,9 +194,7 @@ def test_a_mirror_in_a_store_is_published_where_its_state_is(
     (listed,) = (here / "home").rglob("publication/resourcesync/resourcelist.xml")
     with listed.open("rb") as stream:
         told = [
-            entry
-            for entry in reader.read_stream(stream, uri="").entries()
-            if isinstance(entry, Resource)
+            entry for entry in reader.read(stream, uri="").entries() if isinstance(entry, Resource)
         ]
     assert [(resource.uri, via(resource).href) for resource in told] == [
         ("https://mine.example/a.txt", f"{first.url}a.txt")

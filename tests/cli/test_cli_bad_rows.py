@@ -59,7 +59,7 @@ def changes() -> list[tuple[str, ChangeKind, int | None]]:
     with Path("out/resourcesync/changelist.xml").open("rb") as stream:
         return [
             (entry.uri[-1], entry.kind, entry.resource.length)
-            for entry in reader.read_stream(stream, uri="").entries()
+            for entry in reader.read(stream, uri="").entries()
             if isinstance(entry, Change)
         ]
 
@@ -67,7 +67,7 @@ def changes() -> list[tuple[str, ChangeKind, int | None]]:
 def listed() -> dict[str, int | None]:
     """The length of each resource in the Resource List."""
     with Path("out/resourcesync/resourcelist.xml").open("rb") as stream:
-        entries = list(reader.read_stream(stream, uri="").entries())
+        entries = list(reader.read(stream, uri="").entries())
     return {entry.uri: entry.length for entry in entries if isinstance(entry, Resource)}
 
 

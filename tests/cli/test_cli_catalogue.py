@@ -27,7 +27,7 @@ def told(*lines: Mapping[str, object]) -> None:
 
 def listed(name: str) -> list[Entry]:
     with Path("out/resourcesync", name).open("rb") as stream:
-        return list(reader.read_stream(stream, uri=name).entries())
+        return list(reader.read(stream, uri=name).entries())
 
 
 def begin() -> None:

@@ -85,7 +85,7 @@ def described(site: Path) -> list[str]:
     """Return the Capability Lists that the description of a site names."""
     path = site / ".well-known/resourcesync"
     with path.open("rb") as stream:
-        entries = list(reader.read_stream(stream, uri=str(path)).entries())
+        entries = list(reader.read(stream, uri=str(path)).entries())
     assert all(isinstance(entry, CapabilityEntry) and len(entry.links) == 1 for entry in entries)
     return [entry.uri.removesuffix("/resourcesync/capabilitylist.xml") for entry in entries]
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.documents.writer import write
 from resourcesync.errors import DiscontinuityError, NotAListError, SourceUnavailableError
 from resourcesync.model.entries import CapabilityEntry, Header, Link, Part
@@ -56,7 +56,7 @@ def document(header: Header, entries: Sequence[Part] | Sequence[CapabilityEntry]
 
 
 def parts_of(world: World[PublishedSource]) -> tuple[Header, list[Part]]:
-    opened = read_stream(BytesIO(world.source.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
+    opened = read(BytesIO(world.source.honest(CHANGE_LIST).body), uri=CHANGE_LIST)
     return opened.header, [entry for entry in opened.entries() if isinstance(entry, Part)]
 
 
@@ -125,7 +125,7 @@ def test_an_archive_that_only_the_capability_list_names_closes_a_gap(
 
 
 def offer_archive(world: World[PublishedSource], *others: Capability) -> None:
-    opened = read_stream(BytesIO(world.source.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
+    opened = read(BytesIO(world.source.honest(CAPABILITY_LIST).body), uri=CAPABILITY_LIST)
     entries = [entry for entry in opened.entries() if isinstance(entry, CapabilityEntry)]
     kept = [entry for entry in entries if entry.capability in others]
     entry = CapabilityEntry(
@@ -291,7 +291,7 @@ def test_changes_of_the_past_are_refused_by_name(
         dump(past, oldest=past.clock.now())
     past.source.publish()
     archive = past.source.honest(f"{BASE}resourcesync/{kind}archive.xml").body
-    (oldest, *_) = read_stream(BytesIO(archive), uri=BASE).entries()
+    (oldest, *_) = read(BytesIO(archive), uri=BASE).entries()
     if not is_offered:
         no_longer_offers(past, kind)
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.long_lists import small_blocks
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import RefusedEntry
 from resourcesync.model.timestamps import parse_w3c
@@ -142,7 +142,7 @@ def tell_in_blocks(data: bytes, size: int, *, as_rows: bool, is_fast: bool = Tru
     failure = ""
     with small_blocks(is_fast=is_fast, size=size):
         try:
-            opened = read_stream(io.BytesIO(data), uri=URI, on_refused=refusals.append)
+            opened = read(io.BytesIO(data), uri=URI, on_refused=refusals.append)
             told.extend(opened.rows() if as_rows else opened.entries())
             codes = sorted(found.code for found in opened.tolerated)
             failure = " ".join([opened.dialect, *codes, str(opened.dropped)])

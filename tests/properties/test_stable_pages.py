@@ -90,7 +90,7 @@ def pages(source: Source) -> list[tuple[str, list[Resource]]]:
 
 def opened(source: Source, name: str) -> tuple[Header, list[Entry], int]:
     content = content_of(source.documents, name)
-    document = reader.read_stream(BytesIO(content), uri=name)
+    document = reader.read(BytesIO(content), uri=name)
     entries = list(document.entries())
     assert document.refused == 0
     return document.header, entries, len(content)

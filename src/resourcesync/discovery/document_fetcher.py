@@ -75,10 +75,10 @@ class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     def open(self, on_refused: Callable[[RefusedEntry], None] | None = None) -> "Document":
         """Begin to read it, from its start."""
-        from resourcesync.documents.reader import read_stream  # noqa: PLC0415 - most answers are 304
+        from resourcesync.documents.reader import read  # noqa: PLC0415 - most answers are 304
 
         self.stream.seek(0)
-        return read_stream(self.stream, uri=self.final_uri, on_refused=on_refused)
+        return read(self.stream, uri=self.final_uri, on_refused=on_refused)
 
     def __enter__(self) -> Self:
         return self

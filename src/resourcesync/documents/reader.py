@@ -26,13 +26,12 @@ from resourcesync.model.leniencies import CountedLeniency, Leniency
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 
-__all__ = ["DROPPED", "Document", "Limits", "TextRow", "Tolerated", "read_stream"]
+__all__ = ["DROPPED", "Document", "Limits", "TextRow", "Tolerated", "read"]
 
 T = TypeVar("T")
 
 _MAX_SHOWN: Final = 2_048
 _PLAIN_KINDS: Final = {kind.value: kind for kind in ChangeKind}
-_DEFAULT_LIMITS: Final = Limits()
 _OFTEN_MISLABELLED: Final = frozenset(
     {
         Capability.CHANGE_LIST,
@@ -42,37 +41,6 @@ _OFTEN_MISLABELLED: Final = frozenset(
     }
 )
 """Names that some Sources give to documents of another kind."""
-
-
-def read_stream(
-    stream: BinaryIO,
-    *,
-    uri: str,
-    limits: Limits = _DEFAULT_LIMITS,
-    on_refused: Callable[[RefusedEntry], None] | None = None,
-    on_tolerated: Callable[[Tolerated], None] | None = None,
-    strict: bool = False,
-) -> "Document":
-    """Open a document: read as far as its header, and no further than it must.
-
-    The bytes may be gzip (by their first bytes), in UTF-8 or in UTF-16 with a byte order mark.
-    """
-    context = expat.ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
-    assembler = EntryAssembler(limits=limits, context=context)
-    pieces = blocks.document_blocks(blocks.pieces_of(stream), limits=limits, uri=uri)
-    scanner, rest = _open_scanner(pieces, assembler, limits, context)
-    while not assembler.began and assembler.depth and not scanner.closed:
-        block = next(rest, None)
-        if block is None:
-            scanner.close()
-        else:
-            scanner.feed(block)
-    context.set_place(*scanner.header_place)
-    header = header_of(assembler, context)
-    context.is_plain = header.capability is None
-    if header.capability in _OFTEN_MISLABELLED and not header.is_index:
-        header = _actual_header(header, assembler, scanner, rest)
-    return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)
 
 
 def _open_scanner(
@@ -508,11 +476,20 @@ def read(
         raise TypeError(
             f"read takes bytes or an open binary file, as of open(name, 'rb'), not {kind}"
         )
-    return read_stream(
-        io.BytesIO(source) if isinstance(source, bytes) else source,
-        uri=uri,
-        limits=limits or Limits(),
-        on_refused=on_refused,
-        on_tolerated=on_tolerated,
-        strict=strict,
-    )
+    stream, limits = io.BytesIO(source) if isinstance(source, bytes) else source, limits or Limits()
+    context = expat.ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
+    assembler = EntryAssembler(limits=limits, context=context)
+    pieces = blocks.document_blocks(blocks.pieces_of(stream), limits=limits, uri=uri)
+    scanner, rest = _open_scanner(pieces, assembler, limits, context)
+    while not assembler.began and assembler.depth and not scanner.closed:
+        block = next(rest, None)
+        if block is None:
+            scanner.close()
+        else:
+            scanner.feed(block)
+    context.set_place(*scanner.header_place)
+    header = header_of(assembler, context)
+    context.is_plain = header.capability is None
+    if header.capability in _OFTEN_MISLABELLED and not header.is_index:
+        header = _actual_header(header, assembler, scanner, rest)
+    return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)

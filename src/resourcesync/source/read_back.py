@@ -97,7 +97,7 @@ class ReadBackCheck:
     def _fault(self, stored: "_UnprovenBytes") -> str:
         from resourcesync.documents import reader  # noqa: PLC0415 - most runs write nothing
 
-        document = reader.read_stream(cast("BinaryIO", stored), uri=self._name)
+        document = reader.read(cast("BinaryIO", stored), uri=self._name)
         if document.header != narrow_header(self._header, self._dialect):
             return "its header differs"
         running, count = 0, 0

@@ -10,7 +10,7 @@ import msgspec
 
 from resourcesync.discovery.links import find_targets
 from resourcesync.discovery.uris import origin_if_any
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.rule import RuleFinding
@@ -107,7 +107,7 @@ def _judge_representation(
 def judge_body(listed: ListedResource, start: bytes) -> Iterator[RuleFinding]:
     """Check by the start of its body that a resource is no Resource List itself (§10.2)."""
     try:
-        header = read_stream(BytesIO(start), uri=listed.uri).header
+        header = read(BytesIO(start), uri=listed.uri).header
     except DocumentError:
         return
     if not listed.change and header.capability is Capability.RESOURCE_LIST:

@@ -60,7 +60,7 @@ class Follower:
     def listed(self, name: str = "resourcelist") -> list[Any]:
         path = self.out / f"resourcesync/{name}.xml"
         with path.open("rb") as stream:
-            return list(reader.read_stream(stream, uri="").entries())
+            return list(reader.read(stream, uri="").entries())
 
 
 def counts(done: PublicationResult) -> tuple[int, int, int, int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read as read_document
 from resourcesync.errors import DocumentError
 from tests.support.documents.text import CHANGE_LIST, URI, CountingStream, document, url
 
@@ -261,7 +261,7 @@ def read(hostile: Hostile) -> tuple[str, int, list[str]]:
     entries = 0
     stream = CountingStream(hostile.pieces())
     try:
-        for _ in read_stream(
+        for _ in read_document(
             stream, uri=URI, on_refused=lambda entry: refused.append(entry.code)
         ).entries():
             entries += 1

@@ -263,7 +263,7 @@ class Reader:
 @lru_cache(maxsize=256)
 def _parsed(data: bytes, uri: str) -> tuple[Header, tuple[object, ...]]:
     """Read a document; one that was read before, and is the same, says the same."""
-    document = reader.read_stream(BytesIO(data), uri=uri)
+    document = reader.read(BytesIO(data), uri=uri)
     entries = tuple(document.entries())
     assert document.refused == 0
     return document.header, entries
@@ -330,7 +330,7 @@ def view(source: Source) -> dict[str, str]:
 
 def header_of(source: Source, name: str) -> Header:
     stream = BytesIO(content_of(source.documents, name))
-    return reader.read_stream(stream, uri=name).header
+    return reader.read(stream, uri=name).header
 
 
 def split_source() -> Source:
@@ -351,14 +351,10 @@ def files_of(source: Source) -> list[str]:
 
 def offered(source: Source) -> list[Capability | None]:
     with source.documents.open(naming.CAPABILITY_LIST) as stream:  # type: ignore[union-attr]
-        entries = list(reader.read_stream(stream, uri="x").entries())
+        entries = list(reader.read(stream, uri="x").entries())
     return [entry.capability for entry in entries if isinstance(entry, CapabilityEntry)]
 
 
 def parts_of(source: Source, name: str) -> list[Part]:
     with source.documents.open(name) as stream:  # type: ignore[union-attr]
-        return [
-            item
-            for item in reader.read_stream(stream, uri=name).entries()
-            if isinstance(item, Part)
-        ]
+        return [item for item in reader.read(stream, uri=name).entries() if isinstance(item, Part)]

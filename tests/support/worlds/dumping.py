@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import PackageReader, open_package
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Change, Entry, Header, Package, Part, Resource
 from resourcesync.model.timestamps import to_microseconds
@@ -114,7 +114,7 @@ class DumpedSource:
         return stream.read()
 
     def told(self, name: str) -> tuple[Header, list[Entry]]:
-        document = read_stream(BytesIO(self.bytes_of(name)), uri=self.uri(name))
+        document = read(BytesIO(self.bytes_of(name)), uri=self.uri(name))
         return document.header, list(document.entries())
 
     def packages(self, name: str = naming.RESOURCE_DUMP) -> list[Package]:

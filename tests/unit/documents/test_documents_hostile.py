@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
@@ -34,7 +34,7 @@ def test_a_deep_document_is_refused_soon(tag: str, start: str) -> None:
     stream = CountingStream([HEAD, start.encode(), f"<{tag}>".encode() * 200_000])
 
     with pytest.raises(DocumentError, match=r"levels|twice") as caught:
-        list(read_stream(stream, uri=URI).entries())
+        list(read(stream, uri=URI).entries())
 
     assert stream.given <= 4 * 64 * KIB
     assert caught.value.line > 0
@@ -68,7 +68,7 @@ def test_a_huge_token_is_refused_before_it_costs_anything(start: bytes, piece: b
     stream = endless(start, piece, 1024)
 
     with pytest.raises(DocumentError) as caught:
-        list(read_stream(stream, uri=URI).entries())
+        list(read(stream, uri=URI).entries())
 
     assert isinstance(caught.value, DocumentLimitError)
     assert stream.given <= 4 * 64 * KIB
@@ -80,7 +80,7 @@ def test_a_huge_token_before_the_root_is_refused_as_well(start: bytes) -> None:
     stream = CountingStream([start, *([b"x" * 4096] * 1024)])
 
     with pytest.raises(DocumentError):
-        read_stream(stream, uri=URI)
+        read(stream, uri=URI)
 
     assert stream.given <= 4 * 64 * KIB
 
@@ -89,7 +89,7 @@ def test_a_huge_token_after_the_root_is_refused_as_well() -> None:
     stream = CountingStream([document(), b"<?pi ", *([b"x" * 4096] * 1024)])
 
     with pytest.raises(DocumentLimitError):
-        list(read_stream(stream, uri=URI).entries())
+        list(read(stream, uri=URI).entries())
 
     assert stream.given <= 4 * 64 * KIB
 
@@ -100,7 +100,7 @@ def test_a_comment_without_end_is_a_document_that_stops_before_its_end(head: byt
 
     tracemalloc.start()
     with pytest.raises(TruncatedDocumentError):
-        list(read_stream(stream, uri=URI).entries())
+        list(read(stream, uri=URI).entries())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -137,7 +137,7 @@ def test_what_would_pile_up_in_memory_is_limited(pieces: object) -> None:
     stream = CountingStream(pieces())
 
     with pytest.raises(DocumentLimitError):
-        list(read_stream(stream, uri=URI).entries())
+        list(read(stream, uri=URI).entries())
 
     assert stream.given <= 4 * 64 * KIB
 
@@ -225,7 +225,7 @@ def many(count: int) -> Iterator[bytes]:
 def peak_of_reading(count: int) -> int:
     stream = CountingStream(many(count))
     tracemalloc.start()
-    opened = read_stream(stream, uri=URI)
+    opened = read(stream, uri=URI)
     assert sum(1 for _ in opened.entries()) == count
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -242,7 +242,7 @@ def test_memory_does_not_grow_with_the_entries() -> None:
 def test_reading_goes_no_further_than_it_must() -> None:
     stream = CountingStream(many(20_000))
 
-    opened = read_stream(stream, uri=URI)
+    opened = read(stream, uri=URI)
     assert stream.given <= 64 * KIB
     next(iter(opened.entries()))
 
@@ -268,7 +268,7 @@ def test_endless_empty_members_are_stopped() -> None:
     stream = CountingStream([gzip.compress(HEAD), *([empty * 1000] * 1000)])
 
     with pytest.raises(DocumentLimitError):
-        list(read_stream(stream, uri=URI).entries())
+        list(read(stream, uri=URI).entries())
 
     assert stream.given < MIB
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.documents.reader import Document, Limits, read_stream
+from resourcesync.documents.reader import Document, Limits, read
 from resourcesync.errors import DocumentError, DocumentLimitError, MalformedDocumentError
 from resourcesync.model.entries import Resource
 from resourcesync.model.leniencies import LENIENCIES, Leniency
@@ -21,7 +21,7 @@ ROW = re.compile(
 
 
 def opened(data: bytes, uri: str = URI, limits: Limits | None = None) -> Document:
-    return read_stream(io.BytesIO(data), uri=uri, limits=limits or Limits())
+    return read(io.BytesIO(data), uri=uri, limits=limits or Limits())
 
 
 def entries(data: bytes) -> list[str]:
@@ -73,7 +73,7 @@ def test_strict_reading_forgives_none_of_them(form: WrittenSitemap) -> None:
 
     if any(rules):
         with pytest.raises(MalformedDocumentError):
-            list(read_stream(io.BytesIO(form.data), uri=form.uri, strict=True).entries())
+            list(read(io.BytesIO(form.data), uri=form.uri, strict=True).entries())
 
 
 # --- texts ---------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def test_a_text_has_an_address_on_each_line_whatever_ends_it(end: str, block: in
         def read(self, size: int | None = -1, /) -> bytes:
             return super().read(min(block, size or block))
 
-    document = read_stream(Slow(text.encode()), uri=URI)
+    document = read(Slow(text.encode()), uri=URI)
 
     assert [entry.uri for entry in document.entries()] == [*PAGES, "https://site.example/é x"]
 

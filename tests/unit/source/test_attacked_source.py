@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from resourcesync import Catalogue
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import CapabilityEntry, Change, Resource
@@ -65,7 +65,7 @@ def started_from_the_dump(source: DumpedSource) -> dict[str, str]:
         state[entry.uri] = hashlib.sha256(data).hexdigest()
         assert entry.digests[0].value == state[entry.uri]
         start = package.at
-    for change in read_stream(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
+    for change in read(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
         assert isinstance(change, Change)
         assert change.time is not None
         assert start is not None
@@ -216,7 +216,7 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
 
 
 def led_to(source: DumpedSource) -> set[str]:
-    entries = read_stream(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="x").entries()
+    entries = read(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="x").entries()
     return {entry.uri.rpartition("/")[2] for entry in entries if isinstance(entry, CapabilityEntry)}
 
 
@@ -305,6 +305,6 @@ def test_a_post_that_no_list_can_say_stops_no_other(
 
     for name in (naming.RESOURCE_LIST, naming.CHANGE_LIST):
         with (tmp_path / name).open("rb") as stream:
-            listed = {entry.uri: entry for entry in read_stream(stream, uri=name).entries()}
+            listed = {entry.uri: entry for entry in read(stream, uri=name).entries()}
         assert BASE + "a" in listed or name == naming.CHANGE_LIST
         assert (BASE + "b" in listed) == (column != "uri")

@@ -48,7 +48,7 @@ def entries(documents: MemoryDocuments, name: str) -> tuple[datetime | None, lis
     """The ``at`` of a list, and all that it says; of an index all that its parts say."""
     stream = documents.open(name)
     assert stream is not None
-    document = reader.read_stream(BytesIO(stream.read()), uri=name)
+    document = reader.read(BytesIO(stream.read()), uri=name)
     found: list[object] = []
     for entry in document.entries():
         if isinstance(entry, Part):

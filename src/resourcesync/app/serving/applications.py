@@ -102,7 +102,7 @@ class ServedStatus:
         path = self._documents / _CAPABILITY_LIST_NAME
         try:
             with path.open("rb") as stream:
-                for _ in reader.read_stream(stream, uri=str(path)).entries():
+                for _ in reader.read(stream, uri=str(path)).entries():
                     pass
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from error
@@ -377,7 +377,7 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     description = out / DESCRIPTION
     try:
         with description.open("rb") as stream:
-            found = list(_capability_lists(reader.read_stream(stream, uri=str(description))))
+            found = list(_capability_lists(reader.read(stream, uri=str(description))))
     except FileNotFoundError as error:
         raise _not_published_error(root, description) from error
     except OSError as error:

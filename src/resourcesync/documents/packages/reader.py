@@ -23,7 +23,7 @@ from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.packages.tar_reader import TarContainer, may_be_tar
 from resourcesync.documents.packages.zip_directory import may_be_truncated_zip
 from resourcesync.documents.packages.zip_reader import ZipContainer
-from resourcesync.documents.reader import Document, read_stream
+from resourcesync.documents.reader import Document, read
 from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Change, Link, RefusedEntry, Resource, ResourceRun
@@ -205,7 +205,7 @@ class PackageReader:
     def _read(
         self, chunks: Iterator[bytes], name: str, on_refused: Refusals | None = None
     ) -> Document:
-        return read_stream(
+        return read(
             cast("BinaryIO", _PieceStream(chunks)),
             uri=f"{self.uri}#/{name}",
             limits=self._limits.manifest,
