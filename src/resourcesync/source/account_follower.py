@@ -4,7 +4,6 @@ Entries that cannot be published are counted and left out.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain, islice
 from math import inf
 from typing import Final, TypeVar
@@ -214,8 +213,9 @@ class AccountFollower:
         until = self._clock.monotonic() + most
         done = Posted() if self._position() else self._record(ChangeBatch(position, ()))
         self._batch_warnings, self.is_prompt = (), False
-        with _closing_changes(self._account.changes(position, wait)) as lots:
-            for batch in lots:
+        batches = self._account.changes(position, wait)
+        try:
+            for batch in batches:
                 if batch.changes or batch.position != position:
                     done = _add_counts(done, self._record(batch))
                     position = batch.position
@@ -225,6 +225,9 @@ class AccountFollower:
                 is_news = wait > 0 and self.is_prompt and batch.changes
                 if is_news or self._clock.monotonic() >= until:
                     break
+        finally:
+            if isinstance(batches, Generator):  # it may have a connection
+                batches.close()
         return done
 
     def _record(self, batch: ChangeBatch) -> Posted:
@@ -269,13 +272,3 @@ def _add_counts(posted: Posted, other: Posted) -> Posted:
     return Posted(
         **{name: getattr(posted, name) + getattr(other, name) for name in Posted.__struct_fields__}
     )
-
-
-@contextmanager
-def _closing_changes(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
-    """Close an iterator when the block ends: it may have a connection."""
-    try:
-        yield lots
-    finally:
-        if isinstance(lots, Generator):
-            lots.close()

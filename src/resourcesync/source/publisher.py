@@ -14,7 +14,7 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
-from resourcesync.source import archives, change_list, description, garbage, naming, resource_list
+from resourcesync.source import archives, change_list, description, naming, resource_list
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.plan import (
     OFFERS,
@@ -26,8 +26,10 @@ from resourcesync.source.plan import (
     PublicationStep,
     Span,
     SupersededList,
+    find_orphans,
     is_rebase_due,
     is_rotation_due,
+    remove_orphans,
     retain,
     supersede,
 )
@@ -166,7 +168,7 @@ class ListPublisher:
     def _record(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
         """Record the publication, and remove documents unreferenced for a day."""
         now = to_microseconds(self._clock.now())
-        orphans = garbage.remove_orphans(self._source.documents, after.orphans, now)
+        orphans = remove_orphans(self._source.documents, after.orphans, now)
         after = replace(after, orphans=orphans)
         if after != before:
             RECORD.write(self._catalogue, after)
@@ -351,7 +353,7 @@ class _PublicationRun:
             parts=lists.parts,
             sitemap=lists.pages,
             documents={name: written for name, written in known.items() if name in wanted},
-            orphans=garbage.find_orphans(
+            orphans=find_orphans(
                 self._documents, wanted, known, former, now, naming.is_replaceable
             ),
         )

@@ -40,7 +40,6 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     snapshot: CatalogueSnapshot,
     known: Sequence[PublishedPackage],
     packager: Packager,
-    contents: ResourceContents,
     *,
     writer: DocumentWriter,
     size: PackageSize,
@@ -53,7 +52,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     def planned() -> Iterator[PublishedPackage | PackageJob]:
         header = manifest_header(writer, snapshot.at)
         for start, end in _ranges(known, size):
-            resources = _sized(snapshot.batches(start, end), contents)
+            resources = _sized(snapshot.batches(start, end), packager.contents)
             for entries in _planned(header, resources, size):
                 text = renderer(header, writer.dialect)(entries)
                 key = _key(header, text, writer.dialect)
@@ -145,7 +144,6 @@ def pack_changes(
     snapshot: CatalogueSnapshot,
     reached: PackedUntil,
     packager: Packager,
-    contents: ResourceContents,
     *,
     writer: DocumentWriter,
     size: PackageSize,
@@ -156,7 +154,7 @@ def pack_changes(
     ``find_lost_changes``.
     """
     last, at = snapshot.last_change(), to_microseconds(snapshot.at)
-    here = _packable(snapshot, reached.last, contents)
+    here = _packable(snapshot, reached.last, packager.contents)
     packages: list[PublishedPackage] = []
     since, number = reached.until, reached.number
     widest = _header(writer, _longest(at), _longest(at))

@@ -14,14 +14,21 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.documents import SecondProcess
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.source import archives, description, dump_record, garbage, naming
+from resourcesync.source import archives, description, dump_record, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import ArchivedDump, DumpRecord, PublishedPackage
 from resourcesync.source.dumps import dump_packages
 from resourcesync.source.dumps.dump_packages import PackedUntil
 from resourcesync.source.dumps.package_writer import Packager
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
-from resourcesync.source.plan import OFFERS, PLAN, Offer, PublicationPlan
+from resourcesync.source.plan import (
+    OFFERS,
+    PLAN,
+    Offer,
+    PublicationPlan,
+    find_orphans,
+    remove_orphans,
+)
 from resourcesync.source.publisher import OpenSource
 
 _MOST_ENTRIES: Final = 10_000
@@ -77,7 +84,6 @@ class DumpPublisher:
         self._catalogue, self._documents = source.catalogue, source.documents
         self._settings, self._naming = source.settings, source.settings.names
         self._clock = source.clock
-        self._contents = contents
         self._size = size or PackageSize()
         self._archive = int(source.settings.archive * _SECOND)
         self._packager = Packager(source.documents, contents, second)
@@ -138,7 +144,6 @@ class DumpPublisher:
             snapshot,
             record.resources,
             self._packager,
-            self._contents,
             writer=writer,
             size=self._size,
             taken={resource.name for resource in record.resources} | record.orphans.keys(),
@@ -172,14 +177,14 @@ class DumpPublisher:
         numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
         number = max((record.number, *numbers))
         reached = replace(_reached(snapshot, plan, record), number=number)
-        lost = dump_packages.find_lost_changes(snapshot, reached.last, self._contents)
+        lost = dump_packages.find_lost_changes(snapshot, reached.last, self._packager.contents)
         if lost is not None:
             _log.info("the bytes of %d changes are gone: the Change Dump starts over", lost.count)
             self._lost = lost.count
             record = replace(record, changes=())
             reached = replace(reached, last=lost.last, until=lost.time + 1)
         new = dump_packages.pack_changes(
-            snapshot, reached, self._packager, self._contents, writer=writer, size=self._size
+            snapshot, reached, self._packager, writer=writer, size=self._size
         )
         self._record_renewed()
         ends = (*record.changes, *new)
@@ -262,10 +267,8 @@ class DumpPublisher:
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
         now = self._now()
         known, former = before.documents, before.orphans
-        orphans = garbage.find_orphans(
-            self._documents, wanted, known, former, now, naming.is_dump_name
-        )
-        remaining = garbage.remove_orphans(self._documents, orphans, now)
+        orphans = find_orphans(self._documents, wanted, known, former, now, naming.is_dump_name)
+        remaining = remove_orphans(self._documents, orphans, now)
         documents = {name: known for name, known in writer.known.items() if name in wanted}
         record = replace(after, documents=documents, orphans=remaining)
         if record != before:

@@ -59,7 +59,7 @@ class Packager:
     ) -> None:
         self.renewed: dict[str, Resource | None] = {}
         self._store = store
-        self._contents = contents
+        self.contents = contents
         self._second = second
 
     def confirm_unharmed(self, packed: PublishedPackage) -> bool:
@@ -184,9 +184,9 @@ class Packager:
 
     def _bytes_of(self, content: Resource | Link) -> Iterable[bytes]:
         if isinstance(content, Resource):
-            uri, stream = content.uri, self._contents.open(content)
+            uri, stream = content.uri, self.contents.open(content)
         else:
-            uri, stream = content.href, self._contents.open_patch(content)
+            uri, stream = content.href, self.contents.open_patch(content)
         if stream is None:
             raise errors.OriginalChangedError(f"{uri} no longer exists")
         length = content.length
@@ -204,7 +204,7 @@ class Packager:
             if resource is None:
                 yield entry
                 continue
-            found = self._contents.measure(entry.uri)
+            found = self.contents.measure(entry.uri)
             if found is not None:
                 # Links to versions are those of its present version; a patch is not packed by
                 # itself.
