@@ -84,7 +84,7 @@ def _publish(
     with ExitStack() as stack:
         catalogue = stack.enter_context(_catalogue(folders.home, clock, dry_run=asked.dry_run))
         known = decode_settings(catalogue.note(NOTE))
-        _refuse_other_input(root, catalogue)
+        _check_input(root, catalogue)
         settings = merge_settings(root, known, chosen)
         settings = sites.place(root, root, known, settings)
         originals.check_originals(settings, known)
@@ -231,7 +231,7 @@ def _globs_of(settings: PublicationSettings) -> list[tuple[str, str]]:
     return included + [("exclude", glob) for glob in settings.exclude]
 
 
-def _refuse_other_input(root: Path, catalogue: SourceCatalogue) -> None:
+def _check_input(root: Path, catalogue: SourceCatalogue) -> None:
     """Refuse a folder with the lists of another input: its resources are not the files there."""
     if catalogue.note(NOTE) is None and catalogue.note(INPUT_NOTE) is not None:
         system = catalogue.note(SYSTEM_NOTE) or f"catalogue:{root / CATALOGUE}"
