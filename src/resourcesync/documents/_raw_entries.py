@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from resourcesync.documents import expat
-from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.entries import Foreign
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import SITEMAP_NS
@@ -134,7 +133,6 @@ class EntryColumns(NamedTuple):
             yield entry
 
     def _present(self, fields: Mapping[K, str]) -> list[tuple[K, Column]]:
-        """Return those of these columns that are there."""
         columns = [(key, getattr(self, name)) for key, name in fields.items()]
         return [(key, column) for key, column in columns if column is not None]
 
@@ -325,7 +323,6 @@ class EntryAssembler:
         self.entry: RawEntry | None = None
         self.items: list[EntryColumns | RawEntry] = []
         self._limits = limits
-        self._uri = context.uri
         self._context = context
         self._leaf: int | None = None  # which element of the entry is open
         self._pieces: list[str] = []
@@ -389,13 +386,8 @@ class EntryAssembler:
         elif mark == expat.MD:
             if self.began or self.metadata is not None:
                 where = "after the first entry" if self.began else "twice"
-                raise MalformedDocumentError(
-                    f"The root's rs:md comes {where}",
-                    uri=self._uri,
-                    line=line,
-                    column=column,
-                    code="xml-metadata",
-                )
+                self._context.set_place(line, column)
+                self._context.refuse("xml-metadata", f"The root's rs:md comes {where}")
             self.metadata = attributes
         elif mark == expat.LOC:
             self.refuse(line, column)
@@ -474,9 +466,7 @@ class EntryAssembler:
     def _enter_element(self, line: int, column: int) -> None:
         self.depth += 1
         if self.depth > self._limits.depth:
-            raise expat.limit_error(
-                self._limits.depth, "levels of elements", uri=self._uri, line=line, column=column
-            )
+            self._fail(self._limits.depth, "levels of elements", line, column)
 
     def _fail(self, limit: int, what: str, line: int, column: int) -> None:
-        raise expat.limit_error(limit, what, uri=self._uri, line=line, column=column)
+        raise expat.limit_error(limit, what, uri=self._context.uri, line=line, column=column)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec.structs import replace
 
 from resourcesync.documents import expat
-from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
+from resourcesync.errors import UnexpectedDocumentError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.entries import Extra, Header, Link
 from resourcesync.model.leniencies import LENIENCIES, Leniency
@@ -354,7 +354,7 @@ def _with_metadata(metadata: list[str], context: expat.ReadingContext, *, is_ind
     values, extra = split_attributes(metadata, _KNOWN, context)
     label = values.get("capability")
     if label is None:
-        raise _malformed("The root's rs:md names no capability", "xml-metadata", context)
+        context.refuse("xml-metadata", "The root's rs:md names no capability")
     kind, says_index = _capability(label, context)
     moments: dict[str, Any] = {
         "from_" if name == "from" else name: _moment(name, values[name], context)
@@ -425,12 +425,6 @@ def _moment(name: str, text: str, context: expat.ReadingContext) -> datetime:
     """Return a time of the document itself, which all its entries depend on."""
     try:
         return _clear_moment(text, context)
-    except ValueError as error:
+    except ValueError:
         reason = f"The document's {name} is not a W3C Datetime: {text[:64]!r}"
-        raise _malformed(reason, "time-invalid", context) from error
-
-
-def _malformed(reason: str, code: str, context: expat.ReadingContext) -> MalformedDocumentError:
-    return MalformedDocumentError(
-        reason, uri=context.uri, line=context.line, column=context.column, code=code
-    )
+        context.refuse("time-invalid", reason)

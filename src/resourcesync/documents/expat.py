@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum, StrEnum
 from functools import cache
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -423,7 +423,7 @@ class ReadingContext:
             code=code, rule=rule or own, reason=reason, line=self.line, column=self.column
         )
         if self.strict and found.rule:
-            self.refuse(code, found.rule, reason)
+            self.refuse(code, reason, found.rule)
         self.tolerated[code] = found
         self.counts[code] = 1
         self._last_places[code] = place
@@ -435,7 +435,7 @@ class ReadingContext:
         self.tolerate(code, about=about)
         self.dropped += 1
 
-    def refuse(self, code: str, rule: str, reason: str) -> None:
+    def refuse(self, code: str, reason: str, rule: str = "") -> NoReturn:
         """Refuse the document for a fault at the current place."""
         raise errors.MalformedDocumentError(
             reason,

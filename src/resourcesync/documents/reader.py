@@ -418,7 +418,7 @@ class Document:
     def _refuse(self, entry: RawEntry, refusal: expat.RefusalError) -> None:
         if self._context.strict:
             self._context.set_place(entry.line, entry.column)
-            self._context.refuse(refusal.code, refusal.rule, refusal.reason)
+            self._context.refuse(refusal.code, refusal.reason, refusal.rule)
         self.refused += 1
         if self._on_refused is not None:
             uri = _entries.row_of(entry).uri.strip()[:_MAX_SHOWN]

@@ -236,7 +236,6 @@ def _merge(merged: dict[str, object], part: ConfigFile, texts: list[ConfigText])
 
 
 def _read_toml(path: Path) -> tuple[Mapping[str, object], str]:
-    """Return the content of a file, and its text."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)

@@ -189,7 +189,6 @@ class TarContainer:
         self._scan()
 
     def _scan(self) -> None:
-        """Walk over all headers once."""
         note = _TarExtension()
         count = 0
         while (header := self._bytes.exactly(_SIZE)) != _EMPTY:
