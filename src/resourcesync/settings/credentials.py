@@ -39,11 +39,9 @@ def read_credentials(
     return _parse_credentials(_AuthTable(name, table, home, environ))
 
 
-def read_proxy_secret(
-    name: str, table: Mapping[str, object], *, environ: Mapping[str, str] | None = None
-) -> tuple[str, str]:
+def read_proxy_secret(name: str, table: Mapping[str, object]) -> tuple[str, str]:
     """Read the user and the password of a proxy from a table ``[auth.NAME]`` of type ``basic``."""
-    read = _AuthTable(name, table, "", environ)
+    read = _AuthTable(name, table, "", None)
     if read.pop_text("type") != "basic":
         raise read.error("type", "must be basic for a proxy")
     user, password = read.pop_text("username"), read.pop_secret("password")
@@ -148,9 +146,7 @@ _PLACES: Final = {
 _MISSING: Final = {"env": _PLACES["env"], "file": "the file {}, which does not exist"}
 
 
-def missing_secrets(
-    name: str, table: Mapping[str, object], environ: Mapping[str, str] | None = None
-) -> list[str]:
+def missing_secrets(name: str, table: Mapping[str, object]) -> list[str]:
     """Return the missing secrets of a valid table ``[auth.NAME]``.
 
     No secret is read: only the presence of variables and files is checked.
@@ -160,7 +156,7 @@ def missing_secrets(
         if not isinstance(value, Mapping):
             continue
         for kind, place in value.items():  # service managers and commands: only for a request
-            is_missing = (kind == "env" and not environment.variable(place, environ)) or (
+            is_missing = (kind == "env" and not environment.variable(place)) or (
                 kind == "file" and not Path(place).expanduser().exists()
             )
             if is_missing:

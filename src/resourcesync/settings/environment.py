@@ -32,9 +32,9 @@ class Environment(NamedTuple):
     """Commands for which ``RESOURCESYNC_<COMMAND>_JSON`` is on, in lower case."""
 
 
-def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
-    """Return the settings in the process's environment, or in the given one."""
-    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+def read_environment() -> Environment:
+    """Return the settings in the process's environment."""
+    found = os.environ  # noqa: TID251 - this is the reader
     dumb = found.get("TERM", "") == "dumb"
     color: bool | None = None
     if found.get("NO_COLOR") or dumb:

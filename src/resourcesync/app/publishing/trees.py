@@ -254,33 +254,23 @@ def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress
 
 def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
     """Return the store of former versions, if there is one; a dry run stores nothing."""
-    catalogue, settings = source.catalogue, source.settings
-    if catalogue.dry_run or not is_retention_enabled(source):
+    settings = source.settings
+    if source.catalogue.dry_run or not is_retention_enabled(source):
         return TreeVersions()
     from resourcesync.app import plugins  # noqa: PLC0415 - the same
     from resourcesync.catalogue.version_files import FolderVersions  # noqa: PLC0415 - few keep versions
     from resourcesync.source.versions.version_recording import (  # noqa: PLC0415 - the same
         PatchGenerator,
-        VersionNames,
-        VersionPolicy,
         VersionRecorder,
     )
     from resourcesync.source.versions.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
 
-    index = catalogue.versions()
     store = FolderVersions(
         settings.versions_folder(folders.root if settings.versions_in else folders.home)
     )
     patches = PatchGenerator(plugins.patch_makers, plugins.patch_formats)
-    recorder = VersionRecorder(
-        index,
-        store,
-        VersionNames(naming=SourceNaming(base_uri=settings.url)),
-        source.clock,
-        keeping=VersionPolicy(is_public=settings.versions, most=settings.versions_max_bytes),
-        patches=patches if settings.patches else None,
-    )
-    return StoredTreeVersions(source, index, store, recorder)
+    recorder = VersionRecorder(source, store, patches if settings.patches else None)
+    return StoredTreeVersions(source, recorder)
 
 
 @contextmanager

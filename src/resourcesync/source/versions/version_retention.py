@@ -5,8 +5,6 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.catalogue.version_files import FolderVersions
-from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.originals import Originals, ResourceContents
 from resourcesync.source import naming
@@ -74,35 +72,26 @@ _MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
 class StoredTreeVersions(TreeVersions):
     """Retention of former versions, in one run of a tree's publication."""
 
-    def __init__(
-        self,
-        source: "OpenSource",
-        index: VersionIndex,
-        store: FolderVersions,
-        recorder: version_recording.VersionRecorder,
-    ) -> None:
+    def __init__(self, source: "OpenSource", recorder: version_recording.VersionRecorder) -> None:
         self._asked = source.settings
         self._catalogue = source.catalogue
         self._clock = source.clock
-        self._index = index
-        self._store = store
-        self._keeper = recorder
+        self._index, self._store = recorder.index, recorder.content
+        self._recorder = recorder
 
     @property
     def counts(self) -> RetentionCounts:
         """The counts up to now."""
-        keeper = self._keeper
-        return RetentionCounts(
-            versions=keeper.stored, patches=keeper.patched, unkept=keeper.skipped
-        )
+        made = self._recorder
+        return RetentionCounts(versions=made.stored, patches=made.patched, unkept=made.skipped)
 
     def flush(self) -> None:
         """Make stored versions durable, before the catalogue records them."""
-        self._keeper.flush()
+        self._recorder.flush()
 
     def originals(self, originals: Originals) -> Originals:
         """Return originals that are stored while they are read."""
-        return version_recording.VersionedOriginals(originals, self._keeper)
+        return version_recording.VersionedOriginals(originals, self._recorder)
 
     def contents(
         self, originals: Originals, opening: OpenOriginal
