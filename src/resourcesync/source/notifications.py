@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.model.entries import Change, DocumentChange
+from resourcesync.model.entries import Change, DocumentChange, Link
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.source import naming
@@ -120,9 +120,10 @@ class _Outbox:
     def place_empty(self) -> None:
         """Put an empty notification at each topic that has none yet: it names the hubs."""
         if self._store.signature(naming.CHANGE_NOTIFICATION) is None:
-            self._put(naming.CHANGE_NOTIFICATION, self._changes([], self._now, self._now))
+            body = self._changes([], self._now, self._now)
+            self._store.write(naming.CHANGE_NOTIFICATION, [body])
         if self._store.signature(naming.FRAMEWORK_NOTIFICATION) is None:
-            self._put(naming.FRAMEWORK_NOTIFICATION, self._framework([]))
+            self._store.write(naming.FRAMEWORK_NOTIFICATION, [self._framework([])])
 
     def notices(self, marks: Mapping[str, _HubPosition]) -> Iterator[Notice]:
         """Compose the pending notices, put them at the topics, and yield one for each hub."""
@@ -136,7 +137,7 @@ class _Outbox:
             yield from self._publish_notice(naming.FRAMEWORK_NOTIFICATION, body, behind)
 
     def _publish_notice(self, name: str, body: bytes, behind: list[str]) -> Iterator[Notice]:
-        self._put(name, body)
+        self._store.write(name, [body])
         topic = self._names.uri(name)
         for hub in behind:
             yield Notice(hub=hub, topic=topic, body=body)
@@ -187,22 +188,14 @@ class _Outbox:
         )
 
     def _changes(self, changes: list[Change], since: datetime, until: datetime) -> bytes:
-        links = payloads.channel_links(
-            self._names.uri(naming.CAPABILITY_LIST),
-            self._names.uri(naming.CHANGE_NOTIFICATION),
-            self._hubs,
-        )
+        links = self._links(naming.CAPABILITY_LIST, naming.CHANGE_NOTIFICATION)
         return payloads.change_notification(
             links, changes, since=min(since, until), until=until, dialect=self._dialect
         )
 
     def _framework(self, changes: list[DocumentChange]) -> bytes:
-        links = payloads.channel_links(
-            self._names.uri(naming.DESCRIPTION),
-            self._names.uri(naming.FRAMEWORK_NOTIFICATION),
-            self._hubs,
-        )
+        links = self._links(naming.DESCRIPTION, naming.FRAMEWORK_NOTIFICATION)
         return payloads.framework_notification(links, changes, dialect=self._dialect)
 
-    def _put(self, name: str, body: bytes) -> None:
-        self._store.write(name, [body])
+    def _links(self, above: str, topic: str) -> tuple[Link, ...]:
+        return payloads.channel_links(self._names.uri(above), self._names.uri(topic), self._hubs)

@@ -137,9 +137,7 @@ def publish(
 ) -> PublicationResult:
     """Publish the content of a catalogue; no folder is scanned."""
     _check_exists(path)
-    for name in ("url", "described_by"):
-        if chosen.get(name):
-            trees.check_address(str(chosen[name]))
+    trees.check_addresses(chosen)
     attempt = partial(_publish, path, out, chosen, clock, asked)
     return publish_mended(path, clock, asked, attempt)
 

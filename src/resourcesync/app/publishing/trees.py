@@ -304,8 +304,7 @@ def _check(folders: _Folders, chosen: Mapping[str, object]) -> None:
         )
     if chosen.get("url"):
         check_base(str(chosen["url"]))
-    if chosen.get("described_by"):
-        check_address(str(chosen["described_by"]))
+    check_addresses(chosen)
 
 
 def refuse_foreign(source: OpenSource, known: PublicationSettings, step: PublicationStep) -> None:
@@ -329,6 +328,13 @@ def check_base(url: str) -> None:
     """Refuse an address that cannot be that of a tree."""
     SourceNaming(base_uri=url)
     check_address(url)
+
+
+def check_addresses(chosen: Mapping[str, object]) -> None:
+    """Refuse addresses among settings that Destinations would refuse."""
+    for name in ("url", "described_by"):
+        if chosen.get(name):
+            check_address(str(chosen[name]))
 
 
 def check_address(url: str) -> None:

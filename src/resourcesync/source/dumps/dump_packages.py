@@ -30,7 +30,7 @@ from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter, checking_entries, renderer
-from resourcesync.source.dump_record import PublishedPackage
+from resourcesync.source.dump_record import PublishedPackage, times_of
 from resourcesync.source.dumps.package_writer import PackageJob, Packager
 
 _EPOCH: Final = from_microseconds(0)
@@ -50,7 +50,7 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     usable = {package.key: package for package in known if package.since >= oldest}
 
     def planned() -> Iterator[PublishedPackage | PackageJob]:
-        header = manifest_header(writer, snapshot.at)
+        header = _root(writer, Capability.RESOURCE_DUMP_MANIFEST, at=snapshot.at)
         for start, end in _ranges(known, size):
             resources = _sized(snapshot.batches(start, end), packager.contents)
             for entries in _planned(header, resources, size):
@@ -73,13 +73,10 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     return tuple(packager.pack_all(planned()))
 
 
-def manifest_header(writer: DocumentWriter, at: datetime) -> Header:
-    """Return the root of the manifest of a package of the moment ``at`` (§11.2)."""
-    return Header(
-        capability=Capability.RESOURCE_DUMP_MANIFEST,
-        at=at,
-        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST),),
-    )
+def _root(writer: DocumentWriter, capability: Capability, **times: datetime) -> Header:
+    """Return the root of the manifest of a package (§11.2, §13.2)."""
+    up = description.up_link(writer.naming, naming.CAPABILITY_LIST)
+    return replace(Header(capability=capability, links=(up,)), **times)
 
 
 def _ranges(
@@ -157,10 +154,11 @@ def pack_changes(
     here = _packable(snapshot, reached.last, packager.contents)
     packages: list[PublishedPackage] = []
     since, number = reached.until, reached.number
-    widest = _header(writer, _longest(at), _longest(at))
+    latest = snapshot.at.replace(microsecond=1)  # it takes as many characters as any
+    widest = _root(writer, Capability.CHANGE_DUMP_MANIFEST, from_=latest, until=latest)
     for entries, is_last in _with_last_flag(_planned(widest, here, size)):
         until = at if is_last else _time_of(entries[-1])
-        header = _header(writer, from_microseconds(since), from_microseconds(until))
+        header = replace(widest, **times_of(Capability.CHANGE_DUMP, since, until))
         names = naming.change_package(number)
         job = PackageJob(
             names=names,
@@ -253,17 +251,3 @@ def _time_of(entry: ManifestEntry) -> int:
     assert isinstance(entry, Change), "a Change Dump holds changes"
     assert entry.time is not None, "the catalogue knows the time of each change"
     return to_microseconds(entry.time)
-
-
-def _longest(at: int) -> datetime:
-    """Return a moment that takes as many characters as any."""
-    return from_microseconds(at).replace(microsecond=1)
-
-
-def _header(writer: DocumentWriter, since: datetime, until: datetime) -> Header:
-    return Header(
-        capability=Capability.CHANGE_DUMP_MANIFEST,
-        from_=since,
-        until=until,
-        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST),),
-    )
