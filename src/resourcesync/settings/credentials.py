@@ -57,7 +57,7 @@ def check_credentials(name: str, table: Mapping[str, object]) -> None:
 def _parse_credentials(read: "_AuthTable") -> Credentials:
     readers: dict[object, Callable[[_AuthTable], tuple[tuple[str, str], ...]]] = {
         "bearer": _bearer,
-        "basic": _basic,
+        "basic": lambda read: _basic(read, read.pop_text("username"), read.pop_secret("password")),
         "header": _header,
         "netrc": _netrc,
     }
@@ -176,11 +176,7 @@ def _bearer(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     return (("Authorization", f"Bearer {token}"),)
 
 
-def _basic(table: _AuthTable) -> tuple[tuple[str, str], ...]:
-    return _basic_fields(table, table.pop_text("username"), table.pop_secret("password"))
-
-
-def _basic_fields(table: _AuthTable, user: str, password: str) -> tuple[tuple[str, str], ...]:
+def _basic(table: _AuthTable, user: str, password: str) -> tuple[tuple[str, str], ...]:
     if ":" in user:
         raise table.error("username", "must not have a colon (RFC 7617 §2)")
     word = b64encode(f"{user}:{password}".encode()).decode("ascii")
@@ -222,7 +218,7 @@ def _netrc(table: _AuthTable) -> tuple[tuple[str, str], ...]:
             f"{path} has no entry for {host}",
             hint="add a line: machine HOST login USER password SECRET",
         )
-    return _basic_fields(table, entry[0] or "", entry[2] or "")
+    return _basic(table, entry[0] or "", entry[2] or "")
 
 
 def _check_private(path: Path) -> None:

@@ -16,7 +16,7 @@ from resourcesync.source.dump_record import (
     package_entry,
     times_of,
 )
-from resourcesync.source.plan import MOST_LISTS, Offer, PublicationPlan, SupersededList
+from resourcesync.source.plan import Offer, PublicationPlan, SupersededList
 
 
 def write_archive(writer: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
@@ -53,11 +53,6 @@ def archive_resource_list(writer: DocumentWriter, superseded_list: SupersededLis
     if writer.confirm_unharmed(superseded_list.name):
         return True
     return writer.copy(naming.RESOURCE_LIST, superseded_list.name, str(superseded_list.at))
-
-
-def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
-    """Return the archived dumps that are younger than the retention time."""
-    return tuple(dump for dump in former if keep and now - dump.since <= keep)[-MOST_LISTS:]
 
 
 def archive_resource_dump(
@@ -107,21 +102,21 @@ def close_change_dump(
 
 
 def write_dump_archive(
-    writer: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]
-) -> None:
-    """Write the archive of one kind of dump, unless it would be empty or is stored already."""
-    archive = capability.archive
-    assert archive is not None, "dumps have archives"
-    if own := [dump for dump in former if dump.capability == capability.value]:
-        write_archive(writer, archive, (_dump_part(writer, dump) for dump in own))
-
-
-def with_dump_archive_link(
     writer: DocumentWriter, header: Header, former: Sequence[ArchivedDump]
 ) -> Header:
-    """Return the header of a dump with the link to its archive, if there is one."""
-    has_archive = any(dump.capability == header.capability for dump in former)
-    return with_archive_link(writer, header) if has_archive else header
+    """Write the archive of a kind of dump; return the dump's header with the link to it, if any."""
+    kind = header.capability
+    assert kind is not None
+    own = [dump for dump in former if dump.capability == kind.value]
+    if not own:
+        return header
+    assert kind.archive is not None, "dumps have archives"
+    parts = (
+        Part(uri=writer.naming.uri(dump.name), **times_of(kind, dump.start, dump.until))
+        for dump in own
+    )
+    write_archive(writer, kind.archive, parts)
+    return with_archive_link(writer, header)
 
 
 def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
@@ -137,11 +132,6 @@ def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Of
                 ),
                 base_uri=base_uri,
             )
-
-
-def _dump_part(writer: DocumentWriter, dump: ArchivedDump) -> Part:
-    times = times_of(Capability(dump.capability), dump.start, dump.until)
-    return Part(uri=writer.naming.uri(dump.name), **times)
 
 
 def _package_documents(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:

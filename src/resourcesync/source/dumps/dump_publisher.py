@@ -22,6 +22,7 @@ from resourcesync.source.dumps.dump_packages import PackedUntil
 from resourcesync.source.dumps.package_writer import Packager
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
 from resourcesync.source.plan import (
+    MOST_LISTS,
     OFFERS,
     PLAN,
     Offer,
@@ -103,8 +104,9 @@ class DumpPublisher:
                 moment=snapshot.at,
             )
             after = self._for_base(before)
-            former = archives.retained_dumps(after.former, self._archive, self._now())
-            after = replace(after, former=former)
+            oldest = self._now() - self._archive
+            kept = (dump for dump in after.former if self._archive and dump.since >= oldest)
+            after = replace(after, former=tuple(kept)[-MOST_LISTS:])
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
             # Changes without a package are in no list any more: the Change Dump starts over.
@@ -232,9 +234,7 @@ class DumpPublisher:
         former: Sequence[ArchivedDump],
     ) -> None:
         """Write the document that lists packages, unless it is stored already."""
-        assert header.capability is not None
-        archives.write_dump_archive(writer, header.capability, former)
-        header = archives.with_dump_archive_link(writer, header, former)
+        header = archives.write_dump_archive(writer, header, former)
         key = dump_record.dump_key(header, packages)
         if writer.has(head, key):
             return
@@ -247,10 +247,8 @@ class DumpPublisher:
         inner = replace(header, links=(*links, description.index_link(self._naming, head)))
         parts: list[Part] = []
         for number, some in enumerate(self._groups(packages), 1):
-            name, root = (
-                naming.dump_part(head, key, number),
-                dump_record.spanning_header(inner, some),
-            )
+            name = naming.dump_part(head, key, number)
+            root = dump_record.spanning_header(inner, some)
             within = (dump_record.package_entry(self._naming, package, inner) for package in some)
             writer.put_entries(name, key, root, within)
             times = {time: getattr(root, time) for time in ("at", "completed", "from_", "until")}
