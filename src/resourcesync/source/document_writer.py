@@ -136,9 +136,8 @@ class DocumentWriter:
         dialect: Dialect | None = None,
     ) -> None:
         """Write a document with these entries, as ``put`` does."""
-        self.put(
-            name, key, header, blocks(entries, self.renderer(header, dialect)), dialect=dialect
-        )
+        body = blocks(entries, self.renderer(header, dialect))
+        self.put(name, key, header, body, dialect=dialect)
 
     def put(
         self,
