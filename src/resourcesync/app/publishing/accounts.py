@@ -130,15 +130,11 @@ def _open_follower(
             notes = {_URL_NOTE: url, _INITIAL_VALUES_NOTE: encode_values(followed.values)}
             catalogue.write_notes(notes)
         out, chosen = followed.store or followed.out, {**chosen, "url": url}
-
-        def publish(request: PublishRequest) -> PublicationResult:
-            return catalogues.publish(path, out, chosen, clock=clock, asked=request)
-
         yield AccountFollower(
             options,
             account,
             catalogue,
-            publish,
+            lambda request: catalogues.publish(path, out, chosen, clock=clock, asked=request),
             values=encode_values(followed.values),
             read_again=followed.read_again,
         )
