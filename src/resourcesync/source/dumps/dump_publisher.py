@@ -104,8 +104,8 @@ class DumpPublisher:
                 moment=snapshot.at,
             )
             after = self._for_base(before)
-            oldest = self._now() - self._archive
-            kept = (dump for dump in after.former if self._archive and dump.since >= oldest)
+            since = self._now() - self._archive
+            kept = (dump for dump in after.former if self._archive and dump.since >= since)
             after = replace(after, former=tuple(kept)[-MOST_LISTS:])
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
