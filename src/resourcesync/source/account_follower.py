@@ -17,7 +17,7 @@ from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, Posted, ResourceAccount
 from resourcesync.ports.originals import Omission
-from resourcesync.source.plan import Note
+from resourcesync.source.plan import CatalogueNote
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
 from resourcesync.source.scan import LeftFile
@@ -190,7 +190,9 @@ class AccountFollower:
             return True
         usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL
         most = usual if self._read_again is None else self._read_again
-        age = to_microseconds(self._clock.now()) - (Note(_READ, int).read(self._catalogue) or 0)
+        age = to_microseconds(self._clock.now()) - (
+            CatalogueNote(_READ, int).read(self._catalogue) or 0
+        )
         return not 0 <= age < most * _SECOND
 
     def _fill(self) -> Posted:
@@ -251,7 +253,7 @@ class AccountFollower:
             return None
         if self._left is None:
             self._left = self._catalogue.count()
-        known = Note(_PUBLISHED, int).read(self._catalogue) or self._left
+        known = CatalogueNote(_PUBLISHED, int).read(self._catalogue) or self._left
         return LossLimit(
             known, known - self._left, max(MIN_ALLOWED_LOSS, int(known * _MAX_GONE_SHARE))
         )

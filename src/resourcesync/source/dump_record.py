@@ -16,7 +16,7 @@ from resourcesync.model.entries import Header, Link, Package
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import DocumentRecord, Note
+from resourcesync.source.plan import CatalogueNote, DocumentRecord
 
 
 class PublishedPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class DumpRecord(msgspec.Struct, frozen=True, kw_only=True):
     former: tuple[ArchivedDump, ...] = ()  # in archives, oldest first
 
 
-DUMPS: Final = Note("dump-record", DumpRecord)
+DUMPS: Final = CatalogueNote("dump-record", DumpRecord)
 
 
 def read_dumps(catalogue: SourceCatalogue) -> DumpRecord:

@@ -16,7 +16,7 @@ from resourcesync.model.entries import Change, DocumentChange, Link
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.source import naming
-from resourcesync.source.plan import RECORD, Note, PublicationRecord
+from resourcesync.source.plan import RECORD, CatalogueNote, PublicationRecord
 from resourcesync.websub import messages, payloads
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
@@ -61,7 +61,7 @@ class _HubPosition(msgspec.Struct, frozen=True, kw_only=True):
     documents: dict[str, str]
 
 
-_POSITIONS: Final = Note("notifications", dict[str, _HubPosition])
+_POSITIONS: Final = CatalogueNote("notifications", dict[str, _HubPosition])
 
 
 def notify(source: "OpenSource", send: NoticeSender | None) -> Notified:

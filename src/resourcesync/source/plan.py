@@ -147,7 +147,7 @@ class PublicationRecord(msgspec.Struct, frozen=True, kw_only=True):
         return int(known.key) if known is not None and known.key.isdigit() else None
 
 
-class Note(Generic[T]):
+class CatalogueNote(Generic[T]):
     """One value among the notes of a catalogue, as JSON."""
 
     def __init__(self, key: str, kind: type[T]) -> None:
@@ -173,11 +173,11 @@ def encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-PLAN: Final = Note("publication-plan", PublicationPlan)
+PLAN: Final = CatalogueNote("publication-plan", PublicationPlan)
 """The last plan; without it the next publication starts over."""
-RECORD: Final = Note("publication-record", PublicationRecord)
+RECORD: Final = CatalogueNote("publication-record", PublicationRecord)
 """The record of the last publication."""
-OFFERS: Final = Note("publication-offers", tuple[Offer, ...])
+OFFERS: Final = CatalogueNote("publication-offers", tuple[Offer, ...])
 """The offers besides the lists, in their order; the next publication leads to them."""
 
 _SECOND: Final = 1_000_000

@@ -10,7 +10,7 @@ from resourcesync.ports.originals import Originals, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.plan import GRACE, PLAN, Note
+from resourcesync.source.plan import GRACE, PLAN, CatalogueNote
 from resourcesync.source.versions import version_recording
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def is_retention_enabled(source: "OpenSource") -> bool:
 
 
 _log: Final = logging.getLogger(__name__)
-_SWEPT: Final = Note("versions-swept", int)
+_SWEPT: Final = CatalogueNote("versions-swept", int)
 _MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
 """Greatest age of changes that are not in a package of a Change Dump, microseconds."""
 
