@@ -126,20 +126,10 @@ def test_a_snapshot_of_0_9_has_an_at_and_leads_up(example: Example) -> None:
 
     assert header.at is not None
     assert header.from_ is None
+    assert example.name != "resource-list" or header.at == datetime(2024, 3, 4, 6, 30, tzinfo=UTC)
     assert (header.link(Relation.UP) or "").endswith("/capabilitylist.xml")
-
-
-def test_a_snapshot_of_0_9_has_the_time_that_it_called_from() -> None:
-    header = ours("0.9", "resource-list").header
-
-    assert header.at == datetime(2024, 3, 4, 6, 30, tzinfo=UTC)
-    assert header.link(Relation.UP) == f"{MAPS}/capabilitylist.xml"
-
-
-def test_a_part_of_0_9_leads_to_its_index() -> None:
-    header = ours("0.9", "resource-list-part").header
-
-    assert header.link(Relation.INDEX) == f"{MAPS}/resourcelist.xml"
+    if example.name == "resource-list-part":
+        assert header.link(Relation.INDEX) == f"{MAPS}/resourcelist.xml"
 
 
 def test_the_capability_list_of_0_9_leads_to_the_source_description() -> None:

@@ -24,6 +24,7 @@ _FILES = {
     for shelf in range(3)
     for number in range(12)
 }
+CHANGES = "URL/resourcesync/changelist.xml"
 
 
 @dataclass(frozen=True)
@@ -82,32 +83,26 @@ def test_resync_copies_what_we_publish_and_finds_it_in_sync(served: Served) -> N
     assert "NOT IN SYNC" not in audited.said
 
 
-def test_resync_follows_our_change_list(served: Served) -> None:
+@pytest.mark.parametrize(
+    ("words", "counts"),
+    [
+        (("--incremental", "--changelist-uri", CHANGES), "created=1, updated=1, deleted=1"),
+        (("--baseline",), ""),
+    ],
+    ids=["our change list", "the resource list alone"],
+)
+def test_resync_follows_what_we_publish(
+    served: Served, words: tuple[str, ...], counts: str
+) -> None:
     served.sync("--baseline")
     (served.tree / "shelf-0/object 00 & co.txt").write_bytes(b"changed\n")
     (served.tree / "shelf-1/object 01 & co.txt").unlink()
     (served.tree / "shelf-2/new.txt").write_bytes(b"new\n")
     served.publish()
 
-    ran = served.sync(
-        "--incremental", "--delete", "--changelist-uri", f"{served.url}/resourcesync/changelist.xml"
-    )
+    ran = served.sync("--delete", *(word.replace("URL", served.url) for word in words))
 
     expected = {**_FILES, "shelf-0/object 00 & co.txt": b"changed\n", "shelf-2/new.txt": b"new\n"}
     del expected["shelf-1/object 01 & co.txt"]
-    assert "created=1, updated=1, deleted=1" in ran.said
-    assert _copies(served) == expected
-
-
-def test_resync_sees_changes_in_the_resource_list_alone(served: Served) -> None:
-    served.sync("--baseline")
-    (served.tree / "shelf-0/object 00 & co.txt").write_bytes(b"changed\n")
-    (served.tree / "shelf-1/object 01 & co.txt").unlink()
-    (served.tree / "shelf-2/new.txt").write_bytes(b"new\n")
-    served.publish()
-
-    served.sync("--baseline", "--delete")
-
-    expected = {**_FILES, "shelf-0/object 00 & co.txt": b"changed\n", "shelf-2/new.txt": b"new\n"}
-    del expected["shelf-1/object 01 & co.txt"]
+    assert counts in ran.said
     assert _copies(served) == expected

@@ -105,11 +105,24 @@ def _change(built: Built) -> None:
 
 @pytest.mark.founding("0.9 §2.2.2", "Baseline from a Resource List", "`pull`")
 @pytest.mark.founding("WWW §1", "What the authors' own Source publishes is mirrored", "`pull`")
-def test_pull_mirrors_a_tree_that_resync_published(built: Built) -> None:
-    ran = resourcesync("pull", built.url, built.mirror, cwd=built.home)
-
-    assert ran.code == 0, ran.said
+def test_a_tree_that_resync_published_is_mirrored_audited_and_followed(built: Built) -> None:
+    pulled = resourcesync("pull", built.url, built.mirror, cwd=built.home)
+    assert pulled.code == 0, pulled.said
     assert files_of(built.mirror) == built.originals == _FILES
+    proven = resourcesync("audit", built.mirror, cwd=built.home)
+    assert proven.code == 0, proven.said
+
+    _change(built)
+    built.list_resources()
+    again = resourcesync("pull", built.mirror, cwd=built.home)
+    assert again.code == 0, again.said
+    assert [f"1 {kind}" in again.said for kind in ("created", "updated", "deleted")] == [True] * 3
+    assert files_of(built.mirror) == built.originals
+
+    (built.mirror / "shelf-0/object-00.txt").write_bytes(b"rot")
+    spoiled = resourcesync("audit", built.mirror, cwd=built.home)
+    assert spoiled.code == 1, spoiled.said
+    assert "* /shelf-0/object-00.txt" in spoiled.said
 
 
 def test_pull_needs_no_description_when_it_is_given_the_list(built: Built) -> None:
@@ -117,20 +130,6 @@ def test_pull_needs_no_description_when_it_is_given_the_list(built: Built) -> No
 
     assert ran.code == 0, ran.said
     assert files_of(built.mirror) == _FILES
-
-
-def test_pull_updates_from_a_new_resource_list_of_resync(built: Built) -> None:
-    assert resourcesync("pull", built.url, built.mirror, cwd=built.home).code == 0
-    _change(built)
-    built.list_resources()
-
-    ran = resourcesync("pull", built.mirror, cwd=built.home)
-
-    assert ran.code == 0, ran.said
-    assert "1 created" in ran.said
-    assert "1 updated" in ran.said
-    assert "1 deleted" in ran.said
-    assert files_of(built.mirror) == built.originals
 
 
 def test_pull_follows_a_source_whose_change_list_has_no_times(built: Built) -> None:
@@ -146,18 +145,6 @@ def test_pull_follows_a_source_whose_change_list_has_no_times(built: Built) -> N
 
     assert ran.code == 0, ran.said
     assert files_of(built.mirror) == built.originals
-
-
-def test_audit_proves_a_mirror_of_a_tree_that_resync_published(built: Built) -> None:
-    assert resourcesync("pull", built.url, built.mirror, cwd=built.home).code == 0
-
-    proven = resourcesync("audit", built.mirror, cwd=built.home)
-    (built.mirror / "shelf-0/object-00.txt").write_bytes(b"rot")
-    spoiled = resourcesync("audit", built.mirror, cwd=built.home)
-
-    assert proven.code == 0, proven.said
-    assert spoiled.code == 1, spoiled.said
-    assert "* /shelf-0/object-00.txt" in spoiled.said
 
 
 def test_validate_raises_no_false_alarm_at_a_resource_list_of_resync(described: Built) -> None:

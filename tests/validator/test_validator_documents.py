@@ -7,10 +7,8 @@ from resourcesync.model.settings import RuleProfile
 from resourcesync.validator.cross_document import judge_together
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import RULES, CheckScope, Level, RuleFinding
-from resourcesync.validator.summaries import DocumentSummary
 from tests.support.rules.cases import CASES, Case
 from tests.support.rules.documents import GOOD
-from tests.support.sources.publishing import BASE, Source, split_source
 from tests.support.worlds.dumping import DumpedSource
 
 
@@ -78,27 +76,6 @@ def test_a_must_is_never_broken_beside_another_one() -> None:
         ("G44", "G36"),
         ("RL08", "RL06"),
     }
-
-
-# --- What we publish, under our own validator -----------------------------------------------------
-
-
-def examined(source: Source) -> tuple[list[DocumentSummary], list[RuleFinding]]:
-    summaries, findings = [], []
-    for name, data in source.contents().items():
-        examination = validate_document([data], uri=BASE + name)
-        findings += list(examination)
-        summaries.append(examination.summary)
-    return summaries, findings
-
-
-def test_what_we_publish_keeps_every_rule() -> None:
-    summaries, findings = examined(split_source())
-
-    assert findings == []
-    together = [finding.rule.id for finding in judge_together(summaries, whole_source=True)]
-    assert together == ["SD08"]  # the test's Source lives in a folder, not at its host's top
-    assert {summary.phrase for summary in summaries} >= {"Resource List Index", "Change List Index"}
 
 
 def test_packages_that_older_ones_no_longer_stand_before_keep_every_rule() -> None:

@@ -1,6 +1,5 @@
 """What a Source publishes, read by another parser than ours, for the rules of the standard."""
 
-import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from functools import cache
@@ -135,10 +134,3 @@ def entries_of(capability: str, *, index: bool = False) -> list[tuple[Published,
     ]
     assert found
     return found
-
-
-def times(document: Published) -> list[str]:
-    """Every time that a document tells."""
-    text = document.content.decode()
-    attributes = re.findall(r' (?:at|completed|from|until|datetime|modified)="([^"]*)"', text)
-    return attributes + re.findall(r"<lastmod>([^<]*)</lastmod>", text)
