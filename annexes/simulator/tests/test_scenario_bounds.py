@@ -130,21 +130,12 @@ def test_no_age_is_below_zero_or_so_short_that_it_would_mean_never(key: str) -> 
             {"source": {"bursts": [{"at": "1:00", "changes": 1}] * 300}, "duration": "3660d"},
             "at most 1,000,000 bursts",
         ),
-        ({"publish": {"max_entries": 0}}, "publish.max_entries is wrong: expected `int` >= 1"),
-        ({"source": {"resources": 0}}, "source.resources is wrong: expected `int` >= 1"),
         (
             {"source": {"resources": 0}, "scale": 0.5},
             "source.resources is wrong: expected `int` >= 1",
         ),
         ({"source": {"changes": "20/0s"}}, "'20/0s' is not a rate"),
-        (
-            {"source": {"changes": float("inf")}},
-            "source.changes is wrong: expected `float`",
-        ),
         ({"source": {"sizes": {"least": 9_000}}}, "median must be from least to most"),
-        ({"source": {"sizes": {"median": 2_000_000}}}, "median must be from least to most"),
-        ({"source": {"media_types": []}}, "media_types is wrong: expected `array` of length >= 1"),
-        ({"source": {"bursts": [{"at": "12:00"}]}}, "missing required field `changes`"),
         ({"source": {"bursts": [{"at": "25:99", "changes": 1}]}}, "a time of the day"),
         (
             {"source": {"bursts": [{"at": "12:00", "changes": 1, "zone": "Mars/Olympus"}]}},
@@ -152,8 +143,6 @@ def test_no_age_is_below_zero_or_so_short_that_it_would_mean_never(key: str) -> 
         ),
         ({"source": {"bursts": [{"at": "1:00", "days": "funday"}]}}, "'funday' is not a day"),
         ({"start": "9999-12-31"}, "start must be from 1980 to 2999"),
-        ({"scale": float("nan")}, "scale is wrong: expected `float` >= 1e-09"),
-        ({"faults": {"lost": -0.1}}, "faults.lost is wrong: expected `float` >= 0"),
         ({"faults": {"outages": ["2h..1h"]}}, "outages must begin before it ends"),
         (
             {"faults": {"clock_steps": ["1h:9999999d"]}},
@@ -161,10 +150,6 @@ def test_no_age_is_below_zero_or_so_short_that_it_would_mean_never(key: str) -> 
         ),
         ({"faults": {"clock_steps": ["1h:3000d", "2h:3000d"]}}, "a clock cannot be wrong by more"),
         ({"faults": {"rollbacks": ["1h:-30m"]}}, "rollbacks.* is wrong: expected `float` >= 0"),
-        (
-            {"destination": [{"name": "m", "jobs": 0}]},
-            "destination.0..jobs is wrong",
-        ),
         ({"destination": [{"offline": ["2h..2h"]}]}, "offline must begin before it ends"),
         ({"destination": [{"name": "m"}, {"name": "m"}]}, "two destinations have the name 'm'"),
         ({"destination": [{"name": "a\nb"}]}, "name must be 1 to 100 visible"),

@@ -1,6 +1,5 @@
 """Each fault of a scenario: it happens, it is told, and nobody lies."""
 
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import pytest
@@ -10,7 +9,6 @@ from campaigns.cursor import world_of
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync_simulator.faults import FaultInjector
-from resourcesync_simulator.measures import Measurement
 from resourcesync_simulator.scenario import (
     HOUR,
     DestinationSettings,
@@ -21,8 +19,8 @@ from resourcesync_simulator.scenario import (
     Sizes,
 )
 from resourcesync_simulator.simulation import simulate
+from tests.support.simulated.figures import lived
 
-Event = tuple[float, str, Mapping[str, Any]]
 SMALL = Scenario(
     duration=6 * HOUR,
     origin=OriginSettings(
@@ -42,14 +40,6 @@ MOMENTS = {
 }
 RATES = {"push_forged": 0.9, "crash_writing": 0.05}
 OWN_EVENTS = {"clock_steps": "clock step", "restarts": "restart", "rollbacks": "set back"}
-
-
-def lived(scenario: Scenario) -> tuple[list[Event], Measurement]:
-    events: list[Event] = []
-    measured = simulate(
-        scenario, scenario.destinations[0], lambda at, name, more: events.append((at, name, more))
-    )
-    return events, measured
 
 
 @pytest.mark.parametrize("fault", [field.name for field in fields(Faults)])
