@@ -149,27 +149,6 @@ def test_an_object_that_changes_while_it_is_read_is_left_for_the_next_run(
     assert end(said, *publish)["created"] == 1
 
 
-def test_a_folder_mark_and_a_document_of_ours_are_no_resources(
-    bucket: str, web: str, between: Interposed, said: Said
-) -> None:
-    prefix = bucket.rpartition("/")[2]
-    mark = (
-        f"<Contents><Key>{prefix}/folder/</Key><LastModified>2026-01-01T00:00:00.000Z"
-        '</LastModified><ETag>"d41d8cd98f00b204e9800998ecf8427e"</ETag><Size>0</Size></Contents>'
-    ).encode()
-
-    def marked(method: str, target: str, body: bytes) -> Answer | None:
-        if method != "GET" or "list-type=2" not in target:
-            return None
-        return Answer(200, body.replace(b"<Contents>", mark + b"<Contents>", 1))
-
-    between.spoil_answer = marked
-    publish = ["publish", bucket, "--url", web, "--out", f"{bucket}/lists", "--state", "kept"]
-    assert run(publish) == 0
-    assert "folder/ is not published: the mark of a folder" in said.readouterr().err
-    assert end(said, *publish)["resources"] == 12
-
-
 ODD = {
     "/lead": "as in a//b; lead means the same resource, and is published",
     "objects//0001.txt": "empty name, as in a//b; objects/0001.txt means the same resource",

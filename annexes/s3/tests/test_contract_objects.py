@@ -4,7 +4,8 @@ import os
 import re
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from io import BytesIO
+from contextlib import nullcontext
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from resourcesync.errors import ConfigurationError, LockedError, StorageError
 from resourcesync.ports.stores import ObjectContent, Store
-from resourcesync_s3.bucket import Bucket
+from resourcesync_s3.bucket import Bucket, ObjectReader
 from resourcesync_s3.store import BucketStore, Lease
 from tests.contracts.store_suite import StoreSuite
 from tests.support.commands.run import free_port
@@ -277,3 +278,10 @@ def test_a_hold_that_could_not_be_renewed_is_lost_by_the_stopwatch(bucket: str) 
         seconds[0] += 61.0  # as after a machine's sleep
         with pytest.raises(LockedError, match="was lost"):
             lease.check()
+
+
+def test_fewer_bytes_than_were_told_are_no_end() -> None:
+    stream = BufferedReader(ObjectReader(iter([b"abc"]), 4, nullcontext))
+    assert stream.read(3) == b"abc"
+    with pytest.raises(StorageError, match="1 bytes before its end"):
+        stream.read(1)
