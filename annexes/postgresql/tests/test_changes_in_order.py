@@ -20,11 +20,6 @@ KEYS = st.sampled_from(["a", "b", "ü/"])
 WRITER = st.integers(0, WRITERS - 1)
 
 
-@pytest.fixture
-def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(statements, "PAGE", 3)
-
-
 class View:
     """What somebody knows who reads the changes."""
 
@@ -160,9 +155,12 @@ def _uri(key: str) -> str:
     return f"{BASE}objects/{key.replace('ü', '%C3%BC').replace('/', '%2F')}"
 
 
-def test_what_is_told_is_what_was_committed(address: str, small_pages: None) -> None:
-    Writers.records = Records(address)
-    Writers.records.migrate()
+def test_what_is_told_is_what_was_committed(
+    records: Records, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statements, "PAGE", 3)
+    Writers.records = records
+    records.migrate()
     Writers.writers = [psycopg.connect(address) for _ in range(WRITERS)]
     with account(address, RECORDS) as Writers.account:
         run_state_machine_as_test(
@@ -175,4 +173,3 @@ def test_what_is_told_is_what_was_committed(address: str, small_pages: None) -> 
         )
     for writer in Writers.writers:
         writer.close()
-    Writers.records.close()

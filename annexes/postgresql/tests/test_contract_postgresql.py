@@ -15,12 +15,11 @@ class TestPostgresAccount(AccountSuite):
     records: Records
 
     @pytest.fixture
-    def account(self, address: str) -> Iterator[ResourceAccount]:
-        self.records = Records(address)
-        self.records.migrate()
-        with account(address, RECORDS) as found:
+    def account(self, records: Records) -> Iterator[ResourceAccount]:
+        self.records = records
+        records.migrate()
+        with account(records.address, RECORDS) as found:
             yield found
-        self.records.close()
 
     def put(self, name: str, content: bytes) -> str:
         return self.records.put(name, content)

@@ -43,8 +43,9 @@ def write(address: str, number: int, done: threading.Event) -> None:
                 connection.commit()
 
 
-def test_what_is_published_in_the_end_is_what_is_in_the_table(address: str, tmp_path: Path) -> None:
-    records = Records(address)
+def test_what_is_published_in_the_end_is_what_is_in_the_table(
+    records: Records, address: str, tmp_path: Path
+) -> None:
     records.migrate()
     records.put("first", b"first")
     told = [word for key, value in RECORDS.items() for word in ("--with", f"{key}={value}")]
@@ -80,7 +81,6 @@ def test_what_is_published_in_the_end_is_what_is_in_the_table(address: str, tmp_
             assert (change.uri in replayed) is (change.kind is ChangeKind.UPDATED)
             replayed[change.uri] = change.resource.length
     assert replayed == rows
-    records.close()
 
 
 def _publish_and_die(command: list[str], path: Path, later: float) -> None:

@@ -3,7 +3,7 @@
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -141,9 +141,8 @@ PAGES = (
 
 
 @pytest.fixture
-def pages(address: str) -> Iterator[str]:
+def pages(records: Records, address: str) -> str:
     """A table of all kinds of columns, in a database with ways of its own to write times."""
-    records = Records(address)
     for setting in ("timezone = 'Asia/Kathmandu'", "datestyle = 'German'"):
         records.run(f"ALTER DATABASE {records.connection.info.dbname} SET {setting}")
     records.run(
@@ -152,8 +151,7 @@ def pages(address: str) -> Iterator[str]:
     )
     for row in PAGES:
         records.run(f"INSERT INTO page VALUES ({', '.join(['%s'] * len(row))})", *row)
-    yield address
-    records.close()
+    return address
 
 
 def test_each_value_becomes_what_it_is_called(pages: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -202,9 +200,8 @@ def test_a_query_over_several_tables_is_followed_by_the_keys_of_one(
 
 
 def test_what_is_emptied_and_filled_again_tells_only_what_differs(
-    address: str, tmp_path: Path
+    records: Records, address: str, tmp_path: Path
 ) -> None:
-    records = Records(address)
     records.migrate()
     for name in ("a", "b", "c"):
         records.put(name, name.encode())
@@ -218,13 +215,11 @@ def test_what_is_emptied_and_filled_again_tells_only_what_differs(
         records.put("b", b"other")
 
     assert sorted(site.news()) == [("deleted", "objects/c"), ("updated", "objects/b")]
-    records.close()
 
 
 def test_a_commit_is_published_at_once_and_not_at_the_next_interval(
-    address: str, tmp_path: Path
+    records: Records, address: str, tmp_path: Path
 ) -> None:
-    records = Records(address)
     records.migrate()
     records.put("a", b"a")
     publishing = accounts.publish_continuously(
@@ -246,7 +241,6 @@ def test_a_commit_is_published_at_once_and_not_at_the_next_interval(
             done = waiting.result(60)  # never, if it waits for the interval
             assert done.publication.created == statements.PAGE + 1  # whole, though two pages
     del publishing  # its connection
-    records.close()
 
 
 def test_types_that_call_different_texts_equal_lose_no_uri(address: str) -> None:
@@ -267,9 +261,8 @@ def test_types_that_call_different_texts_equal_lose_no_uri(address: str) -> None
 
 
 def test_nothing_is_recorded_when_the_server_goes_in_the_middle(
-    address: str, tmp_path: Path
+    records: Records, address: str, tmp_path: Path
 ) -> None:
-    records = Records(address)
     records.run("INSERT INTO record (id) SELECT generate_series(1, 3000)")
     site = Site(address, tmp_path)
     site.publish()
@@ -286,11 +279,9 @@ def test_nothing_is_recorded_when_the_server_goes_in_the_middle(
 
     assert len(before) == 3_000
     assert site.lengths() == before
-    records.close()
 
 
-def test_a_mistake_is_told_and_nothing_is_recorded(address: str) -> None:
-    records = Records(address)
+def test_a_mistake_is_told_and_nothing_is_recorded(records: Records, address: str) -> None:
     records.run("CREATE SEQUENCE numbers")
     for values, told, code in MISTAKES:
         with pytest.raises(ResourceSyncError) as found:
@@ -298,13 +289,11 @@ def test_a_mistake_is_told_and_nothing_is_recorded(address: str) -> None:
 
         assert told in found.value.message
         assert found.value.code == code
-    records.close()
 
 
 def test_a_server_that_is_not_there_refuses_or_has_no_such_database_is_told(
-    address: str, tmp_path: Path
+    records: Records, address: str, tmp_path: Path
 ) -> None:
-    records = Records(address)
     records.run("DROP ROLE IF EXISTS nobody_much")
     records.run("CREATE ROLE nobody_much LOGIN")
     places = {
@@ -318,13 +307,11 @@ def test_a_server_that_is_not_there_refuses_or_has_no_such_database_is_told(
             read(place, RECORDS)
         assert found.value.code == code
     records.run("DROP ROLE nobody_much")
-    records.close()
 
 
 def test_a_password_is_given_apart_and_never_told(
-    address: str, server: Server, monkeypatch: pytest.MonkeyPatch
+    records: Records, address: str, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records = Records(address)
     records.run(f"CREATE ROLE {SECRETIVE} LOGIN SUPERUSER PASSWORD 'hunter2'")
     place = address.replace("//rs@", f"//{SECRETIVE}@")
     for wrong in ({}, {"password": "hunter3"}):
@@ -337,7 +324,6 @@ def test_a_password_is_given_apart_and_never_told(
     monkeypatch.setenv("PGPASSWORD", "hunter2")
     read(place, RECORDS)
     records.run(f"DROP ROLE {SECRETIVE}")
-    records.close()
 
 
 @pytest.mark.parametrize(
