@@ -11,7 +11,6 @@ from starlette.types import ASGIApp
 
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
-from resourcesync.app.serving import applications as wired
 from resourcesync.server import mementos
 from resourcesync.server.representations import format_http_date, parse_http_date
 from resourcesync.source.publication_settings import PublicationSettings
@@ -220,7 +219,7 @@ def test_a_patch_is_served_with_its_kind_and_never_changes(app: ASGIApp, root: P
 def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:
     uri = listed(app, "%C3%A9.txt")[0][1]
     versioned = applications.find_tree(root)
-    closed = wired.memento_application(
+    closed = applications.memento_application(
         root, PublicationSettings(), versioned.base, lambda path: path != "é.txt"
     )
 

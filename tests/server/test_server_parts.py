@@ -32,7 +32,7 @@ served = ServedSource(
     root=Path(sys.argv[1]), capability_list_uri="http://x/c.xml", media_type=lambda _: ""
 )
 app = create_app(served, clock=SystemClock(), mounts={"/parts": parts})
-serve_forever(app, "127.0.0.1", 0, on_ready=lambda uri: print(uri, flush=True))
+serve_forever(app, "localhost", 0, on_ready=lambda uri: print(uri, flush=True))
 print("returned", flush=True)
 """
 KINDS = pytest.mark.parametrize(
@@ -65,7 +65,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def running(root: Path, kind: str) -> Iterator[http.client.HTTPConnection]:
+def running(root: Path, kind: str, number: signal.Signals) -> Iterator[http.client.HTTPConnection]:
+    """Run a server until it is told by a signal to end, and ends in order."""
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(root), kind], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -76,7 +77,7 @@ def running(root: Path, kind: str) -> Iterator[http.client.HTTPConnection]:
             yield client
         finally:
             client.close()
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             said = process.stdout.read()
     assert said == "returned\n"
     assert process.returncode == 0
@@ -91,8 +92,11 @@ def ask(
 
 
 @KINDS
-def test_each_kind_of_server_answers_alike(root: Path, kind: str) -> None:
-    with running(root, kind) as client:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_each_kind_of_server_answers_alike_and_ends_in_order(
+    root: Path, kind: str, number: signal.Signals
+) -> None:
+    with running(root, kind, number) as client:
         parts = ask(client, "/parts")[1]
         status, body, fields = ask(client, "/one.txt")
         head = ask(client, "/one.txt", "HEAD")
@@ -104,7 +108,7 @@ def test_each_kind_of_server_answers_alike(root: Path, kind: str) -> None:
         document = ask(client, "/resourcesync/capabilitylist.xml", accept_encoding="gzip")
 
     assert parts == PARTS[kind]
-    assert (status, body) == (200, b"0123456789")
+    assert (status, body, "server" in fields) == (200, b"0123456789", False)
     assert head[:2] == (200, b"")
     assert (head[2]["content-length"], head[2]["etag"]) == ("10", fields["etag"])
     assert part[:2] == (206, LARGE[1000:301000])
