@@ -1,13 +1,17 @@
 """Checks of copies (``resourcesync.ports.Copies``)."""
 
 import hashlib
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import ClassVar, Final
 
 import pytest
 
+from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.errors import StateError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
@@ -38,6 +42,21 @@ _HOSTILE: Final = (
     ".ReSourceSync/x",
     "a/.resource\u00adsync./x",
 )
+
+
+@contextmanager
+def copies_in(mirror: Path) -> Iterator[FileTreeCopies]:
+    """Open the copies of a new mirror's folder; at its end nothing is left on its way there."""
+    own = mirror / ".resourcesync"
+    for name in ("tmp", "trash", "quarantine"):
+        (own / name).mkdir(parents=True)
+    above, below = (os.open(path, os.O_RDONLY) for path in (mirror, own))
+    copies = FileTreeCopies(above, below)
+    yield copies
+    copies.close()
+    assert not list((own / "tmp").iterdir())
+    os.close(below)
+    os.close(above)
 
 
 class CopiesSuite(ABC):

@@ -2,6 +2,7 @@
 
 import hashlib
 import unicodedata
+from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from io import BufferedReader, BytesIO, RawIOBase
 from threading import Barrier, Event
@@ -31,40 +32,28 @@ _AT_ONCE: Final = 4
 _MOST_AT_ONCE: Final = 64
 
 
-class StoreSuite:
+class StoreSuite(ABC):
     """The promises of a store of copies, one check each.
 
-    Derive a class whose name begins with ``Test`` in a module of tests, and give it a pytest
-    fixture ``store`` that returns an empty store; a prefix of its own in a shared one will do.
+    Derive a class whose name begins with ``Test`` in a module of tests; give it a pytest fixture
+    ``store`` that returns an empty store, a prefix of its own in a shared one will do, and the
+    methods below.
     """
-
-    checks_digests: ClassVar[bool] = False
-    """True if bytes that do not match ``ContentOpener.digests`` are refused."""
 
     many: ClassVar[int] = 1_100
     """Number of keys that exceeds one page of a listing."""
 
+    @abstractmethod
     def reopen(self, store: Store) -> Store:
-        """Return the same store as another program would open it; by default the same object."""
-        return store
+        """Return the same store as another program would open it."""
 
-    def leave_stale_lock(self, store: Store) -> float | None:
-        """Leave a lock behind as a killed program does, if possible.
+    @abstractmethod
+    def leave_stale_lock(self) -> float:
+        """Leave a lock as a killed program does; return after how many seconds it has expired."""
 
-        Returns:
-            Seconds after which it must have expired; ``None`` if impossible.
-        """
-        del store
-        return None
-
-    def die_holding_as(self, store: Store, holder: str) -> bool:
-        """Leave the lock of a named holder behind as a killed program does.
-
-        Returns:
-            True if it was left; ``False`` if impossible.
-        """
-        del store, holder
-        return False
+    @abstractmethod
+    def die_holding(self, holder: str) -> None:
+        """Leave the lock of a named holder behind as a killed program does."""
 
     def test_a_stored_object_is_visible_to_all_clients(self, store: Store) -> None:
         version = _put(store, "a/b.txt", b"some bytes")
@@ -158,8 +147,6 @@ class StoreSuite:
         assert list(store.keys("")) == ["a.txt"]
 
     def test_bytes_that_do_not_match_their_digests_are_refused(self, store: Store) -> None:
-        if not self.checks_digests:
-            pytest.skip("the store does not check digests")
         first = _put(store, "a.txt", b"old")
 
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own
@@ -297,18 +284,13 @@ class StoreSuite:
             pass
 
     def test_a_stale_lock_expires(self, store: Store) -> None:
-        seconds = self.leave_stale_lock(store)
-        if seconds is None:
-            pytest.skip("leave_stale_lock is not given")
-
-        Event().wait(seconds)
+        Event().wait(self.leave_stale_lock())
 
         with self.reopen(store).lock("who comes later"):
             pass
 
     def test_a_restarted_holder_reclaims_its_lock(self, store: Store) -> None:
-        if not self.die_holding_as(store, "the first"):
-            pytest.skip("die_holding_as is not given")
+        self.die_holding("the first")
         other = self.reopen(store)
 
         with pytest.raises(LockedError), other.lock("who comes later", "the second"):

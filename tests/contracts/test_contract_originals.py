@@ -1,4 +1,4 @@
-"""Originals of a Source, in a folder and in memory, keep what all of them must."""
+"""Originals of a Source in a folder keep what all originals must."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,6 @@ import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
 from tests.contracts.originals_suite import OriginalsSuite
-from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.sources import trees
 
 
@@ -48,21 +47,3 @@ class TestFileTree(OriginalsSuite):
     def add_unpublished(self) -> str:
         self.put(".hidden", b"x")
         return ".hidden"
-
-
-class TestMemoryOriginals(OriginalsSuite):
-    @pytest.fixture
-    def originals(self) -> MemoryOriginals:
-        self.held = MemoryOriginals(ManualClock(), trusted=self.has_fingerprints)
-        return self.held
-
-    def put(self, name: str, content: bytes) -> str:
-        self.held.put(f"{trees.BASE}{name}", content)
-        return f"{trees.BASE}{name}"
-
-    def remove(self, name: str) -> None:
-        self.held.remove(f"{trees.BASE}{name}")
-
-
-class TestMemoryWithoutFingerprints(TestMemoryOriginals):
-    has_fingerprints = False

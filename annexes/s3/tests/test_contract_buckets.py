@@ -1,6 +1,5 @@
 """Originals, documents and copies in a bucket of a real server keep what each must."""
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -8,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import StoredCopies
 from resourcesync.adapters.stored_documents import StoredDocuments
 from resourcesync.ports.originals import OriginalsOptions
 from resourcesync_s3.bucket import Bucket
 from resourcesync_s3.originals import BucketOriginals
 from resourcesync_s3.store import BucketStore, open_store
-from tests.contracts.copies_suite import CopiesSuite
+from tests.contracts.copies_suite import CopiesSuite, copies_in
 from tests.contracts.document_suite import DocumentStoreSuite
 from tests.contracts.originals_suite import OriginalsSuite
 from tests.support.in_memory import ManualClock
@@ -85,19 +83,11 @@ class TestBucketCopies(CopiesSuite):
 
     @pytest.fixture
     def copies(self, tmp_path: Path, bucket: str) -> Iterator[StoredCopies]:
-        own = tmp_path / "home/.resourcesync"
-        for name in ("tmp", "trash", "quarantine"):
-            (own / name).mkdir(parents=True)
-        above, below = (os.open(path, os.O_RDONLY) for path in (own.parent, own))
-        folder = FileTreeCopies(above, below)
         self.store: BucketStore = open_store(bucket)
         self.bucket = Bucket(bucket, patience=5)
         self.clock = ManualClock()
-        yield StoredCopies(self.store, folder.stage, self.clock)
-        folder.close()
-        assert not list((own / "tmp").iterdir())
-        os.close(below)
-        os.close(above)
+        with copies_in(tmp_path / "home") as folder:
+            yield StoredCopies(self.store, folder.stage, self.clock)
 
     def tamper(self, path: str, content: bytes) -> None:
         self.clock.advance(seconds=1)

@@ -41,8 +41,6 @@ with BucketStore(*buckets, float(seconds)).lock("who is killed", holder):
 
 
 class TestBucket(StoreSuite):
-    checks_digests = True
-
     @pytest.fixture(autouse=True)
     def place(self, bucket: str, tmp_path: Path) -> None:
         self.address, self.home = bucket, tmp_path
@@ -54,13 +52,9 @@ class TestBucket(StoreSuite):
     def reopen(self, store: Store) -> BucketStore:
         return opened(self.address)
 
-    def leave_stale_lock(self, store: Store) -> float:
+    def leave_stale_lock(self) -> float:
         self.die_holding("")
         return _SECONDS + 3  # dates have whole seconds
-
-    def die_holding_as(self, store: Store, holder: str) -> bool:
-        self.die_holding(holder)
-        return True
 
     def die_holding(self, holder: str) -> None:
         secrets: dict[str, Any] = {
