@@ -251,34 +251,20 @@ class Endless:
         pass
 
 
-def test_a_run_that_is_told_to_stop_cancels_what_is_under_way_and_begins_nothing_more() -> None:
+@pytest.mark.parametrize("error", [StoppedError, KeyboardInterrupt])
+def test_a_run_that_is_stopped_cancels_what_is_under_way_and_begins_nothing_more(
+    error: type[BaseException],
+) -> None:
+    def stopped() -> bool:
+        if engine.begun == 3 and error is KeyboardInterrupt:
+            raise KeyboardInterrupt
+        return engine.begun == 3
+
     engine = Endless()
     units = [Task(f"{number}") for number in range(9)]
-    cancel = CancelToken(SystemClock(), lambda: engine.begun == 3)
+    cancel = CancelToken(SystemClock(), stopped)
     found = run_units(engine, do_task, units, limits=HostLimits(), cancel=cancel)
 
-    with pytest.raises(StoppedError):
+    with pytest.raises(error):
         next(found)
     assert engine.begun == engine.cancelled == 3  # two, and one that waits for a worker
-
-
-def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
-    def interrupted() -> bool:
-        if engine.begun:
-            raise KeyboardInterrupt
-        return False
-
-    engine = Endless()
-    units = [Task("one")]
-    with pytest.raises(KeyboardInterrupt):
-        list(
-            run_units(
-                engine,
-                do_task,
-                units,
-                limits=HostLimits(),
-                cancel=CancelToken(SystemClock(), interrupted),
-            )
-        )
-
-    assert engine.begun == engine.cancelled == 1

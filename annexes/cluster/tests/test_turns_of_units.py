@@ -200,17 +200,6 @@ def test_one_host_that_waits_does_not_keep_another_waiting() -> None:
     assert done >= AHEAD - 1  # until those of the other host fill what is kept
 
 
-def test_hosts_that_are_done_with_are_forgotten_but_for_those_that_said_to_wait() -> None:
-    turns = TurnQueue((Named(f"{i}", f"h{i}") for i in range(20_000)), HostLimits())
-    while (turn := turns.next_turn(0.0, 4)) is not None:
-        wait = 5.0 if int(turn.unit.name) % 2 else None
-        turns.finish(turn, UnitOutcome(turn.unit.name, wait=wait), 0.0)
-
-    assert turns.done
-    assert turns.quiet_until("h19999") == 5.0
-    assert turns.quiet_until("h0") < 0
-
-
 def test_hosts_that_said_nothing_take_no_memory_once_they_are_done_with() -> None:
     def finish(count: int, wait: float | None) -> int:
         turns = TurnQueue((Named(f"{i}", f"h{i}") for i in range(count)), HostLimits())

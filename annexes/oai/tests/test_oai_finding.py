@@ -37,16 +37,6 @@ def _md5(body: bytes) -> Digest:
     return Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest())
 
 
-def test_what_xoai_says_of_access_is_found() -> None:
-    closed = Bitstream(name="a.pdf", body=b"", embargo="2099-01-01")
-    found = parse_item_metadata(
-        metadata("xoai", Item(local="1", bitstreams=(closed,), rights="restricted"))
-    )
-
-    assert found.rights == ("restricted",)
-    assert found.files[0].embargo == "2099-01-01"
-
-
 def test_the_policies_of_a_file_say_when_everybody_may_read_it() -> None:
     def file(*policies: str, before: str = "") -> MetadataFile:
         rows = "".join(f'<element name="resourcePolicy">{policy}</element>' for policy in policies)
