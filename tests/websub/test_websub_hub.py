@@ -237,18 +237,3 @@ def test_a_lease_has_an_end_whatever_is_asked(tmp_path: Path, listener: Listener
 
     granted = [int(heard.query["hub.lease_seconds"]) for heard in listener.heard]
     assert granted == [30 * 86_400, 3_600, 10 * 86_400]
-
-
-def test_a_restart_delivers_what_was_accepted_and_forgets_no_subscription(
-    tmp_path: Path, listener: Listener
-) -> None:
-    with running_hub(tmp_path / "hub.db") as hub:
-        joined(hub, listener)
-        listener.answer = lambda _: (500, b"")
-        hub.submit(payload())
-        assert listener.wait(lambda: len(listener.posts()) == 1)
-    listener.answer = agreeing
-
-    with running_hub(tmp_path / "hub.db") as again:
-        assert listener.wait(lambda: again.hub.deliveries.counts["delivered"] == 1)
-    assert listener.posts()[-1].body == payload()
