@@ -69,9 +69,10 @@ def test_a_file_that_is_rewritten_while_it_is_sent_is_never_complete(
 ) -> None:
     path = root / "a" / "big.bin"
 
-    answer = ask(
-        application(root, settled()), "/a/big.bin", on_chunk=lambda _: path.write_bytes(content)
-    )
+    def rewrite(_: int) -> None:
+        path.write_bytes(content)
+
+    answer = ask(application(root, settled()), "/a/big.bin", on_chunk=rewrite)
 
     assert isinstance(answer.error, OriginalChangedError)
     assert len(answer.body) < len(BIG)

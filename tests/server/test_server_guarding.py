@@ -1,18 +1,15 @@
 """What stands between the server and its connections."""
 
 import asyncio
-import http.client
 import os
 import resource
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
@@ -26,6 +23,7 @@ from resourcesync.server.uvicorn_server import (
     SecondApplication,
     serve_forever,
 )
+from tests.support.servers.real_sockets import connected, requested
 from tests.support.servers.served_tree import application, plant
 
 
@@ -94,23 +92,13 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
         def ask() -> None:
             with ExitStack() as stack:
                 for _ in range(3):
-                    client = stack.enter_context(socket.create_connection(address(first)))
+                    client = stack.enter_context(connected(first))
                     client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 time.sleep(0.1)
-                seen.append((status(first), status(other)))
+                seen.append((requested(first)[0], requested(other)[0]))
             os.kill(os.getpid(), signal.SIGINT)
 
         threading.Thread(target=ask).start()
-
-    def address(uri: str) -> tuple[str, int]:
-        return urlsplit(uri).hostname or "", urlsplit(uri).port or 0
-
-    def status(uri: str) -> int:
-        client = http.client.HTTPConnection(urlsplit(uri).netloc, timeout=10)
-        client.request("GET", "/one.txt")
-        found = client.getresponse().status
-        client.close()
-        return found
 
     aside = SecondApplication(second, "127.0.0.1", 0)
     serve_forever(

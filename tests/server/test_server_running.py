@@ -19,6 +19,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import ServedSource, create_app
 from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread, serve_forever
+from tests.support.servers.real_sockets import connected, requested
 
 IMPATIENT = ConnectionLimits(
     connections=20, client_timeout=0.3, keep_alive=1, grace=1, header_bytes=4096
@@ -63,22 +64,6 @@ def connection(server: ServerThread) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(urlsplit(server.uri).netloc, timeout=10)
 
 
-def plug(server: ServerThread) -> socket.socket:
-    parts = urlsplit(server.uri)
-    assert parts.hostname is not None
-    return socket.create_connection((parts.hostname, parts.port or 0), timeout=10)
-
-
-def get(server: ServerThread, path: str, **fields: str) -> tuple[int, bytes, dict[str, str]]:
-    client = connection(server)
-    try:
-        client.request("GET", path, headers={k.replace("_", "-"): v for k, v in fields.items()})
-        response = client.getresponse()
-        return response.status, response.read(), {k.lower(): v for k, v in response.getheaders()}
-    finally:
-        client.close()
-
-
 def wait_until_dropped(client: socket.socket) -> bytes:
     """Read to the end; a timeout of the socket fails the test."""
     got = b""
@@ -91,7 +76,7 @@ def wait_until_dropped(client: socket.socket) -> bytes:
 
 
 def test_head_has_no_body_on_the_wire(server: ServerThread) -> None:
-    with plug(server) as client:
+    with connected(server.uri) as client:
         client.sendall(b"HEAD /big.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         answer = wait_until_dropped(client)
 
@@ -124,16 +109,16 @@ def test_a_client_that_leaves_disturbs_nobody(server: ServerThread) -> None:
         client.getresponse().read(1000)
         client.close()
 
-    assert get(server, "/one.txt")[1] == b"0123456789"
+    assert requested(server.uri, "/one.txt")[1] == b"0123456789"
 
 
 def test_two_hundred_silent_connections_keep_nobody_out(strict: ServerThread) -> None:
     with ExitStack() as stack:
-        silent = [stack.enter_context(plug(strict)) for _ in range(200)]
+        silent = [stack.enter_context(connected(strict.uri)) for _ in range(200)]
 
         assert all(wait_until_dropped(client) == b"" for client in silent)
 
-    assert get(strict, "/one.txt")[1] == b"0123456789"
+    assert requested(strict.uri, "/one.txt")[1] == b"0123456789"
 
 
 def test_a_request_that_outlives_the_server_is_told_that_it_stops() -> None:
@@ -161,7 +146,7 @@ def test_a_request_that_outlives_the_server_is_told_that_it_stops() -> None:
 
 def test_a_request_that_comes_by_drops_is_given_up(strict: ServerThread) -> None:
     started = time.monotonic()
-    with plug(strict) as client:
+    with connected(strict.uri) as client:
         client.sendall(b"GET /one.txt HTTP/1.1\r\n")
         try:
             while time.monotonic() - started < 10:
@@ -174,7 +159,7 @@ def test_a_request_that_comes_by_drops_is_given_up(strict: ServerThread) -> None
 
 
 def test_an_endless_header_is_cut_off(strict: ServerThread) -> None:
-    with plug(strict) as client:
+    with connected(strict.uri) as client:
         sent = 0
         try:
             client.sendall(b"GET /one.txt HTTP/1.1\r\n")
@@ -188,7 +173,7 @@ def test_an_endless_header_is_cut_off(strict: ServerThread) -> None:
 
 
 def test_a_client_that_takes_nothing_is_given_up(strict: ServerThread) -> None:
-    with plug(strict) as client:
+    with connected(strict.uri) as client:
         client.sendall(b"GET /huge.bin HTTP/1.1\r\nHost: x\r\n\r\n")
         time.sleep(1.5)
         got = len(wait_until_dropped(client))
@@ -214,7 +199,7 @@ def test_a_thread_ends_with_its_block_and_installs_no_signal_handler(app: ASGIAp
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with ServerThread(app) as server:
         assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-        assert get(server, "/one.txt")[0] == 200
+        assert requested(server.uri, "/one.txt")[0] == 200
         uri = server.uri
         running = threading.active_count()
 
