@@ -44,11 +44,7 @@ class AccountSuite(ABC):
 
     @abstractmethod
     def put(self, name: str, content: bytes) -> str:
-        """Create a resource with these bytes in the other system, or replace its bytes.
-
-        Returns:
-            The URI that the account has for it, always the same for a name.
-        """
+        """Create a resource, or replace its bytes; return its URI, the same for each name."""
 
     @abstractmethod
     def remove(self, name: str) -> None:

@@ -251,7 +251,6 @@ def test_dot_files_and_backups_are_hidden_at_every_depth() -> None:
     ("target", "place"),
     [
         ("other", ("a", "other")),
-        ("./other", ("a", "other")),
         ("../c/other", ("c", "other")),
         ("b//other", ("a", "b", "other")),
         ("b/../other", ()),  # b may be a link itself
@@ -261,8 +260,6 @@ def test_dot_files_and_backups_are_hidden_at_every_depth() -> None:
         ("/real/tree/other", ("other",)),
         ("/tree/../etc/passwd", ()),
         ("/treehouse/other", ()),
-        ("/tree", ()),
-        ("/etc/passwd", ()),
         ("", ("a",)),
     ],
 )

@@ -47,14 +47,8 @@ class Met(NamedTuple):
     without: float
 
 
-def meet(seed: int, length: float, *, is_retried: bool = False) -> Met:
-    """Live through an outage that begins at any time.
-
-    Args:
-        seed: Of the random delays, and of the moment when it begins.
-        length: Its seconds.
-        is_retried: The operator has failed pulls tried again as soon as it is over (SIGHUP).
-    """
+def meet(seed: int, length: float) -> Met:
+    """Live through an outage of so many seconds that begins at any time."""
     dice = Random(seed)
     rota = Scheduler(dice)
     rota.configure({"m": MirrorSchedule(pull=Every(EVERY))}, {}, Now(0.0, 0.0))
@@ -70,9 +64,7 @@ def meet(seed: int, length: float, *, is_retried: bool = False) -> Met:
             return Met(noticed, max(len(failures) - 1, 0), now - end, now - good)
         else:
             good, status = now, JobStatus.DONE
-        due = rota.record_end(PULL, JobOutcome(status=status), Now(now, now))
-        if is_retried and now < end <= due:
-            rota.retry(Now(end, end))
+        rota.record_end(PULL, JobOutcome(status=status), Now(now, now))
         now = max(now, rota.next_moment())
 
 
@@ -117,11 +109,6 @@ def row(name: str, length: float) -> str:
 @pytest.mark.parametrize(("name", "length"), [("20 s", 20.0), ("1 h", HOUR), ("3 d", 3 * DAY)])
 def test_the_page_says_how_long_an_outage_lasts(name: str, length: float) -> None:
     assert row(name, length) in PAGE.read_text()
-
-
-@pytest.mark.parametrize("length", [HOUR, 3 * DAY])
-def test_who_has_it_tried_again_does_not_wait(length: float) -> None:
-    assert max(meet(seed, length, is_retried=True).recovered for seed in range(LIVES)) == 0.0
 
 
 def test_no_outage_lasts_twice_as_long_as_the_source_is_away() -> None:

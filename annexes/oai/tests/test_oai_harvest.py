@@ -23,7 +23,6 @@ from tests.support.accounts.oai_provider import Item, Quirks, changed
         Quirks(page=4, twice=True),
         Quirks(page=4, empty_pages=True),
         Quirks(page=4, circles=True),
-        Quirks(page=4, dying_tokens=[1, 3]),
         Quirks(page=4, dying_tokens=[1, 2], silent_tokens=True),
         Quirks(page=4, truncated=[1, 2, 4]),
         Quirks(page=4, busy=[5, 0, 300]),

@@ -203,7 +203,6 @@ def test_an_odd_key_is_left_out_and_told_and_the_rest_is_published(
     ("words", "error"),
     [
         ([], ": a folder for its catalogue"),
-        (["--out", "s3://other/x"], ": a folder for its catalogue"),
         (["--out", "out", "--watch"], "--watch is only for folders"),
         (["--out", "out", "--versions"], "versions and patches"),
         (["--out", "out", "--with", "x=y"], "have no option x="),
