@@ -1,4 +1,4 @@
-"""Examples of versions 1.0 and 1.1, with what they say written out."""
+"""Examples of versions 0.9, 1.0 and 1.1 and of the Archives specification, and what they say."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -8,9 +8,9 @@ import pytest
 
 from resourcesync.documents.writer import write
 from resourcesync.model.digests import disagree
-from resourcesync.model.entries import Change, Resource
-from resourcesync.model.vocabulary import Capability, Dialect
-from tests.support.documents.examples import Example, examples, ours
+from resourcesync.model.entries import CapabilityEntry, Change, Part, Resource
+from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from tests.support.documents.examples import MUSEUM, Example, examples, ours
 from tests.support.documents.text import Told, tell
 
 
@@ -105,32 +105,40 @@ EXPECTED: Final = {
     "aggregated-first": ONE_CHANGE,
     "aggregated-again": ONE_CHANGE,
 }
-DIFFERENT_IN_1_0: Final = {
-    "closed-change-list": replace(EXPECTED["closed-change-list"], count=2),
+ARCHIVED: Final = Expected(capability=Capability.RESOURCE_LIST_ARCHIVE, count=2)
+ARCHIVES: Final = {
+    "capability-list": replace(EXPECTED["capability-list"], count=8),
+    "change-list-with-archive": Expected(
+        capability=CHANGES, count=2, times=CLOSED, links=("up", "archives")
+    ),
+    "resource-list-archive": replace(ARCHIVED, count=3),
+    "resource-list-archive-index": replace(ARCHIVED, is_index=True),
+    "resource-dump-archive": replace(ARCHIVED, capability=Capability.RESOURCE_DUMP_ARCHIVE),
+    "change-list-archive": Expected(capability=Capability.CHANGE_LIST_ARCHIVE, count=3),
+    "change-dump-archive": replace(ARCHIVED, capability=Capability.CHANGE_DUMP_ARCHIVE),
 }
+IN_1_0: Final = EXPECTED | {"closed-change-list": replace(EXPECTED["closed-change-list"], count=2)}
+TOLD: Final = {"1.0": IN_1_0, "1.1": EXPECTED, "archives": ARCHIVES}
 
 
-@pytest.mark.parametrize("example", examples("1.0", "1.1"), ids=str)
+@pytest.mark.parametrize("example", examples(*TOLD), ids=str)
 def test_an_example_says_what_it_says(example: Example) -> None:
-    expected = EXPECTED[example.name]
-    if example.version == "1.0":
-        expected = DIFFERENT_IN_1_0.get(example.name, expected)
-
     told = example.tell()
 
-    assert summary(told) == expected
+    assert summary(told) == TOLD[example.version][example.name]
     assert told.refusals == []
     assert told.header.extra == ()
+    if told.header.capability is not None and told.header.capability.is_archive:
+        assert all(isinstance(entry, Part) for entry in told.entries)
 
 
 def test_there_is_an_example_of_everything() -> None:
-    assert {example.name for example in examples("1.1")} == EXPECTED.keys()
-    assert {kind.capability for kind in EXPECTED.values()} == {
-        kind for kind in Capability if not kind.is_archive
-    }
+    for version, told in (("1.1", EXPECTED), ("archives", ARCHIVES)):
+        assert {example.name for example in examples(version)} == told.keys()
+    assert {kind.capability for told in TOLD.values() for kind in told.values()} == {*Capability}
 
 
-@pytest.mark.parametrize("example", examples("1.0", "1.1"), ids=str)
+@pytest.mark.parametrize("example", examples(*TOLD), ids=str)
 def test_an_example_written_again_says_the_same(example: Example) -> None:
     told = example.tell()
 
@@ -188,3 +196,83 @@ def test_a_change_may_have_no_time_at_all() -> None:
     ]
     assert found[0].resource.lastmod == datetime(1999, 11, 5, 5, 55, tzinfo=UTC)
     assert changes("open-change-list", "1.0")[3].time == march(12, 20, 10)
+
+
+# --- archives ------------------------------------------------------------------------------------
+
+
+MAPS: Final = f"{MUSEUM}/maps"
+
+
+def test_the_documents_in_an_archive_keep_their_own_times() -> None:
+    assert ours("archives", "resource-list-archive").entries == [
+        Part(
+            uri=f"{MAPS}/old/resourcelist-{year}.xml",
+            at=datetime(year, 3, 4, 6, 30, tzinfo=UTC),
+        )
+        for year in (2021, 2022, 2023)
+    ]
+    assert ours("archives", "change-dump-archive").entries[1] == Part(
+        uri=f"{MAPS}/old/changedump-week-9.xml",
+        lastmod=datetime(2024, 3, 4, 0, 0, 30, tzinfo=UTC),
+        from_=datetime(2024, 2, 26, tzinfo=UTC),
+        until=datetime(2024, 3, 4, tzinfo=UTC),
+    )
+
+
+def test_a_capability_list_may_offer_archives() -> None:
+    entries = ours("archives", "capability-list").entries
+
+    assert all(isinstance(entry, CapabilityEntry) for entry in entries)
+    assert [entry.uri for entry in entries][-1] == f"{MAPS}/changedump-archive.xml"
+
+
+# --- 0.9 ---------------------------------------------------------------------------------------
+
+# Excerpts that show nothing by which 0.9 could be told from what came later.
+ALIKE: Final = {
+    "closed-change-list": Dialect.V1_0,
+    "small-capability-list": Dialect.V1_1,
+}
+FORGIVEN: Final = {"time-from", "relation-old", "capability-spelled", "hash-invalid"}
+
+
+@pytest.mark.founding("0.9 §2-9", "The examples are read, every entry", "`documents.read`")
+@pytest.mark.parametrize("example", examples("0.9"), ids=str)
+def test_an_example_of_0_9_is_known_as_one_and_every_entry_is_read(example: Example) -> None:
+    told = example.tell()
+
+    assert told.dialect is ALIKE.get(example.name, Dialect.V0_9)
+    assert told.refusals == []
+    assert told.entries
+    assert FORGIVEN.issuperset(told.codes)
+    assert bool(told.codes) is (example.name not in ALIKE)
+    assert told.header.from_ is None or not told.header.capability or told.header.capability.is_log
+
+
+SNAPSHOTS: Final = [
+    *("resource-list", "resource-list-index", "resource-list-part"),
+    *("resource-dump", "resource-dump-manifest"),
+]
+
+
+@pytest.mark.parametrize(
+    "example", [example for example in examples("0.9") if example.name in SNAPSHOTS], ids=str
+)
+def test_a_snapshot_of_0_9_has_an_at_and_leads_up(example: Example) -> None:
+    header = example.tell().header
+
+    assert header.at is not None
+    assert header.from_ is None
+    assert example.name != "resource-list" or header.at == datetime(2024, 3, 4, 6, 30, tzinfo=UTC)
+    assert (header.link(Relation.UP) or "").endswith("/capabilitylist.xml")
+    if example.name == "resource-list-part":
+        assert header.link(Relation.INDEX) == f"{MAPS}/resourcelist.xml"
+
+
+def test_the_capability_list_of_0_9_leads_to_the_source_description() -> None:
+    told = ours("0.9", "capability-list")
+
+    assert summary(told) == EXPECTED["capability-list"]
+    assert told.header.link(Relation.UP) == f"{MUSEUM}/.well-known/resourcesync"
+    assert summary(ours("0.9", "description")).capability is Capability.DESCRIPTION
