@@ -33,7 +33,7 @@ WAITS: Final = {
     "tests/cli/test_cli_watch.py": 1,
     "tests/journeys/test_library_keeping.py": 1,
     "tests/journeys/test_transfer_resume.py": 1,
-    "annexes/postgresql/tests/test_killed_while_following.py": 1,
+    "annexes/postgresql/tests/test_changes_in_order.py": 1,
     "tests/server/test_server_running.py": 2,
     "tests/support/cluster/unit_work.py": 2,
     "tests/support/crashes/killed.py": 1,

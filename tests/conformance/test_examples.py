@@ -1,6 +1,5 @@
 """Examples of versions 0.9, 1.0 and 1.1 and of the Archives specification, and what they say."""
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,121 +10,21 @@ from resourcesync.model.digests import disagree
 from resourcesync.model.entries import CapabilityEntry, Change, Part, Resource
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 from tests.support.documents.examples import MUSEUM, Example, examples, ours
-from tests.support.documents.text import Told, tell
+from tests.support.documents.text import tell
 
 
 def march(number: int, hour: int = 0, minute: int = 0) -> datetime:
     return datetime(2024, 3, number, hour, minute, tzinfo=UTC)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """What an example is: kind, entries, which times and links its root has."""
-
-    capability: Capability
-    count: int
-    times: tuple[str, ...] = ()
-    links: tuple[str, ...] = ("up",)
-    is_index: bool = False
+EXAMPLES: Final = examples("1.0", "1.1", "archives")
 
 
-def summary(told: Told) -> Expected:
-    header = told.header
-    assert header.capability is not None
-    times = {
-        "at": header.at,
-        "completed": header.completed,
-        "from": header.from_,
-        "until": header.until,
-    }
-    return Expected(
-        capability=header.capability,
-        count=len(told.entries),
-        times=tuple(name for name, time in times.items() if time),
-        links=tuple(link.rel for link in header.links),
-        is_index=header.is_index,
-    )
-
-
-LIST, CHANGES = Capability.RESOURCE_LIST, Capability.CHANGE_LIST
-DUMP, MANIFEST = Capability.RESOURCE_DUMP, Capability.RESOURCE_DUMP_MANIFEST
-WHOLE: Final = ("at", "completed")
-OPEN: Final = ("from",)
-CLOSED: Final = ("from", "until")
-DESCRIBED: Final = ("describedby", "up")
-ONE_CHANGE: Final = Expected(capability=CHANGES, count=1, times=OPEN)
-
-EXPECTED: Final = {
-    "bare-resource-list": Expected(capability=LIST, count=2, times=("at",), links=()),
-    "hashed-resource-list": Expected(capability=LIST, count=2, times=("at",), links=()),
-    "closed-change-list": Expected(capability=CHANGES, count=3, times=CLOSED, links=()),
-    "bare-resource-dump": Expected(capability=DUMP, count=1, times=("at",), links=()),
-    "bare-dump-manifest": Expected(capability=MANIFEST, count=2, times=("at",), links=()),
-    "small-capability-list": Expected(
-        capability=Capability.CAPABILITY_LIST, count=3, links=DESCRIBED
-    ),
-    "small-description": Expected(
-        capability=Capability.DESCRIPTION, count=1, links=("describedby",)
-    ),
-    "bare-resource-list-index": Expected(
-        capability=LIST, count=2, times=("at",), links=(), is_index=True
-    ),
-    "description": Expected(capability=Capability.DESCRIPTION, count=3, links=("describedby",)),
-    "capability-list": Expected(capability=Capability.CAPABILITY_LIST, count=4, links=DESCRIBED),
-    "resource-list": Expected(capability=LIST, count=2, times=WHOLE),
-    "resource-list-index": Expected(capability=LIST, count=3, times=WHOLE, is_index=True),
-    "resource-list-part": Expected(capability=LIST, count=2, times=("at",), links=("up", "index")),
-    "resource-list-with-other-markup": Expected(capability=LIST, count=2, times=("at",)),
-    "resource-dump": Expected(capability=DUMP, count=3, times=WHOLE),
-    "resource-dump-manifest": Expected(capability=MANIFEST, count=2, times=WHOLE),
-    "open-change-list": replace(ONE_CHANGE, count=4),
-    "change-list-index": replace(ONE_CHANGE, count=3, is_index=True),
-    "change-list-part": Expected(capability=CHANGES, count=4, times=CLOSED, links=("up", "index")),
-    "change-dump": Expected(capability=Capability.CHANGE_DUMP, count=3, times=OPEN),
-    "change-dump-manifest": Expected(
-        capability=Capability.CHANGE_DUMP_MANIFEST, count=4, times=CLOSED
-    ),
-    "change-notification": Expected(
-        capability=Capability.CHANGE_NOTIFICATION,
-        count=1,
-        times=CLOSED,
-        links=("up", "hub", "self"),
-    ),
-    "framework-notification": Expected(
-        capability=Capability.FRAMEWORK_NOTIFICATION, count=1, links=("hub", "self")
-    ),
-    "link-duplicate": ONE_CHANGE,
-    "link-alternate": ONE_CHANGE,
-    "link-canonical": ONE_CHANGE,
-    "link-patch": replace(ONE_CHANGE, count=2),
-    "link-describedby": replace(ONE_CHANGE, count=2),
-    "link-memento": ONE_CHANGE,
-    "link-collection": ONE_CHANGE,
-    "aggregated-original": ONE_CHANGE,
-    "aggregated-first": ONE_CHANGE,
-    "aggregated-again": ONE_CHANGE,
-}
-ARCHIVED: Final = Expected(capability=Capability.RESOURCE_LIST_ARCHIVE, count=2)
-ARCHIVES: Final = {
-    "capability-list": replace(EXPECTED["capability-list"], count=8),
-    "change-list-with-archive": Expected(
-        capability=CHANGES, count=2, times=CLOSED, links=("up", "archives")
-    ),
-    "resource-list-archive": replace(ARCHIVED, count=3),
-    "resource-list-archive-index": replace(ARCHIVED, is_index=True),
-    "resource-dump-archive": replace(ARCHIVED, capability=Capability.RESOURCE_DUMP_ARCHIVE),
-    "change-list-archive": Expected(capability=Capability.CHANGE_LIST_ARCHIVE, count=3),
-    "change-dump-archive": replace(ARCHIVED, capability=Capability.CHANGE_DUMP_ARCHIVE),
-}
-IN_1_0: Final = EXPECTED | {"closed-change-list": replace(EXPECTED["closed-change-list"], count=2)}
-TOLD: Final = {"1.0": IN_1_0, "1.1": EXPECTED, "archives": ARCHIVES}
-
-
-@pytest.mark.parametrize("example", examples(*TOLD), ids=str)
-def test_an_example_says_what_it_says(example: Example) -> None:
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_every_entry_of_an_example_is_read(example: Example) -> None:
+    """What they say is held against another reader in tests/properties."""
     told = example.tell()
 
-    assert summary(told) == TOLD[example.version][example.name]
     assert told.refusals == []
     assert told.header.extra == ()
     if told.header.capability is not None and told.header.capability.is_archive:
@@ -133,12 +32,11 @@ def test_an_example_says_what_it_says(example: Example) -> None:
 
 
 def test_there_is_an_example_of_everything() -> None:
-    for version, told in (("1.1", EXPECTED), ("archives", ARCHIVES)):
-        assert {example.name for example in examples(version)} == told.keys()
-    assert {kind.capability for told in TOLD.values() for kind in told.values()} == {*Capability}
+    shown = {example.tell().header.capability for example in examples("1.1", "archives")}
+    assert shown == {*Capability}
 
 
-@pytest.mark.parametrize("example", examples(*TOLD), ids=str)
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
 def test_an_example_written_again_says_the_same(example: Example) -> None:
     told = example.tell()
 
@@ -273,6 +171,6 @@ def test_a_snapshot_of_0_9_has_an_at_and_leads_up(example: Example) -> None:
 def test_the_capability_list_of_0_9_leads_to_the_source_description() -> None:
     told = ours("0.9", "capability-list")
 
-    assert summary(told) == EXPECTED["capability-list"]
+    assert (told.header.capability, len(told.entries)) == (Capability.CAPABILITY_LIST, 4)
     assert told.header.link(Relation.UP) == f"{MUSEUM}/.well-known/resourcesync"
-    assert summary(ours("0.9", "description")).capability is Capability.DESCRIPTION
+    assert ours("0.9", "description").header.capability is Capability.DESCRIPTION

@@ -7,20 +7,16 @@ from typing import Final
 
 import pytest
 
-from resourcesync.cli.main import run
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.examination import Examination, validate_document
 from resourcesync.validator.rule import Severity
-from tests.support.commands.command_line import Said, rows
 from tests.support.documents.examples import (
     DIALECTS,
     OURS,
     PROFILES,
     Example,
     examples,
-    folders,
-    name_of,
 )
 
 SERIOUS: Final = {
@@ -117,29 +113,6 @@ def test_an_example_of_0_9_is_told_by_the_text_of_today(example: Example) -> Non
 
     assert (examination.summary.dialect is Dialect.V0_9) is (example.name not in SILENT)
     assert advice["G44"] == (example.name not in SILENT)
-
-
-@pytest.mark.parametrize(
-    ("version", "folder"),
-    [(version, folder) for version in DIALECTS for folder in folders(version)],
-)
-def test_the_command_finds_the_same_in_the_whole_folder(
-    version: str, folder: Path, capsys: Said
-) -> None:
-    code = run(["validate", str(folder), "--profile", PROFILES[version], "--json"])
-
-    found: dict[str, Counter[str]] = {}
-    has_errors = False
-    for row in rows(capsys):
-        has_errors |= row.get("severity") == "error"
-        if row["type"] == "finding" and row["severity"] != "advice":
-            name = name_of(version, Path(row["uri"]))
-            found.setdefault(name, Counter())[row["rule"]] += 1
-    present = {name_of(version, path) for path in folder.glob("*.xml")}
-    expected = {name: fields for name, fields in FINDINGS[version].items() if name in present}
-    assert found == expected
-    assert code == (1 if has_errors else 0)
-    assert not (has_errors and version == "0.9")
 
 
 def test_the_page_has_the_numbers_of_the_examples() -> None:

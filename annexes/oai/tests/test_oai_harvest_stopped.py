@@ -48,9 +48,9 @@ def test_a_list_that_cannot_be_had_whole_is_an_error_and_nothing_is_gone(
         assert told["sent"].startswith("GET https://repo.example/oai/request")
         assert told["kept"]
         assert caught.value.hint
-    if code == "oai-error":
-        assert told["got"].startswith("badResumptionToken")
-        assert "--with window=30d" in caught.value.hint
+        if code == "oai-error":
+            assert told["got"].startswith("badResumptionToken")
+            assert "--with window=30d" in caught.value.hint
     assert made.files() == before
     made.provider.quirks = Quirks()
     assert made.follow() == {}
