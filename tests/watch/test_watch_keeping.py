@@ -1,7 +1,5 @@
 """The loop: it begins what is due, is woken, and ends in good order."""
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -263,15 +261,3 @@ def test_a_clock_that_is_set_moves_what_is_due_by_the_clock() -> None:
     assert planned.time is not None
     assert planned.time - clock.now().timestamp() < 12
     assert watch.finish(1)
-
-
-def test_a_signal_wakes_the_loop() -> None:
-    watch = watch_of(lambda _errand, _stop: (GOOD, None), [], _SetClock())
-    before = signal.signal(signal.SIGUSR1, lambda _number, _frame: watch.wake())
-    began, beat = time.monotonic(), watch.beat
-    try:
-        with once(lambda: watch.beat != beat, lambda: os.kill(os.getpid(), signal.SIGUSR1)):
-            watch.run_once(30)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert time.monotonic() - began < 20

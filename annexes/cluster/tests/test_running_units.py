@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Future
 from itertools import count
 
 import pytest
@@ -54,54 +53,6 @@ def test_every_unit_has_one_outcome_and_only_those_fail_that_raise_or_kill_their
             assert failed[unit.name] == ("engine", "ValueError: no such thing")
         if unit.does == "dies":
             assert "its worker died" in failed[unit.name][1]
-
-
-class Third(Future[UnitOutcome]):
-    """The promise of the unit that breaks an engine, which tells that first."""
-
-    def __init__(self, others: list[tuple[Future[UnitOutcome], WorkUnit]]) -> None:
-        super().__init__()
-        self.others = others
-        self.set_exception(BrokenExecutor("a worker died"))
-
-    def add_done_callback(self, fn: Callable[[Future[UnitOutcome]], object]) -> None:
-        super().add_done_callback(fn)
-        for done, unit in self.others:
-            done.set_result(UnitOutcome(unit.name))
-
-
-class Breaking(MortalEngine):
-    """It does nothing before it has three units, and breaks then; mended, it does each at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.held: list[tuple[Future[UnitOutcome], WorkUnit]] = []
-        self.given: list[str] = []
-        self.mended = False
-
-    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> Future[UnitOutcome]:
-        self.given.append(unit.name)
-        if len(self.held) == 2 and not self.mended:
-            return Third(self.held)
-        future: Future[UnitOutcome] = Future()
-        if self.mended:
-            future.set_result(UnitOutcome(unit.name))
-        else:
-            self.held.append((future, unit))
-        return future
-
-    def restart_workers(self) -> bool:
-        self.mended = True
-        return True
-
-
-def test_what_was_done_before_the_workers_died_is_not_done_again() -> None:
-    engine = Breaking()
-    found = list(outcomes(engine, [Task(f"{number}") for number in range(5)]))
-    engine.close()
-
-    assert sorted(outcome.name for outcome in found) == ["0", "1", "2", "3", "4"]
-    assert sorted(engine.given) == ["0", "1", "2", "2", "3", "4"]
 
 
 def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(

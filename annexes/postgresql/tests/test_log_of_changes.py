@@ -1,10 +1,9 @@
-"""The log of a table: all that an account must, gaps are noticed, who waits is woken."""
+"""A log that cannot be gone on with is noticed; who waits is woken; a standby is read safely."""
 
 import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from resourcesync.errors import (
 )
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from resourcesync_postgresql import account as accounts
-from tests.contracts.account_suite import AccountSuite
 from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
 from tests.support.servers import postgres_server
 from tests.support.servers.postgres_server import Server
@@ -234,49 +232,3 @@ def test_a_standby_is_read_safely_and_one_that_was_promoted_is_another_server(
             postgres_server.promote(standby)
             with pytest.raises(DiscontinuityError):
                 list(found.changes(told[-1].position, 0))
-
-
-# --- what every account must ----------------------------------------------------------------------
-
-
-class TestPostgresAccount(AccountSuite):
-    many = 200
-    records: Records
-
-    @pytest.fixture
-    def account(self, records: Records) -> Iterator[ResourceAccount]:
-        self.records = records
-        records.migrate()
-        with account(records.address, RECORDS) as found:
-            yield found
-
-    def put(self, name: str, content: bytes) -> str:
-        return self.records.put(name, content)
-
-    def remove(self, name: str) -> None:
-        self.records.remove(name)
-
-    def expire_changes(self) -> bool:
-        self.records.run("SELECT resourcesync.record_change_prune('0')")
-        return True
-
-    @contextmanager
-    def outage(self) -> Iterator[None]:
-        self.records.run("ALTER TABLE record RENAME TO hidden")
-        yield
-        self.records.run("ALTER TABLE hidden RENAME TO record")
-
-    @contextmanager
-    def partial_failure(self) -> Iterator[None]:
-        self.records.run("ALTER TABLE record RENAME TO hidden")
-        self.records.run(
-            "CREATE FUNCTION broken(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN"
-            " IF $1 = 'r00190' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;"
-            " RETURN $1; END $$"
-        )
-        self.records.run(
-            "CREATE VIEW record AS SELECT broken(id) AS id, size, digest, changed FROM hidden"
-        )
-        yield
-        self.records.run("DROP VIEW record")
-        self.records.run("ALTER TABLE hidden RENAME TO record")
