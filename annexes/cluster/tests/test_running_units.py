@@ -1,7 +1,6 @@
 """Each unit has exactly one outcome, whatever becomes of the workers."""
 
 import logging
-import threading
 from collections.abc import Callable, Iterator
 from itertools import count
 
@@ -15,7 +14,7 @@ from resourcesync.ports import CancelToken
 from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.ports import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
 from resourcesync_cluster.unit_runner import TRIES, run_units
-from tests.support.cluster.mortal_engine import Death, MortalEngine, Task, do_task
+from tests.support.cluster.mortal_engine import MortalEngine, Task, do_task
 from tests.support.in_memory import ManualClock
 
 
@@ -142,35 +141,6 @@ def test_a_host_that_says_to_wait_is_asked_again_when_the_time_is_over() -> None
     assert asked[0] == ("first", 0.0)
     assert all(moment >= 100 for _, moment in asked[1:])
     assert clock.monotonic() < 102
-
-
-class CountingClock(ManualClock):
-    """A clock that counts how often it is read."""
-
-    readings = 0
-
-    def monotonic(self) -> float:
-        self.readings += 1
-        return super().monotonic()
-
-
-def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
-    begun, clock = count(), CountingClock()
-
-    def work(task: Task, share: HostShare) -> UnitOutcome:
-        dies = next(begun) < TRIES - 1
-        threading.Event().wait(0.1 if dies else 0.3)
-        if dies:
-            raise Death
-        return UnitOutcome(task.name)
-
-    engine = MortalEngine(slots=1)
-    units = [Task("one"), Task("other")]  # both are under way when the first dies
-    found = list(outcomes(engine, units, work=work, clock=clock))
-    engine.close()
-
-    assert [outcome.failed for outcome in found] == [None, None]
-    assert clock.readings < 60
 
 
 class Endless:

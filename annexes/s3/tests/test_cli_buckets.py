@@ -116,29 +116,6 @@ def test_a_wrong_secret_and_a_missing_bucket_are_told_without_the_secret(
     assert not Path("state").exists()
 
 
-def test_an_answer_that_is_lost_is_no_other_writer(
-    source: TinySource, bucket: str, between: Interposed, here: Path
-) -> None:
-    lost: set[str] = set()
-
-    def loses(method: str, target: str, body: bytes) -> Answer | None:
-        if method != "PUT" or target in lost:
-            return None
-        lost.add(target)
-        return Answer(500, b"")
-
-    between.spoil_answer = loses
-    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 0
-    assert any(target.endswith("/objects/0001.txt") for target in lost)
-    assert contents(bucket) == MIRRORED
-    assert own(bucket, "quarantine/") == []
-    Path("tree").mkdir()
-    Path("tree/a.txt").write_bytes(b"a")
-    lost.clear()
-    assert run(["publish", "tree", "--url", "https://a.example/", "--out", f"{bucket}/x"]) == 0
-    assert any(target.endswith("/resourcelist.xml") for target in lost)
-
-
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_a_body_that_breaks_off_is_read_on_or_not_at_all(
     bucket: str, other: Bucket, between: Interposed, *, is_replaced: bool

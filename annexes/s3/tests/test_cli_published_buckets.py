@@ -133,22 +133,6 @@ def test_a_listing_that_breaks_off_publishes_nothing(
     assert end(said, *publish)["deleted"] == 0
 
 
-def test_an_object_that_changes_while_it_is_read_is_left_for_the_next_run(
-    bucket: str, web: str, objects_of: Bucket, between: Interposed, said: Said
-) -> None:
-    def changes(method: str, target: str) -> Answer | None:
-        if method == "GET" and target.endswith("/objects/0003.txt"):
-            between.spoil = lambda method, target: None
-            objects_of.put("objects/0003.txt", b"other bytes\n")
-        return None
-
-    between.spoil = changes
-    publish = ["publish", bucket, "--url", web, "--out", "out"]
-    assert run(publish) == 3
-    assert "no longer what was listed" in said.readouterr().err
-    assert end(said, *publish)["created"] == 1
-
-
 ODD = {
     "/lead": "as in a//b; lead means the same resource, and is published",
     "objects//0001.txt": "empty name, as in a//b; objects/0001.txt means the same resource",

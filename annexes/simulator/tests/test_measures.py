@@ -17,7 +17,7 @@ from resourcesync_simulator.scenario import (
     Scenario,
     Sizes,
 )
-from tests.support.simulated.figures import known, lived
+from tests.support.simulated.figures import lived
 
 SMALL = Scenario(
     seed=3,
@@ -32,15 +32,6 @@ COUNTED_AFTER = (
     *("consistency", "latency", "latency_95", "efficiency", "requests", "received", "useful"),
     *("first", "first_requests", "first_received"),
 )
-
-
-def test_there_is_no_consistency_before_the_first_pull_has_ended() -> None:
-    outage = Faults(outages=((0.0, 2 * HOUR),))
-
-    _, measured = lived(replace(SMALL, faults=outage))
-
-    assert 2 * HOUR < known(measured.first) < 2.6 * HOUR
-    assert known(measured.consistency) > 0.5, "4 of 6 hours would be less"
 
 
 @pytest.mark.parametrize(
@@ -90,23 +81,6 @@ def test_the_events_up_to_the_end_are_what_the_figures_count(faults: Faults) -> 
         int(str(more["requests"])) for _, name, more in after if name == "pull"
     )
     assert all("state" in more for _, name, more in told[names.index("quiet") :] if name == "pull")
-
-
-def test_of_a_source_that_is_set_back_each_resource_that_is_another_one_is_told() -> None:
-    origin = replace(SMALL.origin, create=1, update=1, delete=1)
-    faults = Faults(rollbacks=((3 * HOUR, 2.9 * HOUR),))
-
-    told, _ = lived(replace(SMALL, origin=origin, faults=faults))
-
-    at = 3 * HOUR
-    changes = [(when, more["kind"], more["name"]) for when, name, more in told if name == "change"]
-    before = [(kind, name) for when, kind, name in changes if 0.1 * HOUR < when < at]
-    now = {name: kind for when, kind, name in changes if when == at}
-    created = {name for kind, name in before if kind == "created"}
-    deleted = {name for kind, name in before if kind == "deleted"}
-    assert set(now.values()) == {"created", "updated", "deleted"}
-    assert {name for name, kind in now.items() if kind == "deleted"} == created - deleted
-    assert {name for name, kind in now.items() if kind == "created"} == deleted - created
 
 
 Happening = tuple[int, str, str, str]

@@ -192,14 +192,6 @@ def test_each_fault_happens_is_told_and_makes_nobody_lie(fault: str) -> None:
     assert (measured.lies, measured.outcome) == (0, "converged")
 
 
-def test_a_source_can_be_set_back_twice_also_to_moments_before_the_first_time() -> None:
-    chosen = Faults(rollbacks=((4 * HOUR, HOUR), (4.5 * HOUR, 2 * HOUR)))
-    events, measured = lived(replace(BRIEF, faults=chosen))
-
-    assert [round(at / HOUR, 1) for at, name, _ in events if name == "set back"] == [4.0, 4.5]
-    assert (measured.lies, measured.outcome) == (0, "converged")
-
-
 @pytest.mark.parametrize("seed", [30001, 30012, 42133, 56504, 62229, 66885, 103040])
 def test_with_all_faults_at_once_both_sides_end_in_step(seed: int) -> None:
     scenario = world_of(seed)
