@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -58,8 +59,8 @@ class Served:
     url: str
     home: Path
 
-    def publish(self) -> None:
-        ran = resourcesync("publish", self.tree, "--url", self.url, cwd=self.home)
+    def publish(self, *options: str) -> None:
+        ran = resourcesync("publish", self.tree, "--url", self.url, *options, cwd=self.home)
         assert ran.code == 0, ran.said
 
     def sync(self, *words: str) -> Ran:
@@ -70,16 +71,22 @@ class Served:
         return self.home / "mirror"
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    tree, home = tmp_path / "tree", tmp_path / "home"
+@contextmanager
+def serving_tree(folder: Path, files: dict[str, bytes], *options: str) -> Iterator[Served]:
+    """Publish files, and serve them."""
+    tree, home, port = folder / "tree", folder / "home", free_port()
     home.mkdir()
-    _fill(tree, _FILES)
-    port = free_port()
+    _fill(tree, files)
     found = Served(tree=tree, url=f"http://127.0.0.1:{port}", home=home)
-    found.publish()
+    found.publish(*options)
     serve = (script("resourcesync"), "serve", tree, "--bind", f"127.0.0.1:{port}")
     with running(*serve, port=port, cwd=home):
+        yield found
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with serving_tree(tmp_path, _FILES) as found:
         yield found
 
 
@@ -146,30 +153,18 @@ def _lists(tree: Path, head: str) -> list[str]:
 def test_resync_follows_the_lists_and_starts_from_the_newest_resource_list(
     tmp_path: Path, head: str, options: list[str], version: str
 ) -> None:
-    tree, home = tmp_path / "tree", tmp_path / "home"
-    home.mkdir()
-    tree.mkdir()
-    (tree / "a.txt").write_text("a")
-    (tree / "b.txt").write_text("b")
-    port = free_port()
-    url = f"http://127.0.0.1:{port}"
-    first = resourcesync("publish", tree, "--url", url, *options, cwd=home)
-    assert first.code == 0, first.said
-    with running(
-        script("resourcesync"), "serve", tree, "--bind", f"127.0.0.1:{port}", port=port, cwd=home
-    ):
+    with serving_tree(tmp_path, {"a.txt": b"a", "b.txt": b"b"}, *options) as served:
+        tree, home, url = served.tree, served.home, served.url
         _sync_into(home, url, "old", "--baseline")
-        steps: list[list[str]] = [["--update"], ["--rebase"]]
         read: set[str] = set()
-        for number, step in enumerate(steps):
+        for number, step in enumerate(("--update", "--rebase")):
             (tree / f"new {number}.txt").write_text(f"{number}")
             (tree / "a.txt").write_text(f"a {number}")
-            assert resourcesync("publish", tree, *step, cwd=home).code == 0
+            assert resourcesync("publish", tree, step, cwd=home).code == 0
             lists = [f"{url}/resourcesync/{name}" for name in _lists(tree, head)]
-            for uri in lists:
-                if uri not in read:
-                    words = ("--incremental", "--delete", "--spec-version", version)
-                    _sync_into(home, url, "old", *words, "--changelist-uri", uri)
+            for uri in (uri for uri in lists if uri not in read):
+                words = ("--incremental", "--delete", "--spec-version", version)
+                _sync_into(home, url, "old", *words, "--changelist-uri", uri)
             read |= set(lists[:-1])
         expected = {
             name.replace(" ", "%20"): content

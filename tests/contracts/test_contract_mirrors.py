@@ -84,22 +84,8 @@ class TestMirrorAccount(AccountSuite):
         self.put("b", b"right")
         start = account.position()
         wrong = copy_of("a", b"wrong")
-        row = Pending(
-            wrong.uri,
-            wrong.uri,
-            "a",
-            PendingTask.FETCH,
-            "",
-            None,
-            None,
-            CONTRADICTING,
-            "",
-            1,
-            0,
-            0,
-            0,
-            0,
-        )
+        uri, fetch = wrong.uri, PendingTask.FETCH
+        row = Pending(uri, uri, "a", fetch, "", None, None, CONTRADICTING, "", 1, 0, 0, 0, 0)
         self.state.commit(StateTransaction(installed=[wrong], pending=[row]))
         assert [resource.uri for resource in account.resources()] == [f"{MINE}b"]
         (lot,) = account.changes(start, 0)
