@@ -2,9 +2,8 @@
 
 import gzip
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from urllib.request import Request, urlopen
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -33,9 +32,9 @@ from resourcesync.server.dashboard.mirror_selection import (
 from resourcesync.server.dashboard.source_page import source_page
 from resourcesync.server.dashboard.views import MirrorSummary
 from resourcesync.server.metrics import Metric
-from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.watch.scheduler import NextPull, PullReason
 from tests.support.dashboard_values import HOUR, NOW, Seen, brief, detail, overview, ran, source
+from tests.support.servers.asgi import ask
 
 _NAMES = """
 a body button code dd details div dl dt footer form h1 h2 head header html input label li link main
@@ -241,30 +240,19 @@ class ManyViews:
         return self.listed
 
 
-@pytest.fixture
-def views() -> ManyViews:
-    return ManyViews([mirror(number) for number in range(1_000)])
-
-
-@pytest.fixture
-def address(views: ManyViews) -> Iterator[str]:
+@pytest.mark.parametrize("place", ["", "style.css", "metrics", "api/status.json"])
+def test_pages_and_figures_are_compressed_for_who_accepts_it(place: str) -> None:
     figure = Metric(
         name="x", kind="gauge", help_text="x", values=tuple(((), n) for n in range(999))
     )
     operations = OperationsApplication(look=lambda: None, counts=[lambda: [figure]])
+    views = ManyViews([mirror(number) for number in range(1_000)])
     pages = mirror_pages(views, operations)  # type: ignore[arg-type]  # only the overview
-    with ServerThread(AdminApplication(lambda: b"[" + b"1," * 999 + b"1]", pages)) as server:
-        yield server.uri
+    app = AdminApplication(lambda: b"[" + b"1," * 999 + b"1]", pages)
+    plain = ask(app, f"/{place}")
+    coded = ask(app, f"/{place}", fields={"accept-encoding": "gzip"})
 
-
-@pytest.mark.parametrize("place", ["", "style.css", "metrics", "api/status.json"])
-def test_pages_and_figures_are_compressed_for_who_accepts_it(address: str, place: str) -> None:
-    with urlopen(address + place) as answer:
-        plain = answer.read()
-        assert answer.headers["content-encoding"] is None
-    with urlopen(Request(address + place, headers={"accept-encoding": "gzip"})) as answer:
-        coded = answer.read()
-        assert answer.headers["content-encoding"] == "gzip"
-        assert answer.headers["vary"] == "accept-encoding"
-    assert gzip.decompress(coded) == plain
-    assert len(coded) * 2 < len(plain)
+    assert "content-encoding" not in plain.fields
+    assert (coded.fields["content-encoding"], coded.fields["vary"]) == ("gzip", "accept-encoding")
+    assert gzip.decompress(coded.body) == plain.body
+    assert len(coded.body) * 2 < len(plain.body)

@@ -139,18 +139,6 @@ def test_what_may_be_asked_is_divided_among_as_many_as_fit(
     assert [turn.share for turn in driver.under_way] == shares
 
 
-def test_when_workers_come_larger_parts_of_before_count_until_they_are_over() -> None:
-    manners = HostLimits(units=4, rate=100.0, jobs=8)
-    driver = Driver([Named(f"{number}", "a:1") for number in range(9)], manners)
-    driver.give(2)
-    driver.give(99)
-    assert [turn.share for turn in driver.under_way] == [(50.0, 4)] * 2
-
-    driver.end(driver.under_way[0], wait=None, lost=False)
-    driver.give(99)
-    assert [turn.share for turn in driver.under_way] == [(50.0, 4), (25.0, 2), (25.0, 2)]
-
-
 def test_a_host_that_says_to_wait_is_asked_half_as_much_and_grows_back_one_by_one() -> None:
     driver = Driver([Named(f"{number}", "a:1") for number in range(200)], HostLimits(units=8))
     driver.give(100)

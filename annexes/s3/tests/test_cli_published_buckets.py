@@ -110,29 +110,6 @@ def test_the_documents_of_a_folder_go_into_a_bucket(
     assert any(name.endswith(".zip") for name in store.keys("resourcesync/"))
 
 
-def test_a_listing_that_breaks_off_publishes_nothing(
-    bucket: str, web: str, between: Interposed, said: Said
-) -> None:
-    publish = ["publish", bucket, "--url", web, "--out", "out"]
-    assert run(publish) == 0
-    before = copies("out")
-
-    def cut(method: str, target: str, body: bytes) -> Answer | None:
-        listing = method == "GET" and "list-type=2" in target
-        return Answer(200, body[: len(body) // 2], len(body)) if listing else None
-
-    between.spoil_answer = cut
-    assert run(publish) == 8
-    between.spoil_answer = lambda method, target, body: (
-        Answer(403, b"<Error><Code>AccessDenied</Code></Error>") if method == "GET" else None
-    )
-    assert run(publish) == 8
-    assert "AccessDenied" in said.readouterr().err
-    assert copies("out") == before
-    between.spoil_answer = lambda method, target, body: None
-    assert end(said, *publish)["deleted"] == 0
-
-
 ODD = {
     "/lead": "as in a//b; lead means the same resource, and is published",
     "objects//0001.txt": "empty name, as in a//b; objects/0001.txt means the same resource",

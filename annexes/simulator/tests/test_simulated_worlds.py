@@ -287,15 +287,11 @@ def test_by_itself_a_destination_begins_with_a_dump_and_asks_for_a_few_changes_s
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_whatever_goes_wrong_with_dumps_nobody_lies_and_all_ends_in_step(seed: int) -> None:
-    faults = Faults(
-        lost=0.03,
-        failed=0.03,
+    faults = replace(
+        ALL_FAULTS,
         cut=0.1,
         altered=0.1,
-        stale=0.1,
-        wrong_hash=0.05,
-        changed_while_listed=0.05,
-        crash=0.01,
+        outages=(),
         restarts=(DAY * 0.1,),
         rollbacks=((DAY * 0.2, 2 * HOUR),),
         clock_steps=((DAY * 0.15, -2_000.0),),
