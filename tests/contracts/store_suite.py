@@ -6,14 +6,13 @@ from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from io import BufferedReader, BytesIO, RawIOBase
 from threading import Barrier, Event
-from typing import Any, BinaryIO, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import pytest
 
 from resourcesync.errors import LockedError
-from resourcesync.model.digests import Digest
 from resourcesync.ports.stores import ObjectContent, Store, StoredObject
-from tests.contracts.readers import read_and_close, run_repeatedly
+from tests.contracts.readers import digests_of, read_and_close, read_rest, run_repeatedly
 
 _KEYS: Final = (
     "plain.txt",
@@ -132,9 +131,9 @@ class StoreSuite(ABC):
     def test_a_failed_put_leaves_the_old_version(self, store: Store) -> None:
         first = _put(store, "a.txt", b"old")
         body = _pattern(_LARGE)
-        short = ObjectContent(BytesIO(body[:-1]), len(body), _digests(body))
+        short = ObjectContent(BytesIO(body[:-1]), len(body), digests_of(body))
         for content in (
-            ObjectContent(BufferedReader(_FailingBytes(body)), len(body), _digests(body)),
+            ObjectContent(BufferedReader(_FailingBytes(body)), len(body), digests_of(body)),
             short,
         ):
             for key, replaces in (("a.txt", first), ("b.txt", None)):
@@ -150,7 +149,7 @@ class StoreSuite(ABC):
         first = _put(store, "a.txt", b"old")
 
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own
-            store.put("a.txt", ObjectContent(BytesIO(b"neW"), 3, _digests(b"new")), first)
+            store.put("a.txt", ObjectContent(BytesIO(b"neW"), 3, digests_of(b"new")), first)
 
         assert read_and_close(store.open("a.txt")) == b"old"
 
@@ -174,9 +173,9 @@ class StoreSuite(ABC):
         begun = [stream.read(10) for stream in readers if stream is not None]
 
         _put(store, "a.txt", new, replaces=version)
-        ends = [_rest(readers[0])]
+        ends = [read_rest(readers[0])]
         store.remove("a.txt")
-        ends.append(_rest(readers[1]))
+        ends.append(read_rest(readers[1]))
 
         assert begun == [old[:10]] * 2
         assert all(end in (None, old[10:]) for end in ends)
@@ -340,7 +339,7 @@ class _FailingBytes(RawIOBase):
 
 
 def _put(store: Store, key: str, body: bytes, replaces: str | None = None) -> str | None:
-    return store.put(key, ObjectContent(BytesIO(body), len(body), _digests(body)), replaces)
+    return store.put(key, ObjectContent(BytesIO(body), len(body), digests_of(body)), replaces)
 
 
 def _put_at_once(eyes: list[Store], bodies: list[bytes], replaces: str | None) -> list[str | None]:
@@ -355,20 +354,6 @@ def _put_at_once(eyes: list[Store], bodies: list[bytes], replaces: str | None) -
         return list(pool.map(one, range(len(eyes))))
 
 
-def _digests(body: bytes) -> tuple[Digest, ...]:
-    return (
-        Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest()),
-        Digest("sha-256", hashlib.sha256(body).hexdigest()),
-    )
-
-
 def _pattern(length: int) -> bytes:
     """Bytes whose pieces are not alike."""
     return hashlib.shake_128(b"any").digest(length)
-
-
-def _rest(stream: BinaryIO | None) -> bytes | None:
-    try:
-        return read_and_close(stream)
-    except Exception:  # noqa: BLE001 - a store may raise anything
-        return None

@@ -8,23 +8,18 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
-import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.server import ServerState
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import ServedSource, create_app
-from resourcesync.server.connection_shares import ConnectionShares
 from resourcesync.server.uvicorn_server import (
-    ConnectionGuard,
     ConnectionLimits,
     SecondApplication,
     ServerThread,
@@ -231,48 +226,6 @@ def test_a_port_in_use_is_a_fault_of_the_settings(server: ServerThread, app: ASG
 
 
 # --- guarding -------------------------------------------------------------------------------------
-
-
-class ForeignTransport:
-    """A transport of another loop, such as uvloop's: of no class of asyncio."""
-
-    def __init__(self) -> None:
-        self.sent = b""
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        found = {"is_closing": False, "get_write_buffer_size": 0}.get(name)
-        return lambda *_: found
-
-    def get_extra_info(self, name: str, default: object = None) -> object:
-        return ("127.0.0.1", 8080) if name in {"sockname", "peername"} else default
-
-    def write(self, data: bytes) -> None:
-        self.sent += data
-
-
-class GuardedConfig(uvicorn.Config):
-    """What a guard has to know."""
-
-    limits = ConnectionLimits()
-    shares = ConnectionShares(limits.connections, limits.share)
-
-
-def test_a_transport_of_another_loop_is_served_too(app: ASGIApp) -> None:
-    transport = ForeignTransport()
-
-    async def drive() -> None:
-        configuration = GuardedConfig(cast("Any", app), interface="asgi3", log_config=None)
-        configuration.load()
-        guard = ConnectionGuard(configuration, ServerState(), {})
-        guard.connection_made(cast("asyncio.Transport", transport))
-        guard.data_received(b"GET /one.txt HTTP/1.1\r\nHost: x\r\n\r\n")
-        while not transport.sent.endswith(b"0123456789"):  # noqa: ASYNC110 - it is no event
-            await asyncio.sleep(0.01)
-        guard.connection_lost(None)
-
-    asyncio.run(asyncio.wait_for(drive(), 5))
-
-    assert transport.sent.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_full() -> None:

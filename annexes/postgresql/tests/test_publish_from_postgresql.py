@@ -4,7 +4,6 @@ import re
 import shlex
 import textwrap
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Link, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
-from resourcesync_postgresql import layout, statements
+from resourcesync_postgresql import layout
 from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
 from tests.support.commands.command_line import Said
 from tests.support.servers.postgres_server import SECRETIVE, Server
@@ -196,50 +195,6 @@ def test_a_query_over_several_tables_is_followed_by_the_keys_of_one(
     assert sorted(site.news()) == [("deleted", "1"), ("deleted", "2"), ("updated", "3")]
     assert site.lengths() == {"3": 5}
     records.close()
-
-
-def test_what_is_emptied_and_filled_again_tells_only_what_differs(
-    records: Records, address: str, tmp_path: Path
-) -> None:
-    records.migrate()
-    for name in ("a", "b", "c"):
-        records.put(name, name.encode())
-    site = Site(address, tmp_path)
-    site.publish()
-
-    with records.connection.transaction():
-        records.run("CREATE TEMP TABLE kept AS SELECT * FROM record WHERE id <> 'c'")
-        records.run("TRUNCATE record")
-        records.run("INSERT INTO record SELECT * FROM kept")
-        records.put("b", b"other")
-
-    assert sorted(site.news()) == [("deleted", "objects/c"), ("updated", "objects/b")]
-
-
-def test_a_commit_is_published_at_once_and_not_at_the_next_interval(
-    records: Records, address: str, tmp_path: Path
-) -> None:
-    records.migrate()
-    records.put("a", b"a")
-    publishing = accounts.publish_continuously(
-        FollowedAccount(address=address, values=RECORDS, out=tmp_path),
-        {"url": BASE},
-        clock=SystemClock(),
-        asked=PublishRequest(),
-        every=600.0,
-    )
-    assert next(publishing).publication.first
-    with ThreadPoolExecutor(1) as pool:
-        for name in "bc":
-            waiting = pool.submit(next, publishing)
-            with psycopg.connect(address) as connection, connection.transaction():
-                connection.execute(
-                    "INSERT INTO record (id, size) SELECT %s || n, 1 FROM generate_series(1, %s) n",
-                    [name, statements.PAGE + 1],
-                )
-            done = waiting.result(60)  # never, if it waits for the interval
-            assert done.publication.created == statements.PAGE + 1  # whole, though two pages
-    del publishing  # its connection
 
 
 def test_types_that_call_different_texts_equal_lose_no_uri(address: str) -> None:

@@ -144,21 +144,6 @@ def test_a_body_that_breaks_off_is_read_on_or_not_at_all(
     assert cuts
 
 
-def test_a_server_that_goes_away_in_the_middle_ends_the_run_and_the_next_one_goes_on(
-    source: TinySource, bucket: str, between: Interposed, said: Said
-) -> None:
-    def away(method: str, target: str) -> Answer | None:
-        return Answer(0, b"") if method == "PUT" and "0005" in target else None
-
-    between.spoil = away
-    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 8
-    assert "failed while putting objects/0005.txt" in said.readouterr().err
-    between.spoil = lambda method, target: None
-    assert run(["pull", "state"]) == 0
-    assert contents(bucket) == MIRRORED
-    assert run(["audit", "state"]) == 0
-
-
 def test_who_writes_meanwhile_is_not_overwritten(
     source: TinySource, bucket: str, other: Bucket, between: Interposed
 ) -> None:
