@@ -283,13 +283,6 @@ def test_a_tree_that_resync_published_is_mirrored_audited_and_followed(built: Bu
     assert "* /shelf-0/object-00.txt" in spoiled.said
 
 
-def test_pull_needs_no_description_when_it_is_given_the_list(built: Built) -> None:
-    ran = resourcesync("pull", f"{built.url}/resourcelist.xml", built.mirror, cwd=built.home)
-
-    assert ran.code == 0, ran.said
-    assert files_of(built.mirror) == _PLAIN
-
-
 def test_pull_follows_a_source_whose_change_list_has_no_times(built: Built) -> None:
     (built.tree / "reference.xml").write_bytes((built.tree / "resourcelist.xml").read_bytes())
     assert resourcesync("pull", built.url, built.mirror, cwd=built.home).code == 0

@@ -108,16 +108,6 @@ def test_a_file_that_shrinks_while_it_is_sent_ends_the_connection(
     client.close()
 
 
-def test_a_client_that_leaves_disturbs_nobody(server: ServerThread) -> None:
-    for _ in range(5):
-        client = connection(server)
-        client.request("GET", "/huge.bin")
-        client.getresponse().read(1000)
-        client.close()
-
-    assert requested(server.uri, "/one.txt")[1] == b"0123456789"
-
-
 def test_two_hundred_silent_connections_keep_nobody_out(strict: ServerThread) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(connected(strict.uri)) for _ in range(200)]

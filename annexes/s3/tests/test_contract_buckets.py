@@ -326,19 +326,6 @@ def test_a_server_that_ignores_conditions_is_not_written_to(
     assert [found.key for found in direct.list("")] == ["a.txt"]
 
 
-def test_a_lock_proves_the_conditions_with_few_requests(
-    object_server: ObjectServer, bucket: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    puts = []
-    with interposed(object_server.port) as between:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", between.url)
-        for _ in range(2):
-            with opened(bucket).lock("who"):
-                puts.append([method for method, _ in between.asked].count("PUT"))
-            between.asked.clear()
-    assert puts == [3, 3], "to lock a new store needs one, a known one two"
-
-
 def test_what_is_written_while_it_is_moved_stays_where_it_is(
     object_server: ObjectServer, bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
