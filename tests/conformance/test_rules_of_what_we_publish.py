@@ -46,9 +46,6 @@ def test_no_document_breaks_a_rule_alone_or_beside_the_others() -> None:
         assert together == ["SD08"]  # the test's Source lives in a folder, not at its host's top
 
 
-# --- Source Description and Capability List (§8, §9) -------------------------------------------
-
-
 @pytest.mark.founding("0.9 §9.3.1", "A Description stands at the well-known address", "`publish`")
 @pytest.mark.conformance("SD01", "SD03", "SD08", "SD09")
 def test_every_source_has_one_description_at_the_well_known_address() -> None:
@@ -67,9 +64,6 @@ def test_a_capability_list_names_each_capability_once() -> None:
         named = [entry.md["capability"] for entry in document.entries]
         assert sorted(named) == ["changelist", "resourcelist"]
         assert [entry.lastmod for entry in document.entries] == [None, None]
-
-
-# --- Resource List and its index (§10) ---------------------------------------------------------
 
 
 def capability_list(document: Published) -> bool:
@@ -101,9 +95,6 @@ def test_a_listed_resource_says_enough_for_an_audit_and_nothing_of_a_change() ->
         assert entry.lastmod is not None
         assert moment(entry.lastmod) <= moment(document.md["at"])
         assert {"hash", "length"} <= set(entry.md) <= {"hash", "length", "type"}
-
-
-# --- Change List and its index (§12) -----------------------------------------------------------
 
 
 @pytest.mark.founding("0.9 §6.1", "A Change List Index groups Change Lists", "`publish`")

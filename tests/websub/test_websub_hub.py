@@ -37,9 +37,6 @@ def settled(hub: RunningHub, listener: Listener) -> None:
     assert listener.wait(lambda: hub.hub.store.count_intents() == 0)
 
 
-# --- subscribing --------------------------------------------------------------------------------
-
-
 @pytest.mark.conformance("NT02", "NT03")
 def test_what_is_submitted_reaches_who_subscribed_signed_and_byte_by_byte(
     hub: RunningHub, listener: Listener
@@ -167,16 +164,10 @@ def test_who_unsubscribed_is_told_nothing_more(hub: RunningHub, listener: Listen
     assert [post.path for post in listener.posts()] == ["/two"]
 
 
-# --- submitting ---------------------------------------------------------------------------------
-
-
 def test_a_body_that_is_announced_as_too_long_is_not_even_read(hub: RunningHub) -> None:
     for media_type, most in ((FORM, 16 * 1024), (XML, 1024 * 1024)):
         fields = {"content-type": media_type, "content-length": str(most + 1)}
         assert said(hub.uri, method="POST", fields=fields).status == 413
-
-
-# --- delivering ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [302, 404, 503])

@@ -111,9 +111,6 @@ def test_a_scenario_with_a_mistake_says_which(
     assert reason in said.readouterr().err
 
 
-# --- which scenario ---
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -152,9 +149,6 @@ def test_what_makes_no_sense_is_refused_as_a_matter_of_usage(
     assert "Ran" not in told.out + told.err
 
 
-# --- sweeps ---
-
-
 def test_a_mistake_in_the_last_variant_is_told_before_anything_is_done(
     scenario: Path, tmp_path: Path, said: Said
 ) -> None:
@@ -176,9 +170,6 @@ def test_more_runs_than_can_be_kept_are_refused() -> None:
         experiments.plan_runs(written, {"publish.every": ["1h"] * 11}, repeat=10_000)
 
 
-# --- the folder of the results ---
-
-
 def test_results_never_join_others(scenario: Path, tmp_path: Path, said: Said) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -186,9 +177,6 @@ def test_results_never_join_others(scenario: Path, tmp_path: Path, said: Said) -
     assert sorted(path.name for path in out.iterdir()) == ["events.ndjson.gz", "summary.csv"]
     assert run(["simulate", str(scenario), "--out", str(out)]) == 2
     assert "found  events.ndjson.gz, summary.csv" in said.readouterr().err
-
-
-# --- stops ---
 
 
 def workers_of(pid: int) -> set[int]:
