@@ -15,15 +15,7 @@ import pytest
 from resourcesync.validator.examination import validate_document
 from resourcesync.validator.rule import Severity
 from tests.support.commands.peers import needs_resync
-from tests.support.commands.run import (
-    Ran,
-    files_of,
-    free_port,
-    resourcesync,
-    run,
-    running,
-    script,
-)
+from tests.support.commands.run import Ran, files_of, free_port, resourcesync, run, running, script
 from tests.support.servers.listening import serving
 
 pytestmark = needs_resync

@@ -11,13 +11,7 @@ from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Dialect
 from resourcesync.validator.examination import Examination, validate_document
 from resourcesync.validator.rule import Severity
-from tests.support.documents.examples import (
-    DIALECTS,
-    OURS,
-    PROFILES,
-    Example,
-    examples,
-)
+from tests.support.documents.examples import DIALECTS, OURS, PROFILES, Example, examples
 
 SERIOUS: Final = {
     "bare-resource-list": {"RL02": 1},

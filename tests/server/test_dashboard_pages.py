@@ -24,11 +24,7 @@ from resourcesync.server.dashboard.app import mirror_pages
 from resourcesync.server.dashboard.layout import missing_page
 from resourcesync.server.dashboard.markup import tag
 from resourcesync.server.dashboard.mirror_page import mirror_page
-from resourcesync.server.dashboard.mirror_selection import (
-    PAGE_SIZE,
-    MirrorQuery,
-    select_mirrors,
-)
+from resourcesync.server.dashboard.mirror_selection import PAGE_SIZE, MirrorQuery, select_mirrors
 from resourcesync.server.dashboard.source_page import source_page
 from resourcesync.server.dashboard.views import MirrorSummary
 from resourcesync.server.metrics import Metric

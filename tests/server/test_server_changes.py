@@ -10,13 +10,7 @@ from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.server.files import FileState, OpenFile
 from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import ask
-from tests.support.servers.served_tree import (
-    BIG,
-    YEAR_AGO,
-    application,
-    plant,
-    settled,
-)
+from tests.support.servers.served_tree import BIG, YEAR_AGO, application, plant, settled
 
 
 @pytest.fixture

@@ -31,8 +31,6 @@ BELOW = [("/c.xml", False)]
         (f"<head></head>{LINK}", FOUND),
         (f"<head></head><body>{LINK}</body>", BELOW),
         (f"<p>{LINK}", BELOW),
-        (f"text {LINK}", BELOW),
-        (LINK + "<p>" + LINK, FOUND + BELOW),
         (LINK.replace("resourcesync", "resourcesyncs"), []),
         (LINK.replace("link", "a"), []),
         ('<link rel="resourcesync" href="">', []),

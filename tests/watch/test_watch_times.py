@@ -98,19 +98,12 @@ LIVES = 400
 
 
 class Met(NamedTuple):
-    """What one outage came to, in seconds.
+    """What one outage came to, in seconds."""
 
-    Attributes:
-        noticed: From its begin to the first failed pull; ``None`` if it met none.
-        retries: Failed pulls after the first.
-        recovered: From its end to the next good pull.
-        without: From the last good pull before it to the first one after it.
-    """
-
-    noticed: float | None
-    retries: int
-    recovered: float
-    without: float
+    noticed: float | None  # from its begin to the first failed pull, if it met one
+    retries: int  # failed pulls after the first
+    recovered: float  # from its end to the next good pull
+    without: float  # from the last good pull before it to the first one after it
 
 
 def meet(seed: int, length: float) -> Met:

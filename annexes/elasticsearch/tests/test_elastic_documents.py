@@ -12,11 +12,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync_elasticsearch.client import ServerSettings
-from resourcesync_elasticsearch.documents import (
-    Locations,
-    ResourceDecoder,
-    parse_date,
-)
+from resourcesync_elasticsearch.documents import Locations, ResourceDecoder, parse_date
 from resourcesync_elasticsearch.settings import IndexSettings, parse_settings
 from tests.support.accounts.published_index import no_fetcher
 from tests.support.in_memory import ManualClock

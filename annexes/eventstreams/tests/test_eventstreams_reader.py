@@ -11,10 +11,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.model.entries import Change
 from resourcesync.ports.originals import Omission
 from resourcesync_eventstreams.event_stream import MAX_EVENT, EventReader, ServerSentEvent
-from resourcesync_eventstreams.recent_changes import (
-    RecentChangeFilter,
-    decode_recent_change,
-)
+from resourcesync_eventstreams.recent_changes import RecentChangeFilter, decode_recent_change
 from tests.support.storage.memory_use import memory_use
 
 

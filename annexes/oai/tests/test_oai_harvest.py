@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.errors import (
-    ConfigurationError,
-)
+from resourcesync.errors import ConfigurationError
 from tests.support.accounts.harvested_repository import BASE, MANY, lists, named, titled
 from tests.support.accounts.oai_provider import Item, Quirks, changed
 

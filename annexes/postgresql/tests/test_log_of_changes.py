@@ -10,10 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from resourcesync.errors import (
-    DiscontinuityError,
-    SourceUnavailableError,
-)
+from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from resourcesync_postgresql import account as accounts
 from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account

@@ -14,10 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.cli.main import run
-from resourcesync.errors import (
-    ResourceSyncError,
-    SourceRefusedError,
-)
+from resourcesync.errors import ResourceSyncError, SourceRefusedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Link, Resource
 from resourcesync.model.vocabulary import ChangeKind
