@@ -124,9 +124,6 @@ def test_resync_follows_what_we_publish(
     assert _copies(served) == expected
 
 
-# --- each policy, list by list, or anew -----------------------------------------------------------
-
-
 def _lists(tree: Path, head: str) -> list[str]:
     """The Change Lists in order, as an index or an archive tells; the head if it is one itself."""
     text = (tree / "resourcesync" / head).read_text()
@@ -167,9 +164,6 @@ def test_resync_follows_the_lists_and_starts_from_the_newest_resource_list(
         resourcesync("publish", tree, "--rebase", cwd=home)
         _sync_into(home, url, "late", "--baseline")
         assert files_of(home / "late") == expected
-
-
-# --- trees that resync-build published ------------------------------------------------------------
 
 
 _PLAIN = {

@@ -122,9 +122,6 @@ def test_held_deletions_are_called_so_and_never_listed() -> None:
     assert ">3, 400 deletions held</td>" in overview([both])
 
 
-# --- the page of many mirrors: search, filter, pages, and failures with one cause -----------------
-
-
 def mirror(number: int, **fields: object) -> MirrorSummary:
     """Return a mirror of one of ten hosts that is in sync, but for some fields of its status."""
     status = MirrorStatus(

@@ -115,8 +115,6 @@ def test_a_slow_source_gives_its_place_to_a_mirror_that_waits_and_goes_on_later(
         watch.run_once(0.01)
 
     assert [job.report for job in told][:2] == ["stopped", "done"]  # the other may stop, too
-    watch.run_once(0.01)
-    assert len(list(watch.running())) <= 1  # who had to stop leaves a place to the quick ones
     go_on.set()
     while len(told) < 4:
         watch.run_once(0.01)

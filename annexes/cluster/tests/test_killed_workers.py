@@ -108,9 +108,6 @@ def test_the_copies_are_those_of_a_pull_by_one_process_although_a_worker_was_kil
     assert not list((tmp_path / "workers" / ".resourcesync" / "tmp").iterdir())
 
 
-# --- a worker that was taken for dead goes on while another does its unit -------------------------
-
-
 NAMES = [f"/{number}.txt" for number in range(5)]
 OLD = {name: f"{name} old".encode() for name in NAMES}
 NEW = {name: f"{name} new".encode() for name in NAMES}

@@ -148,9 +148,6 @@ def test_a_folder_that_workers_do_not_reach_is_told(
     assert in_folder(tmp_path / "mirror") == {}
 
 
-# --- What the holder of a lock puts in place ---
-
-
 def content(body: bytes) -> ObjectContent:
     digest = Digest("sha-256", hashlib.sha256(body).hexdigest())
     return ObjectContent(BytesIO(body), len(body), (digest,))

@@ -16,7 +16,7 @@ from resourcesync.ports import CancelToken
 from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.ports import HostShare, UnitFunction, UnitOutcome
 from resourcesync_cluster.unit_runner import TRIES, run_units
-from tests.support.cluster.mortal_engine import MortalEngine, Task, do_task
+from tests.support.cluster.mortal_engine import Death, MortalEngine, Task, do_task
 from tests.support.in_memory import ManualClock
 
 
@@ -125,6 +125,26 @@ def test_a_host_that_says_to_wait_is_asked_again_when_the_time_is_over() -> None
     assert asked[0] == ("first", 0.0)
     assert all(moment >= 100 for _, moment in asked[1:])
     assert clock.monotonic() < 102
+
+
+def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
+    begun, looks = count(), count()
+
+    def work(task: Task, share: HostShare) -> UnitOutcome:
+        dies = next(begun) < TRIES - 1
+        threading.Event().wait(0.1 if dies else 0.3)
+        if dies:
+            raise Death
+        return UnitOutcome(task.name)
+
+    engine = MortalEngine(slots=1)
+    cancel = CancelToken(ManualClock(), lambda: next(looks) < 0)
+    units = [Task("one"), Task("other")]  # both are under way when the first dies
+    found = list(run_units(engine, work, units, limits=HostLimits(), cancel=cancel))
+    engine.close()
+
+    assert [outcome.failed for outcome in found] == [None, None]
+    assert next(looks) < 60
 
 
 class Counting(MortalEngine):

@@ -104,9 +104,6 @@ def test_after_a_failure_no_more_is_handed_out_if_so_wished(world: World[Publish
     assert (report.state, report.failed, report.created) == ("behind", 1, 0)
 
 
-# --- Hard lives ---
-
-
 def live(folder: Path, seed: int) -> SharedWorkers:
     style, max_entries, moves = born(seed, 30)
     folder.mkdir()
@@ -129,9 +126,6 @@ def test_a_mirror_with_workers_ends_in_step_whatever_happens_and_never_lies(
 
     assert sum(each.brought for each in workers) > 20, "workers had work"
     assert sum(each.lost for each in workers) > 3, "workers died"
-
-
-# --- A coordinator that is killed while workers fetch ---
 
 
 BATCHES = 10

@@ -194,6 +194,7 @@ def test_hosts_that_said_nothing_take_no_memory_once_they_are_done_with() -> Non
         with memory_use() as used:
             while (turn := turns.next_turn(0.0, 4)) is not None:
                 turns.finish(turn, UnitOutcome(turn.unit.name, wait=wait), 0.0)
+            assert (turns.quiet_until(f"h{count - 1}") == 5.0) is (wait is not None)
             return used()
 
     silent, waiting = finish(2_000, None), finish(12_000, 5.0)

@@ -197,9 +197,6 @@ def test_a_change_is_dated_by_when_it_was_written_else_by_when_it_happened(
     )
 
 
-# --- the position in a log ------------------------------------------------------------------------
-
-
 WINDOW = 50
 
 

@@ -183,9 +183,6 @@ def test_an_address_that_is_no_base_url_is_refused(address: str) -> None:
     assert ":p@" not in str(caught.value)
 
 
-# --- no two records have one place ----------------------------------------------------------------
-
-
 PREFIXES = ("oai_dc", "mods", "a.b")
 parts = st.text("/:.~%é aAdx_-oi2EmODS", max_size=12) | st.sampled_from(
     ["oai_dc", "mods.xml", "oai_dc.xml~d", "~-", "", ".", "..", "~id", "x" * 200, "x" * 199 + "y"]

@@ -126,6 +126,16 @@ def test_records_that_are_published_late_are_found_by_the_overlap(tmp_path: Path
     assert list(made.follow()) == [f"{BASE}resource/10673/late/oai_dc.xml"]
 
 
+def test_days_are_asked_for_where_the_repository_knows_no_seconds(tmp_path: Path) -> None:
+    made = titled(tmp_path, Quirks(granularity="YYYY-MM-DD"), window="30d")
+    made.fill()
+    made.follow()
+
+    times = [fields[key] for fields in lists(made) for key in ("from", "until") if key in fields]
+    assert times
+    assert {len(time) for time in times} == {10}
+
+
 def test_windows_cover_everything_once(tmp_path: Path) -> None:
     made = titled(tmp_path, Quirks(earliest="2025-11-20T10:00:00Z"), window="20d")
     made.provider.tick(86_400)

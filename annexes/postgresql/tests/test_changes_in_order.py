@@ -187,9 +187,6 @@ def test_what_is_told_is_what_was_committed(
         writer.close()
 
 
-# --- killed again and again -----------------------------------------------------------------------
-
-
 THREADS = 3
 KEYS_OF_EACH = 12
 PATIENCE = 30.0
@@ -281,9 +278,6 @@ def _publish_and_die(command: list[str], path: Path, later: float) -> None:
 
 def _count(path: Path) -> int:
     return sum(1 for _ in catalogues.read_changes(path, 0))
-
-
-# --- what every account must ----------------------------------------------------------------------
 
 
 class TestPostgresAccount(AccountSuite):

@@ -191,6 +191,7 @@ def test_who_waits_is_woken_by_a_commit(
 
     assert uris([told]) == {"b"}
     assert time.monotonic() - began < 8  # without being woken it would look after ten seconds
+    assert uris(list(opened.changes(told.position, 0.1))) == set()
 
 
 def test_the_printed_grants_are_enough_and_needed(records: Records) -> None:

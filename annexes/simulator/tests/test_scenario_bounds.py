@@ -32,6 +32,8 @@ def test_no_age_is_below_zero_or_so_short_that_it_would_mean_never(key: str) -> 
             "source.resources is wrong: expected `int` >= 1",
         ),
         ({"source": {"changes": "20/0s"}}, "'20/0s' is not a rate"),
+        ({"source": {"changes": float("inf")}}, "source.changes is wrong: expected `float`"),
+        ({"faults": {"outages": "2h..3h"}}, "it must be a list of strings"),
         ({"source": {"sizes": {"least": 9_000}}}, "median must be from least to most"),
         ({"source": {"bursts": [{"at": "25:99", "changes": 1}]}}, "a time of the day"),
         *(
