@@ -215,9 +215,6 @@ def test_a_port_in_use_is_a_fault_of_the_settings(server: ServerThread, app: ASG
         serve_forever(app, "127.0.0.1", 99999, on_ready=print)
 
 
-# --- guarding -------------------------------------------------------------------------------------
-
-
 def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_full() -> None:
     async def busy(scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http"

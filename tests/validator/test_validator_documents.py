@@ -104,9 +104,6 @@ def test_packages_that_older_ones_no_longer_stand_before_keep_every_rule() -> No
     assert list(judge_together(summaries)) == []
 
 
-# --- between documents, of delivery, of packages and of messages ----------------------------------
-
-
 def test_a_good_source_has_no_finding() -> None:
     assert judged(SOURCE) == []
 

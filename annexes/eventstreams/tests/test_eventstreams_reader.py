@@ -179,7 +179,9 @@ def test_a_move_creates_the_new_page_and_the_old_one_leads_there_or_is_gone() ->
     assert told(elsewhere)[1] == there
 
 
-def test_canaries_are_dropped() -> None:
+def test_canaries_and_what_was_not_chosen_are_dropped() -> None:
+    assert told(said(namespace=1), namespace="0,14") == told(said(), wiki="dewiki") == []
+    assert told(said(namespace=14), namespace="0,14", wiki="dewiki,enwiki") != []
     canary = said()
     canary["meta"]["domain"] = "canary"
     assert told(canary) == []

@@ -148,9 +148,6 @@ def test_lives_in_which_a_mirror_lied_once_end_in_step(seed: int) -> None:
     assert (measured.lies, measured.outcome) == (0, "converged")
 
 
-# --- each fault -----------------------------------------------------------------------------------
-
-
 BRIEF = Scenario(
     duration=6 * HOUR,
     origin=OriginSettings(
@@ -237,9 +234,6 @@ def test_a_notification_that_comes_while_nobody_is_there_changes_nothing() -> No
 
     assert pulls(BRIEF)[0] <= pulls(quiet)[0]
     assert pulls(quiet)[0] == pytest.approx(4, abs=0.01)
-
-
-# --- dumps ----------------------------------------------------------------------------------------
 
 
 DUMPED = Scenario(
