@@ -218,7 +218,7 @@ def test_a_request_whose_answer_is_lost_is_sent_again_and_does_what_it_should_on
 
         def lose(method: str, *, executed: bool) -> None:
             """Lose the next three answers; the server executed the requests, or not."""
-            left = iter([lost] * 3)
+            left = iter([lost, Answer(503, b""), lost])
             between.spoil = lambda asked, target: None
             between.spoil_answer = lambda asked, target, body: None
             if executed:
