@@ -1,6 +1,7 @@
 """What a reading of lists proves: a copy is absent, or a gap is closed, only by evidence."""
 
 from email.utils import format_datetime
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -133,9 +134,13 @@ def entry(name: str, text: str) -> str:
 class _Parts:
     """The parts of an index, rewritten between two requests if a test wants that."""
 
-    def __init__(self, source: WrittenSource, at: str, *, rewritten: bool) -> None:
+    def __init__(
+        self, source: WrittenSource, at: str, *, rewritten: bool, hashed: bool = False
+    ) -> None:
         self.source = source
         self.at = at
+        self._is_hashed = hashed
+        self._index = b""
         self.lastmod = "2026-03-02T00:00:00Z"
         names = sorted(source.written.contents)
         self.halves = [names[:15], names[15:]]
@@ -147,40 +152,50 @@ class _Parts:
         self.halves = [[*first, second[0]], second[1:]]
 
     def index(self, _: FetchRequest) -> Answer:
-        """Answer with the index, which dates its parts by ``lastmod`` only."""
+        """Answer with the index: it dates its parts by ``lastmod``, or has their first hashes."""
         parts = "".join(
             f"<sitemap><loc>{BASE}resourcesync/part{number}.xml</loc>"
-            f"<lastmod>{self.lastmod}</lastmod></sitemap>"
+            + (
+                f'<rs:md hash="sha-256:{sha256(self._body(number)).hexdigest()}"/></sitemap>'
+                if self._is_hashed
+                else f"<lastmod>{self.lastmod}</lastmod></sitemap>"
+            )
             for number in (1, 2)
         )
         head = f'<rs:md capability="resourcelist"{self._at()}/>'
-        return Answer(body=written(head, parts, "sitemapindex").encode())
+        if not self._index or not self._is_hashed:
+            self._index = written(head, parts, "sitemapindex").encode()
+        return Answer(body=self._index)
 
     def _at(self) -> str:
         return f' at="{self.at}"' if self.at else ""
 
+    def _body(self, number: int) -> bytes:
+        texts = self.source.written.contents
+        entries = "".join(entry(name, texts[name]) for name in self.halves[number - 1])
+        return written(f'<rs:md capability="resourcelist"{self._at()}/>', entries).encode()
+
     def part(self, number: int) -> Serve:
         def serve(_: FetchRequest) -> Answer:
-            texts = self.source.written.contents
-            entries = "".join(entry(name, texts[name]) for name in self.halves[number - 1])
-            body = written(f'<rs:md capability="resourcelist"{self._at()}/>', entries)
+            body = self._body(number)
             if self._is_rewritten and number == 1:
                 self.move()
                 self.at = self.at and "2026-03-03T00:00:00Z"
-            return Answer(body=body.encode())
+            return Answer(body=body)
 
         return serve
 
 
+@pytest.mark.parametrize("hashed", [False, True])
 @pytest.mark.parametrize("at", ["", "2026-03-02T00:00:00Z"])
 @pytest.mark.parametrize("delete", ["auto", "absent"])
 def test_a_resource_that_moves_between_parts_while_they_are_read_stays(
-    tmp_path: Path, delete: str, at: str
+    tmp_path: Path, delete: str, at: str, *, hashed: bool
 ) -> None:
     world = World(tmp_path, WrittenSource())
     world.source.wait_until(7 * 86_400)
     world.pull(RESOURCE_LIST)
-    parts = _Parts(world.source, at, rewritten=True)
+    parts = _Parts(world.source, at, rewritten=True, hashed=hashed)
     world.clock.advance(seconds=60)
     world.network.answers |= {
         RESOURCE_LIST: parts.index,
