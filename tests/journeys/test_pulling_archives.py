@@ -1,5 +1,6 @@
 """Changes of the past: an archive closes a gap that would cost a baseline (Archives §5)."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from io import BytesIO
@@ -242,6 +243,20 @@ def test_an_archived_list_is_compared_with_and_not_with_the_list_of_today(
     assert report.state is MirrorState.BEHIND
     assert report.failures[0].uri == BASE + "a.html"
     assert set(past.texts()) == {"first.html"}
+
+
+@pytest.mark.parametrize("kind", ["resourcedump", "resourcelist"])
+def test_a_snapshot_without_a_moment_is_not_taken_for_what_the_source_offers_now(
+    kind: str, past: World[PublishedSource]
+) -> None:
+    address = BASE + archived(past, kind)
+    body = re.sub(rb' (at|completed)="[^"]*"', b"", past.source.honest(address).body)
+    past.network.answers[address] = Answer(body=body)
+
+    with pytest.raises(NotAListError) as caught:
+        past.pull(address)
+
+    assert caught.value.code == "archived-list"
 
 
 def test_a_dump_of_a_kind_that_is_no_longer_offered_gives_its_own_moment(
