@@ -63,7 +63,7 @@ class _SourceResolver:
         self._documents = documents
         self._address = address
         self._choice = choice
-        self._search = Search(documents, allowed)
+        self._search = Search(documents, allowed, names_set=bool(choice.requested))
         self._descriptions = 0
         self._chose = False
 
