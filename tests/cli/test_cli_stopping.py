@@ -281,7 +281,7 @@ def slow_files() -> dict[str, bytes]:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
-    here: Path, number: signal.Signals, code: int
+    here: Path, number: signal.Signals, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = slow_files()
     with TinySource() as source:
@@ -299,6 +299,10 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
         assert last == f"exit {code}"
         whole = {name: files[f"/{name.removesuffix('!9')}"] for name in files_of(Path("museum"))}
         assert files_of(Path("museum")) == whole
+        main.run(["status", "museum"])
+        status = capsys.readouterr().out
+        assert re.search(r"(?m)^museum +behind ", status)
+        assert "asked to stop" in status
         assert main.run(["pull", "museum"]) == 0
 
     assert sorted(files_of(Path("museum")).values()) == sorted(files.values())

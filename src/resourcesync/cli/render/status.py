@@ -266,11 +266,14 @@ def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
 
 def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     """Yield the time, reason and exit code of the last failed run, and the next step."""
-    if mirror.judged is not MirrorState.FAILING:
-        return
     failed = mirror.failed_run or FailedRun(code=mirror.outcome)
     again = f"resourcesync pull {mirror.mirror}" if mirror.source else ""
-    other = f"resourcesync why {failed.code}" if failed.kind else again  # it was interrupted
+    if mirror.judged is not MirrorState.FAILING:
+        if failed.is_stop and mirror.last_run is not None:
+            at = formatting.moment(mirror.last_run)
+            yield f"the last pull was asked to stop {at}; next: {again}"
+        return
+    other = f"resourcesync why {failed.code}" if failed.kind else again
     yield from _failed(
         "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or other
     )
