@@ -73,8 +73,11 @@ def command(**values: Any) -> Job:
         with app.trash.open_trash(
             home, dry_run=dry_run, report=screen.report, clock=screen.clock
         ) as trash:
-            do = trash.restore if action == "restore" else trash.empty
-            done = do(app.trash.read_rows(home.folder, fits), dry_run=dry_run)
+            done = (
+                trash.restore(app.trash.read_rows(home.folder, fits), dry_run=dry_run)
+                if action == "restore"
+                else trash.empty(fits, dry_run=dry_run)
+            )
         is_idle = action == "restore" and glob and not (done.files or done.failed)
         if is_idle and app.trash.is_restored(home.folder, fits):
             return CommandOutcome(

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from resourcesync import sqlite_file
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.output import with_mirror
 from resourcesync.cli.render.pull import say
@@ -208,9 +207,8 @@ def _beyond_limits(seen: CheckedMirror) -> Iterator[str]:
     if seen.is_full and seen.disk is not None and mirror.failed_run is None:
         free = formatting.size(seen.disk.free)
         yield f"no space left on its disk ({free} free): pulls store nothing."
-        needs_room = f"resourcesync trash empty {quoted(mirror.mirror, 'MIRROR')} --all"
-        more = f": {needs_room}" if seen.disk.free >= sqlite_file.INDEX_BYTES else ""
-        yield f"next   free disk space{more}"
+        again = f"resourcesync trash empty {quoted(mirror.mirror, 'MIRROR')} --all"
+        yield f"next   free disk space: {again}"
     if seen.is_late and seen.max_lag is not None:
         found = f"was last found in sync {formatting.age(seen.lag or 0)} ago"
         found = "was never found in sync" if seen.lag is None else found
