@@ -17,8 +17,7 @@ def world(tmp_path: Path) -> World[PublishedSource]:
     world = World(tmp_path / "mirror")
     for number in range(40):
         world.source.put(f"objects/{number:04}.html", f"content of {number}")
-    world.source.put("index.html", "home")
-    world.source.publish()
+    world.source.publish_file("index.html", "home")
     return world
 
 

@@ -136,8 +136,7 @@ def test_an_audit_refuses_a_change_list_that_lost_its_changes(
 ) -> None:
     world.pull()
     for number in range(3):
-        world.source.put(f"objects/{number:04}.html", f"new {number}")
-        world.source.publish()
+        world.source.publish_file(f"objects/{number:04}.html", f"new {number}")
     world.pull()
     uri = BASE + "resourcesync/changelist.xml"
     entries = re.compile(rb"<url>.*?</url>", re.DOTALL)

@@ -93,8 +93,7 @@ def test_a_first_pull_in_parts_of_time_comes_to_its_end(large: World[PublishedSo
 
 def test_the_time_may_be_over_before_the_lists_are_read(large: World[PublishedSource]) -> None:
     large.pull()
-    large.source.put("new.bin", "new")
-    large.source.publish()
+    large.source.publish_file("new.bin", "new")
 
     def serve(request: FetchRequest) -> Answer | Exception:
         large.clock.advance(seconds=60)

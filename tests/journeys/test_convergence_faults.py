@@ -51,15 +51,13 @@ def test_a_copy_that_was_in_the_trash_when_the_run_was_killed_is_fetched_when_it
     world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.pull()
-    world.source.remove("index.html")
-    world.source.publish()
+    world.source.publish_deletion("index.html")
     with monkeypatch.context():
         kill(FileTreeCopies, "remove", lambda *_: True, after=True)
         with pytest.raises(Killed):
             world.pull()
         monkeypatch.undo()
-    world.source.put("index.html", "home")
-    world.source.publish()
+    world.source.publish_file("index.html", "home")
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -69,14 +67,12 @@ def test_a_copy_that_was_replaced_when_the_run_was_killed_is_replaced_back(
     world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.pull()
-    world.source.put("index.html", "other")
-    world.source.publish()
+    world.source.publish_file("index.html", "other")
     kill(FileTreeCopies, "install", bool, after=True)
     with pytest.raises(Killed):
         world.pull()
     monkeypatch.undo()
-    world.source.put("index.html", "home")
-    world.source.publish()
+    world.source.publish_file("index.html", "home")
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -90,17 +86,14 @@ def test_a_copy_that_was_put_in_place_when_the_run_was_killed_is_deleted_with_it
     before: str | None,
 ) -> None:
     if before is None:
-        world.source.remove("index.html")
-        world.source.publish()
+        world.source.publish_deletion("index.html")
     world.pull()
-    world.source.put("index.html", "other")
-    world.source.publish()
+    world.source.publish_file("index.html", "other")
     kill(FileTreeCopies, "install", bool, after=True)
     with pytest.raises(Killed):
         world.pull()
     monkeypatch.undo()
-    world.source.remove("index.html")
-    world.source.publish()
+    world.source.publish_deletion("index.html")
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -117,8 +110,7 @@ def test_a_deletion_of_a_baseline_that_was_killed_does_not_outlive_the_next_base
     with pytest.raises(Killed):
         world.pull(mode="baseline")
     monkeypatch.undo()
-    world.source.put("index.html", "home")
-    world.source.publish()
+    world.source.publish_file("index.html", "home")
 
     assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -140,8 +132,7 @@ def test_a_deletion_that_a_baseline_took_back_is_gone_as_soon_as_its_cursor_is_w
         world.pull(mode="baseline")
     monkeypatch.undo()
     world.clock.advance(hours=2)
-    world.source.put("x.html", "x")
-    world.source.publish()
+    world.source.publish_file("x.html", "x")
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()

@@ -46,10 +46,8 @@ def test_other_filters_are_not_forgotten_when_their_first_pull_fails(
 def holed(tmp_path: Path) -> World[LooseSource]:
     """A Source whose Change List begins after its Resource List, with a change in between."""
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
+    world.source.publish_file("b.txt", "b")
     world.source.rotate()
     return world
 
@@ -58,8 +56,7 @@ def test_a_first_pull_over_a_hole_is_not_called_in_sync_and_is_mended_by_the_nex
     holed: World[LooseSource],
 ) -> None:
     first = holed.pull()
-    holed.source.put("c.txt", "c")
-    holed.source.publish()
+    holed.source.publish_file("c.txt", "c")
     second = holed.pull()
     holed.source.snapshot()
     third = holed.pull()
@@ -72,10 +69,8 @@ def test_a_first_pull_over_a_hole_is_not_called_in_sync_and_is_mended_by_the_nex
 
 def test_a_baseline_over_a_hole_deletes_nothing_for_being_absent(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
+    world.source.publish_file("b.txt", "b")
     world.pull()
     world.source.rotate()
 
@@ -87,11 +82,9 @@ def test_a_baseline_over_a_hole_deletes_nothing_for_being_absent(tmp_path: Path)
 
 def test_a_gap_behind_an_index_that_tells_no_intervals_is_found(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource(index=True, announces=False, keep=0))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("b.txt", "b")
     world.source.rotate()
     world.source.snapshot()
 
@@ -110,17 +103,14 @@ def test_changes_without_a_time_are_fetched_once_and_none_is_lost(
     tmp_path: Path, *, hashes: bool
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=False, hashes=hashes, lastmods=not hashes))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.put("a.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "b")
 
     assert world.pull().updated == 1
     assert world.pull().mode is Mode.UNCHANGED
     assert world.asked_resources() == []
-    world.source.remove("a.txt")
-    world.source.publish()
+    world.source.publish_deletion("a.txt")
     assert world.pull().deleted == 1
     assert world.in_sync()
 
@@ -130,14 +120,11 @@ def test_an_old_deletion_without_a_time_is_not_obeyed_against_a_newer_creation(
     tmp_path: Path, lists: int
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=False, index=True, announces=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.remove("a.txt")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
+    world.source.publish_deletion("a.txt")
     if lists == 2:
         world.source.rotate()
-    world.source.put("a.txt", "again")
-    world.source.publish()
+    world.source.publish_file("a.txt", "again")
     world.source.snapshot()
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -156,8 +143,7 @@ def test_deletions_without_a_time_that_were_held_are_done_when_a_person_says_so(
         world.source.remove(f"{number}.txt")
     world.source.publish()
     assert world.pull().held == 39
-    world.source.put("0.txt", "more")
-    world.source.publish()
+    world.source.publish_file("0.txt", "more")
     assert world.pull().held == 39
 
     report = world.pull(max_delete=Limit(number=39))
@@ -169,11 +155,9 @@ def test_a_change_in_the_second_of_the_last_one_is_not_taken_for_it_without_a_ha
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(hashes=False, whole_seconds=True))
-    world.source.put("a.txt", "one")
-    world.source.publish()
+    world.source.publish_file("a.txt", "one")
     world.pull()
-    world.source.put("a.txt", "two")
-    world.source.publish()
+    world.source.publish_file("a.txt", "two")
     world.pull()
     world.source.put("a.txt", "six")
     world.clock.advance(seconds=0.1)
@@ -194,17 +178,14 @@ def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(index=True))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     bogus = f'<url><loc>{BASE}gone.txt</loc><rs:md change="deleted" datetime="9999-01-01"/></url>'
     world.source.lists.open_list.entries.append(bogus)
     world.source.show()
     world.pull()
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("b.txt", "b")
     world.source.rotate()
-    world.source.put("c.txt", "c")
-    world.source.publish()
+    world.source.publish_file("c.txt", "c")
     world.source.rotate()
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -218,16 +199,13 @@ def test_a_held_deletion_is_taken_back_when_the_resource_returns_but_is_filtered
     world: World[PublishedSource],
 ) -> None:
     world.pull(max_delete=Limit(number=0), filters=Filters(max_size=100))
-    world.source.remove("index.html")
-    world.source.publish()
+    world.source.publish_deletion("index.html")
     assert world.pull(max_delete=Limit(number=0)).held == 1
-    world.source.put("index.html", "too long " * 100)
-    world.source.publish()
+    world.source.publish_file("index.html", "too long " * 100)
 
     report = world.pull(max_delete=Limit(number=0))
     world.clock.advance(hours=2)
-    world.source.put("x.html", "x")
-    world.source.publish()
+    world.source.publish_file("x.html", "x")
 
     assert report.held == 0
     assert world.pull().deleted == 0
@@ -241,11 +219,9 @@ def test_an_old_copy_of_the_changes_does_not_set_a_mirror_back_when_its_filters_
     world: World[PublishedSource],
 ) -> None:
     world.pull()
-    world.source.remove("index.html")
-    world.source.publish()
+    world.source.publish_deletion("index.html")
     old = world.source.honest(CHANGE_LIST)
-    world.source.put("index.html", "home")
-    world.source.publish()
+    world.source.publish_file("index.html", "home")
     world.pull()
     world.network.answers[CHANGE_LIST] = old
 
@@ -263,14 +239,11 @@ def test_an_old_copy_of_a_list_beside_a_newer_resource_list_undoes_nothing(
     tmp_path: Path, *, times: bool
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=times))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.remove("a.txt")
-    world.source.publish()
+    world.source.publish_deletion("a.txt")
     old = world.source.honest(f"{BASE}resourcesync/changelist.xml")
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.source.rotate()
     world.source.snapshot()
     assert world.pull().mode is Mode.BASELINE
@@ -291,12 +264,10 @@ def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
     world = World(
         tmp_path / "mirror", LooseSource(index=True, mixed=True, newest_first=newest_first, keep=9)
     )
-    world.source.put("x.html", "zero")
-    world.source.publish()
+    world.source.publish_file("x.html", "zero")
     assert world.pull().state is MirrorState.IN_SYNC
     for number in range(1, lists + 1):
-        world.source.put("x.html", f"version {number}")
-        world.source.publish()
+        world.source.publish_file("x.html", f"version {number}")
         world.source.rotate()
 
     report = world.pull()
@@ -304,8 +275,7 @@ def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
     assert report.state is MirrorState.IN_SYNC, report
     assert report.mode is Mode.INCREMENTAL
     assert world.in_sync()
-    world.source.put("x.html", "the last one")
-    world.source.publish()
+    world.source.publish_file("x.html", "the last one")
     assert world.pull().mode is Mode.INCREMENTAL
     assert world.in_sync()
 
@@ -315,8 +285,7 @@ def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
 
 def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     text = world.source.lists.documents()["resourcelist.xml"]
     future = re.sub(r'at="[^"]*"', 'at="9999-01-01T00:00:00Z"', text)
     world.network.answers[RESOURCE_LIST] = Answer(body=future.encode())
@@ -326,8 +295,7 @@ def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_pat
     assert "clock-skew" in [fields["code"] for fields in world.told("warning")]
     assert report.as_of is None
     world.network.answers.clear()
-    world.source.put("a.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "b")
     world.source.snapshot()
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -335,8 +303,7 @@ def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_pat
 
 def test_a_resource_list_of_a_day_ahead_is_believed(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.clock.advance(hours=-23)
 
     assert world.pull().as_of is not None
@@ -345,8 +312,7 @@ def test_a_resource_list_of_a_day_ahead_is_believed(tmp_path: Path) -> None:
 
 def test_an_audit_does_not_believe_the_far_future_either(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
     text = world.source.lists.documents()["resourcelist.xml"]
     future = re.sub(r'at="[^"]*"', 'at="9999-01-01T00:00:00Z"', text)
@@ -357,8 +323,7 @@ def test_an_audit_does_not_believe_the_far_future_either(tmp_path: Path) -> None
 
 def test_a_list_that_does_not_say_of_when_it_is_is_told_once(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     text = re.sub(r' at="[^"]*"', "", world.source.lists.documents()["resourcelist.xml"])
     world.network.answers[RESOURCE_LIST] = Answer(body=text.encode())
 

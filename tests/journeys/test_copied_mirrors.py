@@ -138,8 +138,7 @@ def test_a_file_that_an_audit_found_changed_is_deleted_after_its_bytes_came_back
     path.write_text("my own")
     assert world.audit().doubted == 1
     path.write_text("content of 1")
-    world.source.remove("objects/0001.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0001.html")
 
     report = world.pull()
 

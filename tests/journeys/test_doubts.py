@@ -72,8 +72,7 @@ def test_a_damaged_copy_of_what_the_source_takes_away_is_set_aside_and_waits_for
 def test_it_is_told_where_a_damaged_copy_that_was_taken_away_is_kept(
     damaged: World[PublishedSource],
 ) -> None:
-    damaged.source.remove(NAME)
-    damaged.source.publish()
+    damaged.source.publish_deletion(NAME)
 
     damaged.pull()
 
@@ -128,8 +127,7 @@ def test_what_the_source_changed_or_serves_otherwise_is_no_damage_here(
     world: World[PublishedSource],
 ) -> None:
     world.pull()
-    world.source.put(NAME, "another one")
-    world.source.publish()
+    world.source.publish_file(NAME, "another one")
 
     assert world.audit().doubted == 0
     assert world.audit(method="remote").doubted == 0

@@ -94,8 +94,7 @@ def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(
     assert world.pull().state is MirrorState.IN_SYNC
     assert min(world.home.files_on_disk()) == "index.html"
     assert len(world.home.files_on_disk()) == 41
-    world.source.put("objects/0001.html", "newer")
-    world.source.publish()
+    world.source.publish_file("objects/0001.html", "newer")
 
     report = world.pull()
 
@@ -143,10 +142,8 @@ def test_parts_of_two_generations_are_not_one_list(tmp_path: Path) -> None:
 def change_a_closed_list(folder: Path) -> World[LooseSource]:
     """Slip an older change into a list that was processed when it was closed."""
     world = World(folder, LooseSource(index=True))
-    world.source.put("a.txt", "first")
-    world.source.publish()
-    world.source.put("b.txt", "second")
-    world.source.publish()
+    world.source.publish_file("a.txt", "first")
+    world.source.publish_file("b.txt", "second")
     world.source.rotate()
     world.pull()
     closed = world.source.lists.lists[0].entries
@@ -280,8 +277,7 @@ def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
     before = world.home.files_on_disk()
     for name in ("objects/0001.html", "objects/0002.html"):
         world.source.put(name, "newer")
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     away = SourceUnavailableError("away", uri=BASE, status=503)
     world.fetcher.serve = lambda request: away
     for _ in range(72):
@@ -325,8 +321,7 @@ def test_a_clock_that_is_wrong_here_loses_no_change(
 
     pull_by_a_wrong_clock()
     for number in range(3):
-        world.source.put(f"objects/{number:04}.html", f"newer {number}")
-        world.source.publish()
+        world.source.publish_file(f"objects/{number:04}.html", f"newer {number}")
         assert pull_by_a_wrong_clock() is MirrorState.IN_SYNC
         assert world.in_sync()
     world.source.publish()
@@ -335,8 +330,7 @@ def test_a_clock_that_is_wrong_here_loses_no_change(
 
 def test_a_pull_that_fails_empties_no_trash(world: World[PublishedSource]) -> None:
     world.pull()
-    world.source.remove("index.html")
-    world.source.publish()
+    world.source.publish_deletion("index.html")
     world.pull(trash=86_400 * 1)
     trash = world.folder / ".resourcesync/trash"
     world.clock.advance(hours=24 * 60)

@@ -35,8 +35,7 @@ def asked(world: World[PublishedSource]) -> list[str]:
 def test_a_list_that_is_written_for_another_reason_is_read_once(
     world: World[PublishedSource],
 ) -> None:
-    world.source.put("a", "two")
-    world.source.publish()
+    world.source.publish_file("a", "two")
     world.pull()
     world.clock.advance(hours=1)
     world.source.publish(PublicationStep.REBASE)
@@ -45,24 +44,20 @@ def test_a_list_that_is_written_for_another_reason_is_read_once(
 
     assert (report.state, report.mode) == (MirrorState.IN_SYNC, Mode.BASELINE)
     assert LIST in asked(world)
-    world.source.put("a", "three")
-    world.source.publish()
+    world.source.publish_file("a", "three")
     assert world.pull().mode is Mode.INCREMENTAL
     assert LIST not in asked(world)
     assert world.in_sync()
 
 
 def test_a_lost_catalogue_is_noticed(world: World[PublishedSource]) -> None:
-    world.source.put("a", "two")
-    world.source.publish()
+    world.source.publish_file("a", "two")
     world.pull()
     world.source.begin_again()
-    world.source.remove("b")
-    world.source.publish()
+    world.source.publish_deletion("b")
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
-    world.source.put("c", "two")
-    world.source.publish()
+    world.source.publish_file("c", "two")
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()

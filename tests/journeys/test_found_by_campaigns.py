@@ -91,13 +91,10 @@ def test_an_older_change_that_the_source_contradicts_too_is_settled(tmp_path: Pa
     """A window of the last changes lacks one that the Resource List has: a crash of the writer."""
     source = LooseSource(begins=False, window=8)
     world = World(tmp_path, source)
-    source.put("a.txt", "first")
-    source.publish()
-    source.put("b.txt", "made")
-    source.publish()
+    source.publish_file("a.txt", "first")
+    source.publish_file("b.txt", "made")
     told = list(source.lists.open_list.entries)
-    source.remove("b.txt")
-    source.publish()
+    source.publish_deletion("b.txt")
     source.snapshot()
     source.lists.open_list.entries[:] = told
     source.show()
@@ -139,10 +136,8 @@ def test_a_change_that_an_old_one_follows_is_old(tmp_path: Path) -> None:
     source.put("a.txt", "a")
     source.put("b.txt", "b")
     source.publish()
-    source.put("b.txt", "b again")
-    source.publish()
-    source.remove("b.txt")
-    source.publish()
+    source.publish_file("b.txt", "b again")
+    source.publish_deletion("b.txt")
     source.snapshot()
     world.network.answers[f"{BASE}b.txt"] = Answer(body=b"b again")
 
@@ -157,17 +152,13 @@ def test_an_older_window_takes_no_newer_copy_away(tmp_path: Path) -> None:
     world = three_listed(tmp_path, begins=False, window=5)
     source = world.source
     for number in range(3):
-        source.put("a.txt", f"{number}")
-        source.publish()
-    source.remove("b.txt")
-    source.publish()
+        source.publish_file("a.txt", f"{number}")
+    source.publish_deletion("b.txt")
     source.snapshot()
     world.pull()
     older = source.honest(CHANGE_LIST)
-    source.put("b.txt", "made again")
-    source.publish()
-    source.put("c.txt", "changed")
-    source.publish()
+    source.publish_file("b.txt", "made again")
+    source.publish_file("c.txt", "changed")
     world.pull()
     assert world.in_sync()
     world.network.answers[CHANGE_LIST] = older
@@ -177,8 +168,7 @@ def test_an_older_window_takes_no_newer_copy_away(tmp_path: Path) -> None:
 
     assert world.in_sync()
     world.network.answers.clear()
-    source.put("c.txt", "changed again")
-    source.publish()
+    source.publish_file("c.txt", "changed again")
     assert world.pull().state is MirrorState.IN_SYNC, "nothing is missing"
 
 
@@ -190,12 +180,10 @@ def world_made_again(tmp_path: Path, **style: Any) -> World[LooseSource]:
     world = three_listed(tmp_path, times=False, **style)
     source = world.source
     world.pull()
-    source.remove("a.txt")
-    source.publish()
+    source.publish_deletion("a.txt")
     world.pull()
     older = source.honest(CHANGE_LIST)
-    source.put("a.txt", "made again")
-    source.publish()
+    source.publish_file("a.txt", "made again")
     source.snapshot()
     world.network.answers[CHANGE_LIST] = older
     world.pull()
@@ -218,16 +206,13 @@ def test_a_list_that_ended_long_ago_takes_no_copy_away(tmp_path: Path) -> None:
     """A replica has the Change List from before the Source began a new one."""
     world = three_listed(tmp_path, times=False)
     source = world.source
-    source.remove("a.txt")
-    source.publish()
+    source.publish_deletion("a.txt")
     older = source.honest(CHANGE_LIST)
-    source.put("a.txt", "made again")
-    source.publish()
+    source.publish_file("a.txt", "made again")
     source.rotate()
     source.snapshot()
     world.pull()
-    source.put("b.txt", "changed")
-    source.publish()
+    source.publish_file("b.txt", "changed")
     source.snapshot()
     world.network.answers[CHANGE_LIST] = older
     world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
@@ -244,8 +229,7 @@ def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     """The Resource List has the resource under an address of another host; a replica is old."""
     world = three_listed(tmp_path)
     source = world.source
-    source.put("new.txt", "new")
-    source.publish()
+    source.publish_file("new.txt", "new")
     world.pull()
     source.snapshot()
     listed = source.honest(RESOURCE_LIST)
@@ -267,8 +251,7 @@ def test_a_shorter_change_list_beside_the_same_resource_list_proves_no_absence(
     source.snapshot()
     world.pull()
     older = source.honest(CHANGE_LIST)
-    source.put("new.txt", "new")
-    source.publish()
+    source.publish_file("new.txt", "new")
     world.pull()
     world.network.answers[CHANGE_LIST] = older
 
@@ -303,8 +286,7 @@ def test_a_deletion_that_the_source_has_not_answered_yet_is_new(tmp_path: Path) 
     world = three_listed(tmp_path, times=False)
     source = world.source
     world.pull()
-    source.remove("a.txt")
-    source.publish()
+    source.publish_deletion("a.txt")
     world.network.answers[f"{BASE}a.txt"] = Answer(status=503)
     world.pull(filters=Filters(exclude=("*.none",)))
     assert "a.txt" in world.texts()
@@ -325,8 +307,7 @@ def test_an_old_copy_of_a_list_that_begins_as_the_present_one_takes_no_copy_away
     source.put("b.txt", "changed")
     source.publish()
     older = source.honest(CHANGE_LIST)
-    source.put("a.txt", "made again")
-    source.publish()
+    source.publish_file("a.txt", "made again")
     source.lists.open_list.entries.clear()
     source.snapshot()
     world.pull()
@@ -340,8 +321,7 @@ def test_an_old_copy_of_a_list_that_begins_as_the_present_one_takes_no_copy_away
 def test_a_server_whose_clock_is_behind_makes_no_copy_older_than_its_list(tmp_path: Path) -> None:
     source = LooseSource()
     world = World(tmp_path, source)
-    source.put("a.txt", "a")
-    source.publish()
+    source.publish_file("a.txt", "a")
     date = format_datetime(world.clock.now() - timedelta(hours=2), usegmt=True)
     world.network.answers[f"{BASE}a.txt"] = Answer(body=b"a", headers={"date": date})
 
@@ -358,15 +338,12 @@ def test_an_answer_as_only_a_processed_change_says_is_not_in_sync(tmp_path: Path
     """The Resource List came after a change without a time; an older replica has that version."""
     source = LooseSource(times=False, lastmods=False)
     world = World(tmp_path, source)
-    source.put("a.txt", "first")
-    source.publish()
+    source.publish_file("a.txt", "first")
     world.pull()
-    source.put("a.txt", "second")
-    source.publish()
+    source.publish_file("a.txt", "second")
     world.pull()
     told = list(source.lists.open_list.entries)
-    source.put("a.txt", "third")
-    source.publish()
+    source.publish_file("a.txt", "third")
     source.snapshot()
     source.lists.open_list.entries[:] = told
     source.show()
@@ -384,10 +361,8 @@ def world_before_a_return(tmp_path: Path) -> tuple[World[LooseSource], Answer]:
     """Return a mirror to be, and the list without interval that tells that a resource is gone."""
     world = three_listed(tmp_path, begins=False)
     source = world.source
-    source.put("c.txt", "changed")
-    source.publish()
-    source.remove("a.txt")
-    source.publish()
+    source.publish_file("c.txt", "changed")
+    source.publish_deletion("a.txt")
     older = source.honest(CHANGE_LIST)
     return world, older
 
@@ -397,11 +372,9 @@ def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path
     world, older = world_before_a_return(tmp_path)
     source = world.source
     world.pull()
-    source.put("a.txt", "made again")
-    source.publish()
+    source.publish_file("a.txt", "made again")
     source.lists.open_list.entries.clear()
-    source.put("b.txt", "changed")
-    source.publish()
+    source.publish_file("b.txt", "changed")
     source.snapshot(after=0)
     world.pull()
     assert world.in_sync()
@@ -420,15 +393,12 @@ def test_places_in_another_list_make_no_deletion_late(tmp_path: Path) -> None:
     """A resource cannot be fetched; then a replica has a longer list, from before it was begun."""
     world, older = world_before_a_return(tmp_path)
     source = world.source
-    source.put("a.txt", "made again")
-    source.publish()
+    source.publish_file("a.txt", "made again")
     source.snapshot()
     world.pull()
-    source.put("a.txt", "changed")
-    source.publish()
+    source.publish_file("a.txt", "changed")
     source.lists.open_list.entries.clear()
-    source.put("b.txt", "changed")
-    source.publish()
+    source.publish_file("b.txt", "changed")
     source.snapshot(after=0)
     world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
     world.pull()
@@ -446,11 +416,9 @@ def test_while_changes_are_missing_a_deletion_waits_for_the_next_resource_list(
 ) -> None:
     """A cursor life (842): a replica's older Change List ended a copy that was made again."""
     world = three_listed(tmp_path)
-    world.source.put("d.txt", "in a list that is gone")
-    world.source.publish()
+    world.source.publish_file("d.txt", "in a list that is gone")
     world.source.rotate()
-    world.source.put("e.txt", "new")
-    world.source.publish()
+    world.source.publish_file("e.txt", "new")
     assert world.pull().faults.gap
     world.source.remove("b.txt")
     world.source.put("f.txt", "newer")

@@ -77,16 +77,14 @@ def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
     tmp_path_factory: pytest.TempPathFactory, days: list[str]
 ) -> None:
     world = World(tmp_path_factory.mktemp("lag") / "mirror")
-    world.source.put("a.html", "a")
-    world.source.publish()
+    world.source.publish_file("a.html", "a")
     world.pull()
     known = [read_status(world.folder).in_sync_at]
     for number, day in enumerate(days):
         world.clock.advance(seconds=DAY)
         world.network.answers.clear()
         if day in ("change", "lost"):
-            world.source.put(f"{number}.html", day)
-            world.source.publish()
+            world.source.publish_file(f"{number}.html", day)
         if day == "lost":
             world.network.answers[f"{BASE}{number}.html"] = Answer(status=404)
         if day == "down":

@@ -28,8 +28,7 @@ def loose_world(
     world = World(folder / "mirror", LooseSource(edit, **style))
     for number in range(6):
         world.source.put(f"{number}.html", f"content of {number}")
-    world.source.put("hot.html", "changes often")
-    world.source.publish()
+    world.source.publish_file("hot.html", "changes often")
     assert world.pull().state is MirrorState.IN_SYNC
     return world
 
@@ -310,8 +309,7 @@ def test_a_list_with_the_newest_change_first_hides_no_content_that_it_lists_twic
 ) -> None:
     """Its first change of a resource is the copy; the standard demands the other order."""
     world = World(tmp_path / "mirror")
-    world.source.put("a.html", "first")
-    world.source.publish()
+    world.source.publish_file("a.html", "first")
     world.pull()
 
     def turned(_: object) -> Answer:

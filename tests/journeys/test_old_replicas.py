@@ -25,11 +25,9 @@ def made_again(source: LooseSource, *, gap: bool = False) -> LooseSource:
     source.publish()
     if gap:
         source.rotate()
-    source.remove("a.txt")
-    source.publish()
+    source.publish_deletion("a.txt")
     older = source.saved()
-    source.put("a.txt", "made again")
-    source.publish()
+    source.publish_file("a.txt", "made again")
     return older
 
 
@@ -37,11 +35,9 @@ def test_an_old_replica_at_the_new_address_takes_no_copy_away(tmp_path: Path) ->
     """A cache or replica of the new host has the lists from before the last copies came."""
     source = LooseSource()
     world, moving = world_that_moves(tmp_path, source)
-    source.put("old.txt", "old")
-    source.publish()
+    source.publish_file("old.txt", "old")
     older = source.saved()
-    source.put("new.txt", "new")
-    source.publish()
+    source.publish_file("new.txt", "new")
     source.snapshot()
     moving.pull(world)
     assert world.in_sync()
@@ -95,12 +91,10 @@ def test_an_old_reading_that_does_not_reach_back_takes_no_copy_away(
 def test_an_old_replica_at_the_new_address_is_not_in_sync(tmp_path: Path) -> None:
     source = LooseSource()
     world, moving = world_that_moves(tmp_path, source)
-    source.put("a.txt", "at first")
-    source.publish()
+    source.publish_file("a.txt", "at first")
     source.snapshot()
     older = source.saved()
-    source.put("a.txt", "changed")
-    source.publish()
+    source.publish_file("a.txt", "changed")
     source.snapshot()
     moving.pull(world)
     assert world.in_sync()

@@ -103,8 +103,7 @@ def test_a_version_that_an_audit_found_listed_is_known_to_the_status(
     source: World[PublishedSource],
 ) -> None:
     source.network.answers.clear()
-    source.source.put("a.txt", "newer")
-    source.source.publish()
+    source.source.publish_file("a.txt", "newer")
     assert source.status().state is MirrorState.IN_SYNC
 
     assert not source.audit().in_sync

@@ -20,8 +20,7 @@ def test_only_the_last_of_many_changes_is_acted_on(world: World[PublishedSource]
     world.source.remove("objects/tmp.html")
     world.source.remove("objects/0003.html")
     world.source.publish()
-    world.source.put("objects/0003.html", "content of 3")
-    world.source.publish()
+    world.source.publish_file("objects/0003.html", "content of 3")
 
     report = world.pull(None)
 

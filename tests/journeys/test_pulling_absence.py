@@ -117,8 +117,7 @@ def test_a_change_that_cannot_be_used_keeps_what_the_list_of_the_same_reading_la
 ) -> None:
     world = world_of(tmp_path / "mirror", 40)
     offer(world, *(entry(f"{BASE}{n}.html") for n in range(4, 40)))
-    world.source.put("0.html", "a later change")
-    world.source.publish()
+    world.source.publish_file("0.html", "a later change")
     changes = BASE + "resourcesync/changelist.xml"
     strange = world.source.honest(changes).body.replace(
         b"http://source.example/0", b"ftp://source/0"
@@ -137,8 +136,7 @@ def test_deletions_that_are_told_beside_entries_at_another_host_never_empty_a_sm
     world = world_of(tmp_path / "mirror", 20)
     for number in range(20):
         world.source.remove(f"{number}.html")
-    world.source.put("20.html", "moved")
-    world.source.publish()
+    world.source.publish_file("20.html", "moved")
     changes = BASE + "resourcesync/changelist.xml"
     strange = world.source.honest(changes).body.replace(
         b"http://source.example/20.html", ELSEWHERE.encode() + b"20.html"
@@ -270,8 +268,7 @@ def test_a_dry_run_foresees_what_the_run_will_hold(tmp_path: Path, mode: str) ->
     world = world_of(tmp_path / "mirror", 60)
     for number in range(30):
         world.source.remove(f"{number}.html")
-    world.source.put("60.html", "new")
-    world.source.publish()
+    world.source.publish_file("60.html", "new")
     for _ in range(2):  # also when they are held already
         dry = world.pull(mode=mode, dry_run=True)
         (plan,) = world.told("plan")

@@ -37,18 +37,15 @@ UP = Link(rel="up", href=CAPABILITY_LIST)
 def world(tmp_path: Path) -> World[PublishedSource]:
     """A Source whose every two changes fill a Change List, and a mirror from its beginning."""
     world = World(tmp_path / "mirror", PublishedSource(max_entries=2))
-    world.source.put("a.html", "a")
-    world.source.publish()
+    world.source.publish_file("a.html", "a")
     assert world.pull().state is MirrorState.IN_SYNC
-    world.source.put("first.html", "the first change")
-    world.source.publish()
+    world.source.publish_file("first.html", "the first change")
     assert world.pull().mode is Mode.INCREMENTAL
     for number in range(6):
         world.source.put("a.html", f"version {number}")
         world.source.put(f"{number}.html", "new")
         world.source.publish()
-    world.source.remove("a.html")
-    world.source.publish()
+    world.source.publish_deletion("a.html")
     return world
 
 
@@ -323,8 +320,7 @@ def test_a_mirror_of_a_list_that_was_superseded_since_follows_its_source(
     past.network.answers[address] = past.source.honest(RESOURCE_LIST)
     assert past.pull(address).state is MirrorState.IN_SYNC
     past.clock.advance(hours=48)
-    past.source.put("new.html", "new")
-    past.source.publish()
+    past.source.publish_file("new.html", "new")
 
     assert past.pull(address).state is MirrorState.IN_SYNC
 

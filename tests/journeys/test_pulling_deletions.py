@@ -26,8 +26,7 @@ RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 @pytest.mark.founding("0.9 §2.2.2", "Copies of deleted resources are removed", "`pull`")
 def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World[PublishedSource]) -> None:
     world.pull()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     world.pull()
     trash = world.folder / ".resourcesync" / "trash"
 
@@ -45,8 +44,7 @@ def test_a_deleted_copy_waits_in_the_trash_and_then_is_gone(world: World[Publish
 )
 def test_deletions_can_be_forbidden(world: World[PublishedSource]) -> None:
     world.pull()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
 
     report = world.pull(delete="never")
 
@@ -112,17 +110,14 @@ def test_many_deletions_are_held_until_a_person_allows_them(tmp_path: Path) -> N
     world = big_world(tmp_path / "mirror")
     for number in range(100):
         world.source.remove(f"{number}.html")
-    world.source.put("200.html", "changed too")
-    world.source.publish()
+    world.source.publish_file("200.html", "changed too")
 
     held = world.pull()
     at_once = world.pull()
-    world.source.put("201.html", "a later word of the Source")
-    world.source.publish()
+    world.source.publish_file("201.html", "a later word of the Source")
     later = world.pull()
     world.clock.advance(hours=20)
-    world.source.put("202.html", "another")
-    world.source.publish()
+    world.source.publish_file("202.html", "another")
     much_later = world.pull()
     done = world.pull(max_delete=Limit(number=100))
 
@@ -154,8 +149,7 @@ def test_a_held_deletion_is_taken_back_when_the_resource_comes_back(tmp_path: Pa
 def test_a_copy_that_was_edited_here_is_not_deleted(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "objects/0003.html").write_text("my notes")
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
 
     report = world.pull()
 
@@ -191,8 +185,7 @@ def test_a_copy_that_was_edited_here_holds_no_other_deletion_however_long_it_wai
 def test_files_that_we_did_not_fetch_are_never_touched(world: World[PublishedSource]) -> None:
     world.pull()
     (world.folder / "notes.txt").write_text("mine")
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     world.pull()
     world.pull(mode="baseline")
 
@@ -260,8 +253,7 @@ def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(
     world: World[PublishedSource],
 ) -> None:
     world.pull()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     world.pull()
     now = to_microseconds(world.clock.now())
     with MirrorFolder(world.folder, world.clock) as mirror:
@@ -270,8 +262,7 @@ def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(
         assert known is not None
         older = [TrashRow(f"{n:016x}-x", f"u{n}", "x", now - 1, "why") for n in range(100_003)]
         mirror.state.commit(StateTransaction(trashed=[*older, known]))
-    world.source.remove("objects/0004.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0004.html")
     with world.home.behind(killed_in_the_sweep), suppress(Killed):
         world.pull()
 
@@ -320,8 +311,7 @@ def test_changes_alone_never_confirm_what_a_list_only_lacks(tmp_path: Path) -> N
     world.pull(mode="baseline")
     for number in range(3):
         world.clock.advance(hours=3)
-        world.source.put("200.html", f"changed {number}")
-        world.source.publish()
+        world.source.publish_file("200.html", f"changed {number}")
 
         report = world.pull()
 

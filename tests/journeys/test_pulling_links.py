@@ -89,13 +89,11 @@ def test_what_is_listed_itself_keeps_its_own_entry(world: World[LooseSource]) ->
     report = pull(world)
     assert (report.state, report.retained.linked, report.resources) == (MirrorState.IN_SYNC, 2, 5)
     assert world.files()[BASE + "a.txt"] == b"a.txt" * 10
-    world.source.put("c.txt", b"new")
-    world.source.publish()
+    world.source.publish_file("c.txt", b"new")
     report = pull(world)
     assert (report.updated, report.failed, report.state) == (1, 0, MirrorState.IN_SYNC)
     world.source.links.put("c.txt")
-    world.source.put("c.txt", b"newer")
-    world.source.publish()
+    world.source.publish_file("c.txt", b"newer")
     assert pull(world).deleted == 0
     assert names(world) == ALL
 

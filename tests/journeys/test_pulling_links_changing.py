@@ -40,8 +40,7 @@ def test_a_copy_that_the_filters_gave_up_is_wanted_again_when_it_is_linked_to(
     world.source.publish()
     after = pull(world, filters=chosen)
     assert (after.listed.total, after.retained.linked, after.state) == (3, 2, MirrorState.IN_SYNC)
-    world.source.put("c.txt", b"a change of a filtered entry")
-    world.source.publish()
+    world.source.publish_file("c.txt", b"a change of a filtered entry")
     report = pull(world, filters=chosen)
     assert (report.updated, report.state) == (1, MirrorState.IN_SYNC)
     assert world.files()[BASE + "c.txt"] == b"a change of a filtered entry"
@@ -70,8 +69,7 @@ def test_a_run_that_is_killed_while_links_are_written_is_made_up_for(
     aside(world, "about/a2.xml", b"2")
     world.source.put("a.txt", b"new")
     world.source.links.put("a.txt", described(BASE + "about/a2.xml"))
-    world.source.remove("b.txt")
-    world.source.publish()
+    world.source.publish_deletion("b.txt")
     with killed(world.home, writes, how=writes % 3) as fuse:
         pull(world)
     assert fuse.is_burnt

@@ -58,8 +58,7 @@ def world_of(folder: Path) -> World[PublishedSource]:
     world = World(folder)
     for number in range(30):
         world.source.put(f"a/{number}.html", f"content of {number}")
-    world.source.put("strange name!.html".replace(" ", "%20"), "strange")
-    world.source.publish()
+    world.source.publish_file("strange name!.html".replace(" ", "%20"), "strange")
     world.pull()
     return world
 
@@ -94,8 +93,7 @@ def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(tmp_p
         world.pull(None)  # a dry run changed nothing
     first = world.pull(None, moved=ELSEWHERE)
     asked = moved.asked()
-    world.source.put("a/3.html", "changed, too")
-    world.source.publish()
+    world.source.publish_file("a/3.html", "changed, too")
     second = world.pull(None)
 
     assert (plan["create"], plan["update"], plan["delete"], plan["held"]) == (0, 1, 1, 0)
@@ -172,8 +170,7 @@ def test_a_move_that_was_a_mistake_is_taken_back_though_the_other_lists_are_newe
     before = world.files()
     other = World(tmp_path / "other")
     other.clock.advance(hours=24 * 30)
-    other.source.put("b/1.html", "of another Source")
-    other.source.publish()
+    other.source.publish_file("b/1.html", "of another Source")
     home = "https://wrong.example/"
     own = world.fetcher.serve
 

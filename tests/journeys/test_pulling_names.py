@@ -122,8 +122,7 @@ def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
     world.source.publish()
     world.pull()
     (world.folder / "a/mine").write_text("mine")
-    world.source.remove("a/b")
-    world.source.publish()
+    world.source.publish_deletion("a/b")
     world.pull(mode="baseline")
 
     world.pull(mode="baseline")

@@ -24,8 +24,7 @@ def test_a_page_of_html_is_not_a_list_and_changes_nothing(world: World[Published
     world.pull()
     page = Answer(body=b"<!DOCTYPE html><html><title>Page not found</title></html>")
     world.network.answers[CHANGE_LIST] = page
-    world.source.put("objects/0001.html", "new")
-    world.source.publish()
+    world.source.publish_file("objects/0001.html", "new")
     world.network.answers[BASE + "resourcesync/capabilitylist.xml"] = page
 
     with pytest.raises((NotAListError, SourceNotFoundError)):
@@ -66,8 +65,7 @@ def test_a_resource_that_is_missing_stops_nothing_else_and_is_not_called_in_sync
 @pytest.mark.founding("0.9 §2.1", "A hash shows whether a resource was obtained rightly", "`pull`")
 def test_wrong_bytes_are_never_kept_and_the_good_copy_stays(world: World[PublishedSource]) -> None:
     world.pull()
-    world.source.put("objects/0003.html", "the new content")
-    world.source.publish()
+    world.source.publish_file("objects/0003.html", "the new content")
     world.network.answers[BASE + "objects/0003.html"] = Answer(body=b"the evil conten")
 
     report = world.pull()
@@ -123,11 +121,9 @@ def test_a_pending_resource_is_not_forgotten_when_other_changes_come(
 ) -> None:
     world.pull()
     world.network.answers[BASE + "objects/0003.html"] = Answer(status=503)
-    world.source.put("objects/0003.html", "new")
-    world.source.publish()
+    world.source.publish_file("objects/0003.html", "new")
     world.pull()
-    world.source.put("objects/0004.html", "new")
-    world.source.publish()
+    world.source.publish_file("objects/0004.html", "new")
     report = world.pull()
     world.network.answers.clear()
 

@@ -33,8 +33,7 @@ def dump(world: World[PublishedSource], *, most: int = 20, changes: bool = True)
 def test_a_dump_with_packages_of_different_ages_leads_to_the_present(
     world: World[PublishedSource],
 ) -> None:
-    world.source.put("05.txt", "altered once")
-    world.source.publish()
+    world.source.publish_file("05.txt", "altered once")
     dump(world)
     world.source.put("45.txt", "altered after the dump")
     world.source.remove("46.txt")

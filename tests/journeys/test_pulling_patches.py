@@ -166,8 +166,7 @@ def test_a_patch_without_a_length_is_stopped_when_it_is_as_large_as_the_resource
 
 def test_without_a_strong_hash_of_the_result_nothing_is_patched(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource(hashes=False))
-    world.source.put(NAME, version(1))
-    world.source.publish()
+    world.source.publish_file(NAME, version(1))
     world.pull()
     update(world, 2, to(2))
     assert (world.pull().fetched.patched, PATCH in world.fetcher.asked) == (0, False)
@@ -176,8 +175,7 @@ def test_without_a_strong_hash_of_the_result_nothing_is_patched(tmp_path: Path) 
 
 def test_changes_without_times_are_never_patched(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=False, lastmods=False))
-    world.source.put(NAME, version(1))
-    world.source.publish()
+    world.source.publish_file(NAME, version(1))
     world.pull()
     update(world, 2, to(2))
     assert (world.pull().fetched.patched, PATCH in world.fetcher.asked) == (0, False)
@@ -252,8 +250,7 @@ def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(
 @pytest.mark.founding("D-Lib §3", "XML is updated by XML Patch", "`pull`")
 def test_xml_is_patched_too(world: World[LooseSource]) -> None:
     chunk = b'<r><n a="1">one</n>' + b" " * 300 + b"</r>"
-    world.source.put("b.xml", chunk)
-    world.source.publish()
+    world.source.publish_file("b.xml", chunk)
     world.pull()
     world.source.put("b.xml", chunk.replace(b"one", b"two"))
     patch = b"<p><replace sel='r/n/text()'>two</replace></p>"

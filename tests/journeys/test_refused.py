@@ -17,8 +17,7 @@ CHANGES = BASE + "resourcesync/changelist.xml"
 @pytest.fixture
 def loose(tmp_path: Path) -> World[LooseSource]:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.html", "a")
-    world.source.publish()
+    world.source.publish_file("a.html", "a")
     assert world.pull().state is MirrorState.IN_SYNC
     return world
 

@@ -91,8 +91,7 @@ def test_what_cannot_be_repaired_is_never_called_good(world: World[PublishedSour
 
 def test_extras_are_deleted_only_when_asked_for(world: World[PublishedSource]) -> None:
     world.pull()
-    world.source.remove("objects/0006.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0006.html")
     (world.folder / "notes.txt").write_text("mine")
     found = world.audit()
 

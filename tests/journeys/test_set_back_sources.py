@@ -95,8 +95,7 @@ def test_a_deletion_that_a_repair_held_is_not_done_once_it_is_taken_back(
 ) -> None:
     world.pull()
     before = world.source.saved()
-    world.source.remove(_GONE)
-    world.source.publish()
+    world.source.publish_deletion(_GONE)
     world.repair(deleting=True, max_delete=_HOLDING)
     set_back(world, before)
 
@@ -147,8 +146,7 @@ def test_a_deletion_that_waits_is_not_done_from_a_list_that_was_rewritten(
         heated(world, f"{number}")
     world.pull()
     before = world.source.saved()
-    world.source.remove(_GONE)
-    world.source.publish()
+    world.source.publish_deletion(_GONE)
     heated(world, "taken back")
     if how == "killed":
         assert killed(world, 6)
@@ -169,8 +167,7 @@ def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
 ) -> None:
     world.pull()
     told = world.pull().as_of
-    world.source.remove(_GONE)
-    world.source.publish()
+    world.source.publish_deletion(_GONE)
     killed(world, writes)
     with world.state() as state:
         as_of = SyncState(state).as_of
@@ -185,8 +182,7 @@ def test_a_deletion_that_was_signalled_and_held_is_done_after_a_baseline(
     world: World[PublishedSource], options: Any
 ) -> None:
     world.pull(delete="signalled")
-    world.source.remove(_GONE)
-    world.source.publish()
+    world.source.publish_deletion(_GONE)
     assert world.pull(delete="signalled", max_delete=_HOLDING).held == 1
     world.clock.advance(seconds=60)
     world.source.publish(PublicationStep.REBASE)
@@ -285,8 +281,7 @@ def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_don
     changed(world, "objects/0002.html", text="some")
     world.pull()
     before = world.source.saved()
-    world.source.remove("since.html")
-    world.source.publish()
+    world.source.publish_deletion("since.html")
     world.pull(max_delete=_HOLDING)
     if cause == "kill":
         changed(world, "objects/0004.html", text="some")
@@ -315,8 +310,7 @@ def test_a_dry_run_obeys_no_deletion_that_a_rewritten_list_withdrew(
     before = world.source.saved()
     changed(world, "brief.html", text="soon gone")
     world.pull()
-    world.source.remove("brief.html")
-    world.source.publish()
+    world.source.publish_deletion("brief.html")
     world.pull(max_delete=_HOLDING)
     set_back(world, before)
     changed(world, "after.html", "later.html", "latest.html", text="after")

@@ -28,8 +28,7 @@ _DAY = 86_500
 def deletion_taken_back(world: World[PublishedSource], writes: int) -> None:
     """The Source deletes a resource, a pull is killed while it writes that down, and it is back."""
     before = world.source.saved()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     assert killed(world, writes)
     set_back(world, before)
 
@@ -41,8 +40,7 @@ def test_what_a_killed_pull_had_begun_to_write_down_is_not_done_once_it_is_taken
 ) -> None:
     world.pull()
     before = world.source.saved()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     changed(world, *names, text="taken back")
     killed(world, writes)  # one that had come to its end notices, too
     set_back(world, before)
@@ -110,8 +108,7 @@ def test_it_is_not_done_either_where_all_that_changed_last_changed_again(
     heated(world, "first")
     world.pull()
     before = world.source.saved()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     heated(world, "taken back")
     killed(world, writes)
     set_back(world, before)
@@ -133,8 +130,7 @@ def test_a_kill_when_a_rewritten_list_was_noticed_puts_the_baseline_off_but_not_
     heated(world, "first")
     world.pull()
     before = world.source.saved()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     heated(world, "taken back")
     world.pull()
     set_back(world, before)
@@ -164,8 +160,7 @@ def test_a_baseline_since_changes_were_taken_back_does_not_delete_what_only_they
     changed(world, "objects/0002.html", text="some")
     world.pull()
     before = world.source.saved()
-    world.source.remove("since.html")
-    world.source.publish()
+    world.source.publish_deletion("since.html")
     assert killed(world, writes if options else min(writes, 5), **options)
     set_back(world, before)
     changed(world, "after.html", text="after")
@@ -182,8 +177,7 @@ def test_a_repair_deletes_nothing_but_what_it_found_unlisted(
 ) -> None:
     world.pull()
     deletion_taken_back(world, writes)
-    world.source.remove("objects/0001.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0001.html")
 
     report = world.repair(deleting=True)
 

@@ -29,16 +29,13 @@ OTHER_FILTERS = Filters(exclude=("*.none",))
 
 def test_a_baseline_takes_changes_without_a_time_from_no_old_copy(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.put("a.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
+    world.source.publish_file("a.txt", "b")
     old = world.source.honest(CHANGE_LIST)
     world.network.answers[CHANGE_LIST] = lambda request: (
         world.source.honest(request.uri) if request.uncached else old
     )
-    world.source.put("a.txt", "c")
-    world.source.publish()
+    world.source.publish_file("a.txt", "c")
     world.source.snapshot()
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -53,12 +50,10 @@ def test_a_baseline_after_changes_without_a_time_of_their_own_goes_on(
 ) -> None:
     """They move T a little, and no time in the lists says as much."""
     world = World(tmp_path / "mirror", LooseSource(times=times))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
     for body in "bc":
-        world.source.put("a.txt", body)
-        world.source.publish()
+        world.source.publish_file("a.txt", body)
         assert world.pull().updated == 1
 
     report = world.pull(filters=OTHER_FILTERS)
@@ -71,8 +66,7 @@ def test_changes_of_one_second_that_were_read_one_by_one_do_not_hinder_a_baselin
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(whole_seconds=True, lastmods=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
     now = world.source.moment()
     for body in "bc":
@@ -91,11 +85,9 @@ def test_neither_do_those_of_which_only_some_have_a_time_of_their_own(tmp_path: 
     world.source.put("b.txt", "b")
     world.source.publish()
     world.pull()
-    world.source.remove("b.txt")
-    world.source.publish()
+    world.source.publish_deletion("b.txt")
     assert world.pull().deleted == 1
-    world.source.put("a.txt", "another")
-    world.source.publish()
+    world.source.publish_file("a.txt", "another")
     assert world.pull().updated == 1
 
     assert world.pull(filters=OTHER_FILTERS).state is MirrorState.IN_SYNC
@@ -103,14 +95,12 @@ def test_neither_do_those_of_which_only_some_have_a_time_of_their_own(tmp_path: 
 
 
 def _ends_with_a_time_of_its_own(world: World[LooseSource]) -> None:
-    world.source.remove("d.txt")
-    world.source.publish()
+    world.source.publish_deletion("d.txt")
 
 
 def _ends_with_a_list(world: World[LooseSource]) -> None:
     world.source.rotate()
-    world.source.remove("d.txt")
-    world.source.publish()
+    world.source.publish_deletion("d.txt")
 
 
 @pytest.mark.parametrize(
@@ -124,11 +114,9 @@ def test_an_old_copy_that_no_asking_gets_past_is_refused_and_takes_nothing_away(
     tmp_path: Path, style: dict[str, Any], end: Callable[[World[LooseSource]], None]
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(**style))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.put("a.txt", "another")
-    world.source.publish()
+    world.source.publish_file("a.txt", "another")
     names = [LISTS + name for name in world.source.lists.documents() if name.startswith("change")]
     old = {name: world.source.honest(name) for name in names}
     world.source.put("c.txt", "c")
@@ -152,14 +140,12 @@ def test_a_list_that_always_tells_of_the_last_day_is_followed_for_longer(
 ) -> None:
     """Its changes have the times of their resources: these move T with them."""
     world = World(tmp_path / "mirror", LooseSource(times=times))
-    world.source.put("a.txt", "0")
-    world.source.publish()
+    world.source.publish_file("a.txt", "0")
     world.pull()
     window, log = world.source.lists.open_list, list[tuple[int, str]]()
     for hour in range(1, 30):
         world.clock.advance(seconds=HOUR)
-        world.source.put("a.txt", f"{hour}")
-        world.source.publish()
+        world.source.publish_file("a.txt", f"{hour}")
         now = world.source.moment()
         log.append((now, window.entries[-1]))
         window.start = max(window.start, now - 24 * HOUR * 1_000_000)
@@ -178,8 +164,7 @@ def test_a_change_that_is_listed_late_survives_a_baseline_with_the_same_resource
 ) -> None:
     """Its time is before that list, which lacks it: only its place in the list shows it."""
     world = World(tmp_path / "mirror", LooseSource(lastmods=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     before = world.source.moment()
     world.source.snapshot()
     world.pull()
@@ -195,8 +180,7 @@ def test_a_change_that_is_listed_late_survives_a_baseline_with_the_same_resource
 def test_a_list_of_the_last_day_may_have_a_change_up_to_a_second_late(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource(lastmods=False))
     for body in ("a", "another"):
-        world.source.put("a.txt", body)
-        world.source.publish()
+        world.source.publish_file("a.txt", body)
         world.pull()
     window, now = world.source.lists.open_list, world.source.moment()
     world.source.put("b.txt", "b")
@@ -221,19 +205,16 @@ def test_lists_of_the_past_do_not_bring_an_old_copy_back_in(tmp_path: Path) -> N
     for name in ("a.txt", "x.txt"):
         world.source.put(name, name)
     world.source.publish()
-    world.source.put("a.txt", "another")
-    world.source.publish()
+    world.source.publish_file("a.txt", "another")
     world.source.rotate()
     first = LISTS + "changes-1.xml"
     world.network.answers[first] = world.source.honest(first)
     world.network.answers[CHANGE_LIST] = partial(_with_archive, world)
     world.network.answers[LISTS + "archive.xml"] = _archive(world, first)
     world.source.rotate()
-    world.source.remove("x.txt")
-    world.source.publish()
+    world.source.publish_deletion("x.txt")
     old = world.source.honest(LISTS + "changes-3.xml")
-    world.source.put("x.txt", "x")
-    world.source.publish()
+    world.source.publish_file("x.txt", "x")
     world.network.answers[LISTS + "changes-3.xml"] = lambda request: (
         world.source.honest(request.uri) if request.uncached else old
     )
@@ -334,10 +315,8 @@ def test_an_entry_that_cannot_be_used_is_told_once_though_its_list_is_read_twice
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.put("a.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
+    world.source.publish_file("a.txt", "b")
     world.source.lists.open_list.entries.append(
         '<url><loc>http://elsewhere.example/x</loc><rs:md change="created"/></url>'
     )

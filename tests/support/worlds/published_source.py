@@ -14,10 +14,10 @@ from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 from tests.support.worlds.network import BASE
-from tests.support.worlds.served_files import FileSource
+from tests.support.worlds.served_files import PublishingSource
 
 
-class PublishedSource(FileSource):
+class PublishedSource(PublishingSource):
     """Files in memory, listed by our own publisher."""
 
     entry = BASE

@@ -28,8 +28,7 @@ def merged(body: bytes) -> bytes:
 
 def changed(world: World[PublishedSource], *names: str, text: str) -> None:
     for name in names:
-        world.source.put(name, text)
-        world.source.publish()
+        world.source.publish_file(name, text)
 
 
 def heated(world: World[PublishedSource], text: str) -> None:

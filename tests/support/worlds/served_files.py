@@ -1,5 +1,7 @@
 """Originals and documents in memory, and what an honest server says of them."""
 
+from abc import ABC, abstractmethod
+
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.ports import FetchRequest
 from tests.support.in_memory import ManualClock, MemoryOriginals
@@ -72,3 +74,21 @@ class FileSource:
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
         return self.files.serve(request)
+
+
+class PublishingSource(FileSource, ABC):
+    """A Source that lists its files when it is told to."""
+
+    @abstractmethod
+    def publish(self) -> object:
+        """List what changed."""
+
+    def publish_file(self, name: str, content: bytes | str) -> None:
+        """Write a file, and list that."""
+        self.put(name, content)
+        self.publish()
+
+    def publish_deletion(self, name: str) -> None:
+        """Remove a file, and list that."""
+        self.remove(name)
+        self.publish()
