@@ -57,12 +57,3 @@ def test_a_copy_that_is_not_as_its_original_is_found_and_the_mirror_stays_as_lis
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.asked_resources() == []
     assert world.audit().in_sync
-
-
-def test_where_all_originals_are_the_same_the_audit_finds_nothing(tmp_path: Path) -> None:
-    world = World(tmp_path, Aggregator())
-    world.source.publish_file("same.txt", "the same")
-    world.pull()
-    world.network.answers[f"{ORIGIN}same.txt"] = Answer(body=b"the same")
-
-    assert world.audit(method="origin").in_sync

@@ -134,18 +134,6 @@ def test_an_audit_offline_is_in_sync_once_the_beginning_is_accepted(
     assert world.texts()["new.txt"] == "new"
 
 
-def test_a_resource_list_that_comes_later_tells_all(world: World[PublishedSource]) -> None:
-    world.pull(changes_only=True)
-    world.source.policy = Policy()
-    world.source.publish()
-    world.clock.advance(hours=48)
-
-    report = world.pull()
-
-    assert (report.state, report.listed.since) == (MirrorState.IN_SYNC, None)
-    assert world.in_sync()
-
-
 @pytest.mark.founding("D-Lib §3", "DBpedia Live: Change Dumps alone", "`pull --changes-only`")
 def test_changes_in_dumps_alone_are_followed_too(world: World[PublishedSource]) -> None:
     world.source.publish_file("changed.txt", "packed")

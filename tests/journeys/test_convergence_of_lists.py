@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
-from resourcesync.errors import ResourceSyncError, SourceUnavailableError
+from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.loose_source import LooseSource
@@ -21,22 +21,6 @@ RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 # --- other filters ---
-
-
-def test_other_filters_are_not_forgotten_when_their_first_pull_fails(
-    world: World[PublishedSource],
-) -> None:
-    world.pull(filters=Filters(exclude=("index.html",)))
-    world.network.answers[RESOURCE_LIST] = Answer(status=503)
-    with pytest.raises(ResourceSyncError):
-        world.pull(filters=Filters())
-    world.network.answers.clear()
-
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert report.created == 1
-    assert world.in_sync()
 
 
 # --- Change Lists that do not reach back to the Resource List ---
@@ -195,23 +179,6 @@ def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
 # --- deletions that were held ---
 
 
-def test_a_held_deletion_is_taken_back_when_the_resource_returns_but_is_filtered(
-    world: World[PublishedSource],
-) -> None:
-    world.pull(max_delete=Limit(number=0), filters=Filters(max_size=100))
-    world.source.publish_deletion("index.html")
-    assert world.pull(max_delete=Limit(number=0)).held == 1
-    world.source.publish_file("index.html", "too long " * 100)
-
-    report = world.pull(max_delete=Limit(number=0))
-    world.clock.advance(hours=2)
-    world.source.publish_file("x.html", "x")
-
-    assert report.held == 0
-    assert world.pull().deleted == 0
-    assert (world.folder / "index.html").read_text() == "home"
-
-
 # --- old copies ---
 
 
@@ -308,17 +275,6 @@ def test_a_resource_list_of_a_day_ahead_is_believed(tmp_path: Path) -> None:
 
     assert world.pull().as_of is not None
     assert world.told("warning") == []
-
-
-def test_an_audit_does_not_believe_the_far_future_either(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", LooseSource())
-    world.source.publish_file("a.txt", "a")
-    world.pull()
-    text = world.source.lists.documents()["resourcelist.xml"]
-    future = re.sub(r'at="[^"]*"', 'at="9999-01-01T00:00:00Z"', text)
-    world.network.answers[RESOURCE_LIST] = Answer(body=future.encode())
-
-    assert world.audit().at is None
 
 
 def test_a_list_that_does_not_say_of_when_it_is_is_told_once(tmp_path: Path) -> None:

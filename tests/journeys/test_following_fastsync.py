@@ -4,31 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.reports import MirrorState
 from tests.support.software.fastsync import ENTRY, Style, core_world, update
-from tests.support.software.software_source import SoftwareSource
 from tests.support.worlds.rewriting import killed
-from tests.support.worlds.world import World
-
-STYLES = {
-    "with intervals": Style(),
-    "without intervals": Style(intervals=False),
-    "with a time zone": Style(zone="Z"),
-    "with a blank": Style(between=" "),
-}
-
-
-@pytest.fixture(params=list(STYLES.values()), ids=list(STYLES))
-def world(tmp_path: Path, request: pytest.FixtureRequest) -> World[SoftwareSource]:
-    world = core_world(tmp_path / "mirror", request.param)
-    world.source.begin(one="1", two="2", three="3")
-    world.source.software.documents(world.source.known)
-    world.source.change(three="3, again", five="5")
-    update(world)
-    report = world.pull(ENTRY)
-    assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
-    assert world.in_sync()
-    return world
 
 
 @pytest.mark.parametrize("writes", range(12))

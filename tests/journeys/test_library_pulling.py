@@ -6,10 +6,8 @@ from pathlib import Path
 import pytest
 
 from resourcesync import (
-    Event,
     Mirror,
     Publisher,
-    RunReport,
     discover,
     validate,
 )
@@ -48,15 +46,6 @@ def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
             call()
         assert refused.value.code == "not-a-mirror"
     assert not mirror.folder.exists()
-
-
-def dry_run(mirror: Mirror) -> tuple[RunReport, dict[str, object], set[tuple[object, object]]]:
-    """The report of a dry run, its plan, and what it would do with each path."""
-    events: list[Event] = []
-    report = mirror.dry_run(on_event=events.append)
-    [plan] = [event.fields for event in events if event.kind == "plan"]
-    items = [event.fields for event in events if event.kind == "item"]
-    return report, dict(plan), {(item["action"], item["path"]) for item in items}
 
 
 # --- a Source of ours: Change Lists --------------------------------------------------------------

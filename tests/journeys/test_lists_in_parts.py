@@ -172,20 +172,6 @@ def test_a_part_of_a_time_to_come_is_read_when_that_is_near(world: InParts) -> N
     assert world.in_sync()
 
 
-def test_a_dry_run_notes_nothing_of_the_lists_that_it_asks_for(world: InParts) -> None:
-    old = world.source.honest(FOLDER + "part3.xml").body
-    world.source.put("3.html", "changed, and longer")
-    world.source.write_part(3)
-    later(world)
-    world.network.answers[FOLDER + "part3.xml"] = Answer(body=old)
-    later(world, dry_run=True)
-    received = world.fetcher.received
-
-    later(world, dry_run=True)
-
-    assert world.fetcher.received == received > 0
-
-
 def test_an_index_that_is_newer_than_a_part_as_read_is_read_again(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", PartedSource(dated="at"))
     old = world.source.honest(FOLDER + "part3.xml").body

@@ -3,16 +3,12 @@
 The long run is ``python -m campaigns power``.
 """
 
-import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.support.crashes.crash_meaning import Meanings
-from tests.support.crashes.crash_states import File, State
 from tests.support.crashes.power_mutants import MUTANTS
 from tests.support.crashes.preloaded import PowerCuts, has_compiler, in_memory
 
@@ -57,28 +53,3 @@ def test_a_wrong_way_of_writing_is_found(cuts: PowerCuts, mutant: str) -> None:
     scene = MUTANTS[mutant][0][0]
     seeds = range(12, 18)
     assert any(cuts.cut(scene, seed, most=2 * STATES, mutant=mutant).wrong for seed in seeds)
-
-
-def test_states_mean_the_same_only_when_whoever_reads_them_reads_the_same(tmp_path: Path) -> None:
-    meanings, database = Meanings(tmp_path / "meanings"), tmp_path / "a.db"
-    with closing(sqlite3.connect(database, isolation_level=None)) as rows:
-        rows.execute("PRAGMA journal_mode = WAL")
-        rows.execute("CREATE TABLE t (a)")
-        log = tmp_path / "a.db-wal"
-        chunk, table = log.read_bytes(), database.read_bytes()
-        rows.execute("INSERT INTO t VALUES (1)")
-        two = log.read_bytes()
-    file = File(1)
-
-    def state(log: bytes, text: bytes = b"text", moment: int = 5) -> State:
-        return {"a.db": (file, table, 1), "a.db-wal": (file, log, 1), "b": (file, text, moment)}
-
-    meaning = meanings.of(state(chunk))
-    assert meaning == meanings.of(state(chunk + bytes(100)))
-    assert meaning == meanings.of(state(two[:-1]))
-    assert meaning != meanings.of(state(two))
-    assert meaning != meanings.of(state(chunk, text=b"tex"))
-    assert meaning != meanings.of(state(chunk, moment=6))
-    assert meanings.of({"a.db": (file, b"no database", 1)}) != meanings.of(
-        {"a.db": (file, b"no", 1)}
-    )

@@ -52,25 +52,6 @@ def test_deletions_can_be_forbidden(world: World[PublishedSource]) -> None:
     assert (world.folder / "objects/0003.html").exists()
 
 
-def test_a_hold_is_of_what_was_here_when_it_began_whatever_policies_came_between(
-    tmp_path: Path,
-) -> None:
-    world = big_world(tmp_path / "mirror")
-    for number in range(100):
-        world.source.remove(f"{number}.html")
-    world.source.publish()
-    world.pull()
-    for number in range(1000):
-        world.source.put(f"new/{number}.html", f"{number}")
-    world.source.publish()
-    grown = world.pull(delete="never")
-
-    report = world.pull(delete="auto")
-
-    assert (grown.created, grown.deleted, grown.held) == (1000, 0, 0)
-    assert (report.deleted, report.held, report.held_of) == (0, 100, 300)
-
-
 @pytest.mark.parametrize("mode", ["auto", "baseline"])
 def test_what_the_filters_do_not_want_any_more_is_told_apart_from_what_is_not_listed(
     mode: Any, world: World[PublishedSource]
@@ -146,17 +127,6 @@ def test_a_held_deletion_is_taken_back_when_the_resource_comes_back(tmp_path: Pa
     assert world.asked_resources() == []
 
 
-def test_a_copy_that_was_edited_here_is_not_deleted(world: World[PublishedSource]) -> None:
-    world.pull()
-    (world.folder / "objects/0003.html").write_text("my notes")
-    world.source.publish_deletion("objects/0003.html")
-
-    report = world.pull()
-
-    assert (report.deleted, report.failed, report.state) == (0, 1, MirrorState.BEHIND)
-    assert (world.folder / "objects/0003.html").read_text() == "my notes"
-
-
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_a_copy_that_was_edited_here_holds_no_other_deletion_however_long_it_waits(
     tmp_path: Path, *, is_gone: bool
@@ -180,6 +150,7 @@ def test_a_copy_that_was_edited_here_holds_no_other_deletion_however_long_it_wai
         assert (report.state, report.held, report.deleted) == (MirrorState.BEHIND, 0, 1), day
         assert (report.failed, report.retained.edited) == (1, 1)
         assert (world.status().held, len(world.told("item"))) == (0, 2), "each is reported once"
+    assert (world.folder / "00").read_text() == "mine"
 
 
 def test_files_that_we_did_not_fetch_are_never_touched(world: World[PublishedSource]) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import DiskFullError
 from tests.support.documents.text import document
 from tests.support.documents.written import sha256
 from tests.support.worlds.dump_source import (
@@ -191,16 +190,3 @@ def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
     assert world.in_sync()
     assert world.warned() == ["bad-package"]
     assert singly(world) == 100
-
-
-def test_a_full_disk_in_the_middle_of_a_package_keeps_what_was_complete(
-    world: World[DumpSource],
-) -> None:
-    offer(world, TOLD, zipped(TOLD))
-    world.network.answers[BASE + "0.zip"] = lambda _: DiskFullError("no room")
-
-    with pytest.raises(DiskFullError):
-        world.pull()
-    world.network.answers.clear()  # there is room again
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()

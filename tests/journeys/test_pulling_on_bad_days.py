@@ -79,16 +79,6 @@ def test_wrong_bytes_are_never_kept_and_the_good_copy_stays(world: World[Publish
     assert world.in_sync()
 
 
-@pytest.mark.parametrize("body", [b"the new", b"the new content and more"])
-def test_a_body_of_another_length_is_never_kept(world: World[PublishedSource], body: bytes) -> None:
-    world.network.answers[BASE + "objects/0003.html"] = Answer(body=body)
-
-    report = world.pull()
-
-    assert report.failures[0].code == "length-mismatch"
-    assert not (world.folder / "objects/0003.html").exists()
-
-
 def test_what_contradicts_the_list_is_asked_for_again_but_not_put_in_place_twice(
     world: World[PublishedSource],
 ) -> None:

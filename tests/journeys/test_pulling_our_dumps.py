@@ -30,19 +30,6 @@ def dump(world: World[PublishedSource], *, most: int = 20, changes: bool = True)
     world.source.publish()
 
 
-def test_a_dump_with_packages_of_different_ages_leads_to_the_present(
-    world: World[PublishedSource],
-) -> None:
-    world.source.publish_file("05.txt", "altered once")
-    dump(world)
-    world.source.put("45.txt", "altered after the dump")
-    world.source.remove("46.txt")
-    world.source.publish()
-
-    assert world.pull(dumps="always").state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
 @pytest.mark.founding("0.9 §2.2.1", "Capabilities are modular: dumps alone are enough", "`pull`")
 def test_a_mirror_of_dumps_alone_ends_in_step(world: World[PublishedSource]) -> None:
     world.source.put("05.txt", "altered once")

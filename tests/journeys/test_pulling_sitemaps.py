@@ -205,9 +205,3 @@ def test_a_part_that_changed_or_is_stored_no_more_is_sent_and_the_others_are_not
     expected = {"": {304: PARTS, 200: 1}, "lost": {200: PARTS + 1}}
     again = {304: PARTS, 200: PARTS + 1}  # "not modified", and then sent again
     assert statuses(asked) == expected.get(harm, again)
-
-
-def test_a_baseline_that_the_operator_orders_is_sent_everything(indexed: Museum) -> None:
-    _, asked = indexed.pull("--mode", "baseline")
-
-    assert statuses(asked)[200] >= PARTS + 1

@@ -248,25 +248,6 @@ def test_a_cached_resource_list_of_what_was_taken_back_is_not_begun_with(
     assert world.in_sync()
 
 
-def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(
-    world: World[PublishedSource],
-) -> None:
-    heated(world, "0")
-    world.pull()
-    before = world.source.saved()
-    heated(world, "taken back")
-    assert killed(world, 3)
-    set_back(world, before)
-    heated(world, "after")
-
-    with world.state() as state:
-        cursor = SyncState(state).cursor
-    world.pull(dry_run=True)
-
-    with world.state() as state:
-        assert SyncState(state).cursor == cursor
-
-
 @pytest.mark.parametrize("cause", ["filters", "kill", "repair"])
 def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_done(
     world: World[PublishedSource], cause: str
