@@ -83,21 +83,6 @@ def test_a_target_beyond_the_sources_authority_is_refused_once(world: World[Loos
     assert codes == {"foreign", "URL_SCHEME"}
 
 
-def test_what_is_listed_itself_keeps_its_own_entry(world: World[LooseSource]) -> None:
-    world.source.links.put("c.txt", described(BASE + "a.txt", b"nonsense"))
-    world.source.publish()
-    report = pull(world)
-    assert (report.state, report.retained.linked, report.resources) == (MirrorState.IN_SYNC, 2, 5)
-    assert world.files()[BASE + "a.txt"] == b"a.txt" * 10
-    world.source.publish_file("c.txt", b"new")
-    report = pull(world)
-    assert (report.updated, report.failed, report.state) == (1, 0, MirrorState.IN_SYNC)
-    world.source.links.put("c.txt")
-    world.source.publish_file("c.txt", b"newer")
-    assert pull(world).deleted == 0
-    assert names(world) == ALL
-
-
 def test_filters_choose_entries_and_not_what_they_link_to(world: World[LooseSource]) -> None:
     world.source.put("m.xml", b"meta")
     world.source.links.put(

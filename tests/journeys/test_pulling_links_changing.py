@@ -6,15 +6,12 @@ import pytest
 
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.reports import MirrorState
-from tests.support.crashes.killing import killed
 from tests.support.worlds.linked_things import (
     ABOUT,
     LICENCE,
-    aside,
     check,
     described,
     linked_world,
-    names,
     pull,
 )
 from tests.support.worlds.loose_source import LooseSource
@@ -57,23 +54,4 @@ def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: World[Loo
     ]
     report = world.repair(audit.findings)
     assert report.created == 1
-    assert world.audit().in_sync
-
-
-@pytest.mark.parametrize("writes", range(12))
-def test_a_run_that_is_killed_while_links_are_written_is_made_up_for(
-    world: World[LooseSource], writes: int
-) -> None:
-    world.source.publish()
-    pull(world)
-    aside(world, "about/a2.xml", b"2")
-    world.source.put("a.txt", b"new")
-    world.source.links.put("a.txt", described(BASE + "about/a2.xml"))
-    world.source.publish_deletion("b.txt")
-    with killed(world.home, writes, how=writes % 3) as fuse:
-        pull(world)
-    assert fuse.is_burnt
-    report = pull(world)
-    assert report.state is MirrorState.IN_SYNC
-    assert names(world) == {"a.txt", "c.txt", "about/a2.xml"}
     assert world.audit().in_sync

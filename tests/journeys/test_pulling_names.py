@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.errors import StorageError
 from tests.support.crashes.killing import killed
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -45,14 +44,6 @@ def aside(world: World[PublishedSource]) -> list[str]:
     """What is in the quarantine."""
     folder = world.folder / ".resourcesync/quarantine"
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-
-
-def moves(world: World[PublishedSource]) -> list[tuple[object, object]]:
-    return [
-        (fields["was"], fields["path"])
-        for event, fields in world.events
-        if event == "item" and fields["action"] == "move" and fields["status"] == "ok"
-    ]
 
 
 def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(
@@ -132,39 +123,6 @@ def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
 
     assert set(before) == {"a!9", "a/mine"}
     assert paths(world) == {"a": "a"}
-
-
-def test_what_still_waits_to_be_fetched_yields_too(world: World[PublishedSource]) -> None:
-    fill(world, "a", "x")
-    world.source.publish()
-    world.network.answers[BASE + "a"] = Answer(status=500)
-    world.pull()
-    fill(world, "a/b")
-    world.source.publish()
-    world.pull()
-    del world.network.answers[BASE + "a"]
-
-    world.pull()
-
-    assert paths(world) == {"a": "a!9", "a/b": "a/b", "x": "x"}
-    assert world.in_sync()
-
-
-def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World[PublishedSource]) -> None:
-    fill(world, "a")
-    world.source.publish()
-    world.pull()
-    fill(world, "a/b")
-    world.source.publish()
-
-    world.pull(dry_run=True)
-
-    assert moves(world) == [("a", "a!9")]
-    assert paths(world) == {"a": "a"}
-    with world.destination() as destination:
-        mapping = destination.read_only_session().selection.mapping
-    assert isinstance(mapping, NameMapping)
-    assert not mapping.relocated
 
 
 # --- killed ---

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import NotAListError, UnexpectedDocumentError
+from resourcesync.errors import UnexpectedDocumentError
 from tests.support.documents.sitemap_forms import FORMS, PAGES, URI, WrittenSitemap
 from tests.support.worlds.network import Answer
 from tests.support.worlds.site_maps import index, urlset
@@ -112,18 +112,6 @@ def test_an_index_that_lists_itself_alone_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(UnexpectedDocumentError, match="lists itself"):
         world.pull(URI)
-
-
-def test_a_page_in_the_place_of_a_sitemap_is_an_error_that_names_the_next_step(
-    tmp_path: Path,
-) -> None:
-    world = site(tmp_path)
-    world.network.answers[URI] = Answer(body=b"<!doctype html><title>log in</title>")
-
-    with pytest.raises(NotAListError) as caught:
-        world.pull(URI)
-
-    assert "open the address in a browser" in caught.value.hint
 
 
 # --- robots.txt ----------------------------------------------------------------------------------

@@ -13,13 +13,13 @@ from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from tests.support.commands.run import files_of, resourcesync
-from tests.support.servers.nginx import Asked, Certificate, installed, serving
+from tests.support.servers.nginx import Certificate, installed, serving
 
 pytestmark = pytest.mark.skipif(not installed(), reason="nginx is not here")
 FILES = 600
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("tree")
     for number in range(FILES):
@@ -29,7 +29,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Certificate]:
     folder = tmp_path_factory.mktemp("authority")
     made = trustme.CA()
@@ -53,27 +53,17 @@ def pull(url: str, mirror: Path, ca_file: str) -> RunReport:
         return destination.pull(PullOptions())
 
 
-def pulled_from(
-    tree: Path, tmp_path: Path, authority: tuple[str, Certificate], *, http2: bool
-) -> list[Asked]:
-    """Publish and serve the tree, pull it, and return what the server was asked."""
+def test_http2_is_used_where_it_is_offered_and_one_connection_carries_all(
+    tree: Path, tmp_path: Path, authority: tuple[str, Certificate]
+) -> None:
     ca_file, certificate = authority
-    with serving(tree, tmp_path / "nginx", certificate=certificate, http2=http2) as server:
+    with serving(tree, tmp_path / "nginx", certificate=certificate, http2=True) as server:
         assert resourcesync("publish", tree, "--url", server.url, cwd=tmp_path).code == 0
         report = pull(server.url, tmp_path / "mirror", ca_file)
         asked = server.take()
 
-    assert report.state is MirrorState.IN_SYNC
-    assert report.created == FILES
+    assert (report.state, report.created) == (MirrorState.IN_SYNC, FILES)
     assert files_of(tmp_path / "mirror") == files_of(tree)
-    return asked
-
-
-def test_http2_is_used_where_it_is_offered_and_one_connection_carries_all(
-    tree: Path, tmp_path: Path, authority: tuple[str, Certificate]
-) -> None:
-    asked = pulled_from(tree, tmp_path, authority, http2=True)
-
     assert {asked.protocol for asked in asked} == {"HTTP/2.0"}
     assert len(asked) >= FILES
     assert len({asked.connection for asked in asked}) <= 2

@@ -1,7 +1,6 @@
 """Secrets reach their own origin, and nobody and nothing else (N05); raw sockets."""
 
 import logging
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,18 +12,6 @@ from tests.support.servers.hostile_server import CLOSE, HostileServer, Step, ans
 from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve
 
 OWN, OTHER = "own-s3cret", "other-s3cret"
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[ScriptedSource]:
-    with ScriptedSource(tmp_path / "mirror") as running:
-        yield running
-
-
-@pytest.fixture
-def far() -> Iterator[HostileServer]:
-    with HostileServer("127.0.0.2") as running:
-        yield running
 
 
 def network(far: HostileServer) -> Network:
