@@ -73,15 +73,15 @@ class SoftwareSource(FileSource):
     def change_now(self, name: str, text: str | None) -> None:
         """Write or remove one resource at this very moment."""
         if text is None:
-            self.files.remove(f"{name}.html")
+            self.remove(f"{name}.html")
         else:
-            self.files.put(f"{name}.html", text)
+            self.put(f"{name}.html", text)
         self._take_down()
 
     def begin(self, **files: str) -> None:
         """Have these resources from the start on; nothing is told of how they came."""
         for name, text in files.items():
-            self.files.put(f"{name}.html", text)
+            self.put(f"{name}.html", text)
         self._before = self.contents()
 
     def _take_down(self) -> None:
@@ -102,7 +102,7 @@ class SoftwareSource(FileSource):
     def write(self) -> None:
         """Let the software write its documents, as they are at this moment."""
         for path, data in self.software.documents(self.known).items():
-            self.files.documents.write(path, [data])
+            self.documents.write(path, [data])
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
         if not self.is_open and request.uri in self.contents():

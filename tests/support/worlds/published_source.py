@@ -62,7 +62,7 @@ class PublishedSource(PublishingSource):
     def begin_again(self) -> None:
         """Forget all lists, and what was in them."""
         self.catalogue = SourceCatalogue()
-        self.files.documents = MemoryDocuments()
+        self.documents = MemoryDocuments()
 
     def saved(self) -> Self:
         """Return a backup of the Source; time goes on for both."""

@@ -1,4 +1,4 @@
-"""Originals and documents in memory, and what an honest server says of them."""
+"""A Source of files in memory, and what an honest server says of them."""
 
 from abc import ABC, abstractmethod
 
@@ -8,12 +8,12 @@ from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.worlds.network import BASE, Answer
 
 
-class ServedFiles:
-    """The files of a Source, and the documents that list them."""
+class FileSource:
+    """The files of a Source, and the documents that list them; who lists them says how."""
 
-    def __init__(self, clock: ManualClock) -> None:
-        self.clock = clock
-        self.originals = MemoryOriginals(clock)
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.originals = MemoryOriginals(self.clock)
         self.documents = MemoryDocuments()
 
     def put(self, name: str, content: bytes | str) -> None:
@@ -38,42 +38,6 @@ class ServedFiles:
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
         return self.honest(request.uri)
-
-
-class FileSource:
-    """A Source of such files; who lists them says how."""
-
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.files = ServedFiles(self.clock)
-
-    @property
-    def originals(self) -> MemoryOriginals:
-        """The files."""
-        return self.files.originals
-
-    @property
-    def documents(self) -> MemoryDocuments:
-        """The lists."""
-        return self.files.documents
-
-    def put(self, name: str, content: bytes | str) -> None:
-        """Write a file."""
-        self.files.put(name, content)
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-        self.files.remove(name)
-
-    def contents(self) -> dict[str, bytes]:
-        return self.files.contents()
-
-    def honest(self, uri: str) -> Answer:
-        """Return what the server says of an address."""
-        return self.files.honest(uri)
-
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        return self.files.serve(request)
 
 
 class PublishingSource(FileSource, ABC):
