@@ -30,14 +30,6 @@ def source() -> Iterator[TinySource]:
         yield running
 
 
-@pytest.fixture
-def mirror(source: TinySource, tmp_path: Path) -> Mirror:
-    return Mirror(source.url, tmp_path / "mirror")
-
-
-# --- pull, dry run -----------------------------------------------------------------------
-
-
 def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
     mirror = Mirror(None, tmp_path / "none")
 

@@ -30,16 +30,6 @@ def site(tmp_path: Path) -> World[PublishedSource]:
     return world
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> World[PublishedSource]:
-    """A Source with a Resource List."""
-    world = World(tmp_path / "mirror")
-    for name in NAMES:
-        world.source.put(name, name)
-    world.source.publish()
-    return world
-
-
 def goes(site: World[PublishedSource], *names: str) -> None:
     """Let pages go that are here, and be listed as changed; the mirror follows."""
     site.pull(SITEMAP)
