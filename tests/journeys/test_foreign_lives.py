@@ -1,4 +1,4 @@
-"""Lives of mirrors whose Source writes its lists as foreign software does: nobody lies."""
+"""Lives of mirrors whose Source writes as foreign software does, or is set back: nobody lies."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from campaigns.ablation import without
+from resourcesync.destination import incremental
+from resourcesync.destination.cursor import Following
 from resourcesync.destination.lists.selection import ResourceSelection
 from tests.support.simulated.foreign_lives import live_foreign
+from tests.support.simulated.regretting import live_regretting
 from tests.support.simulated.software_lives import live_software
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
 
 LIVES = 10
 MOST = 60
+REGRETTED = 24
 
 Live = Callable[[Path, int], None]
 
@@ -66,3 +70,30 @@ def test_the_lives_find_a_mirror(
 ) -> None:
     with worse(), pytest.raises(AssertionError, match=match):
         live_all(tmp_path, first)
+
+
+# --- of a Source that is set back ---
+
+
+def regret_all(folder: Path) -> None:
+    for seed in range(REGRETTED):
+        live_regretting(folder / f"{seed}", seed)
+
+
+# An index that tells no times; a late change of a list that was not read before, and as the newest
+# one; an old copy of a list, closed where its index calls it open, twice; a cached Resource List;
+# two lists that dispute a resource that a pull then requests.
+@pytest.mark.parametrize("seed", [*range(REGRETTED), 666, 185, 1692, 20375, 50267, 70118, 9185])
+def test_a_mirror_never_says_that_it_is_in_sync_with_what_was_taken_back(
+    tmp_path: Path, seed: int
+) -> None:
+    live_regretting(tmp_path / "life", seed)
+
+
+def test_the_lives_find_a_mirror_that_believes_what_was_written_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(incremental, "judge", lambda *_: Following())
+
+    with pytest.raises(AssertionError, match="called in sync"):
+        regret_all(tmp_path)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import PackageError
+from resourcesync.ports import FetchRequest
 from tests.support.documents.text import document
 from tests.support.documents.written import sha256
 from tests.support.worlds.dump_source import (
@@ -20,7 +22,7 @@ from tests.support.worlds.dump_source import (
     tarred,
     zipped,
 )
-from tests.support.worlds.network import BASE
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
 
 TOLD = many(100)
@@ -190,3 +192,26 @@ def test_a_package_that_is_not_the_one_of_its_dump_is_not_opened(
     assert world.in_sync()
     assert world.warned() == ["bad-package"]
     assert singly(world) == 100
+
+
+@pytest.mark.parametrize("heals", [True, False])
+def test_a_package_that_comes_cut_short_is_asked_for_once_more_past_all_caches(
+    world: World[DumpSource], *, heals: bool
+) -> None:
+    told = many(100)
+    body = zipped(told)
+    world.source.dump(Packed(name="0.zip", body=body))
+    asked: list[bool] = []
+
+    def cut(request: FetchRequest) -> Answer:
+        asked.append(request.uncached)
+        return Answer(body=body if heals and request.uncached else body[: len(body) // 2])
+
+    world.network.answers[f"{BASE}0.zip"] = cut
+    if heals:
+        assert world.pull().state is MirrorState.IN_SYNC
+    else:
+        with pytest.raises(PackageError):
+            world.pull()
+        assert world.files() == {}
+    assert asked == [False, True]
