@@ -7,16 +7,11 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope import Filters
-from resourcesync.errors import SourceUnavailableError
-from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
-CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
@@ -115,26 +110,6 @@ def test_an_old_deletion_without_a_time_is_not_obeyed_against_a_newer_creation(
     assert world.in_sync()
 
 
-def test_deletions_without_a_time_that_were_held_are_done_when_a_person_says_so(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path / "mirror", LooseSource(times=False, lastmods=False))
-    for number in range(40):
-        world.source.put(f"{number}.txt", f"{number}")
-    world.source.publish()
-    world.pull()
-    for number in range(1, 40):
-        world.source.remove(f"{number}.txt")
-    world.source.publish()
-    assert world.pull().held == 39
-    world.source.publish_file("0.txt", "more")
-    assert world.pull().held == 39
-
-    report = world.pull(max_delete=Limit(number=39))
-    assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
 def test_a_change_in_the_second_of_the_last_one_is_not_taken_for_it_without_a_hash(
     tmp_path: Path,
 ) -> None:
@@ -180,25 +155,6 @@ def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
 
 
 # --- old copies ---
-
-
-def test_an_old_copy_of_the_changes_does_not_set_a_mirror_back_when_its_filters_change(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    world.source.publish_deletion("index.html")
-    old = world.source.honest(CHANGE_LIST)
-    world.source.publish_file("index.html", "home")
-    world.pull()
-    world.network.answers[CHANGE_LIST] = old
-
-    with pytest.raises(SourceUnavailableError) as caught:
-        world.pull(filters=Filters(exclude=("x.html",)))
-
-    assert caught.value.code == "stale-copy"
-    assert world.in_sync()
-    world.network.answers.clear()
-    assert world.pull().state is MirrorState.IN_SYNC
 
 
 @pytest.mark.parametrize("times", [True, False])

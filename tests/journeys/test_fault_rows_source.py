@@ -15,7 +15,6 @@ from tests.support.documents.written import listed
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.rewriting import killed
 from tests.support.worlds.world import World
 
 LIST = f"{BASE}list.xml"
@@ -183,20 +182,6 @@ def test_a_pull_asks_closed_lists_again_once_a_day_and_finds_what_was_changed(
     assert world.in_sync()
     world.clock.advance(hours=25)
     assert world.pull().mode is not Mode.BASELINE
-
-
-@pytest.mark.parametrize("writes", range(5))
-def test_a_kill_when_a_changed_closed_list_was_noticed_does_not_make_it_forgotten(
-    tmp_path: Path, writes: int
-) -> None:
-    world = change_a_closed_list(tmp_path / "mirror")
-    world.pull()
-    world.clock.advance(hours=25)
-    assert killed(world, writes)
-
-    world.pull()
-
-    assert world.in_sync()
 
 
 def test_a_closed_list_that_is_changed_afterwards_is_found_by_an_audit(tmp_path: Path) -> None:

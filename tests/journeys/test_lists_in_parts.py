@@ -9,7 +9,6 @@ import pytest
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.errors import SourceError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
 from tests.support.documents.text import document
@@ -130,35 +129,6 @@ def test_a_date_of_a_part_proves_nothing_within_its_second(tmp_path: Path) -> No
     assert world.fetcher.requests == 3
 
 
-def test_a_part_that_cannot_be_had_keeps_no_other_from_being_read(world: InParts) -> None:
-    world.network.answers[FOLDER + "part0.xml"] = Answer(status=503)
-    world.network.answers[FOLDER + "part1.xml"] = Answer(status=404)
-    world.network.answers[FOLDER + "part2.xml"] = Answer(body=b"maintenance")
-    world.source.put("3.html", "changed, and longer")
-    world.source.write_part(3)
-
-    with pytest.raises(SourceError):
-        later(world)
-    world.network.answers.clear()
-    later(world)
-
-    assert world.in_sync()
-
-
-def test_an_old_copy_of_a_part_changes_nothing_and_is_sent_once(world: InParts) -> None:
-    old = world.source.honest(FOLDER + "part3.xml").body
-    world.source.put("3.html", "changed, and longer")
-    world.source.write_part(3)
-    later(world)
-    world.network.answers[FOLDER + "part3.xml"] = Answer(body=old)
-
-    assert later(world).mode is Mode.UNCHANGED
-    assert world.fetcher.received > 0
-    assert later(world).mode is Mode.UNCHANGED
-    assert world.fetcher.received == 0
-    assert world.in_sync()
-
-
 def test_a_part_of_a_time_to_come_is_read_when_that_is_near(world: InParts) -> None:
     world.source.put("3.html", "changed, and longer")
     now = world.clock.now()
@@ -168,21 +138,6 @@ def test_a_part_of_a_time_to_come_is_read_when_that_is_near(world: InParts) -> N
     assert later(world).mode is Mode.UNCHANGED
     world.clock.advance(seconds=86_400)
     later(world)
-
-    assert world.in_sync()
-
-
-def test_an_index_that_is_newer_than_a_part_as_read_is_read_again(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", PartedSource(dated="at"))
-    old = world.source.honest(FOLDER + "part3.xml").body
-    world.source.put(f"{PARTS + PARTS + 3}.html", "created")
-    world.source.write_part(3)
-    world.source.write_index()
-    world.network.answers[FOLDER + "part3.xml"] = Answer(body=old)
-    later(world)
-    world.network.answers.clear()
-
-    assert later(world).state is MirrorState.IN_SYNC
 
     assert world.in_sync()
 

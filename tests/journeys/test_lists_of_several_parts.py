@@ -5,62 +5,16 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from tests.journeys.test_what_lists_prove import RESOURCE_LIST, dated, entry
-from tests.support.documents.written import written
-from tests.support.worlds.network import BASE, Answer, Network
+from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
-from tests.support.worlds.written_source import WrittenSource
+from tests.support.worlds.written_source import WrittenSource, dated_world, serve_parts
 
 DAY = 86_400
-Part = tuple[str, str, list[str]]
-
-
-def world_of(tmp_path: Path, *, with_date: bool = True) -> World[WrittenSource]:
-    world = World(tmp_path, WrittenSource())
-    if with_date:
-        world.network = Network(dated(world.clock))
-        world.network.origin = world.source.serve
-        world.fetcher.serve = world.network.serve
-    return world
-
-
-def serve_parts(
-    world: World[WrittenSource], at: str, parts: list[Part], *, announces: bool = True
-) -> None:
-    texts = world.source.written.contents
-    lines = ""
-    for name, moment, names in parts:
-        md = f'<rs:md at="{moment}"/>' if announces else ""
-        lines += f"<sitemap><loc>{BASE}resourcesync/{name}</loc>{md}</sitemap>"
-        head = f'<rs:md capability="resourcelist" at="{moment}"/>'
-        body = written(head, "".join(entry(each, texts[each]) for each in names if each in texts))
-        world.network.answers[f"{BASE}resourcesync/{name}"] = Answer(body=body.encode())
-    of = f' at="{at}"' if at else ""
-    head = f'<rs:md capability="resourcelist"{of}/>'
-    world.network.answers[RESOURCE_LIST] = Answer(
-        body=written(head, lines, "sitemapindex").encode()
-    )
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 def day(number: int, time: str = "03:00:00") -> str:
     return f"2026-03-{number:02}T{time}Z"
-
-
-def test_a_part_that_joins_with_an_older_moment_is_no_rollback(tmp_path: Path) -> None:
-    """A library whose last upload is older than those of the others joins an aggregator."""
-    world = world_of(tmp_path)
-    names = sorted(world.source.written.contents)
-    world.source.wait_until(7 * DAY)
-    new = {name: world.source.written.contents.pop(name) for name in names[20:]}
-    one, two = ("1.xml", day(5), names[:10]), ("2.xml", day(6), names[10:20])
-    serve_parts(world, "", [one, two])
-    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
-    world.source.written.contents |= new
-    world.source.wait_until(9 * DAY)
-    serve_parts(world, "", [one, two, ("3.xml", day(3), names[20:])])
-
-    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
-    assert world.in_sync()
 
 
 def pull_days(world: World[WrittenSource], days: int) -> list[str]:
@@ -78,7 +32,7 @@ def test_a_list_whose_parts_are_being_written_takes_no_copy_away(
     tmp_path: Path, with_date: bool, states_at: bool
 ) -> None:
     """Cron writes part 1, then part 2, then the index; the pull comes in between."""
-    world = world_of(tmp_path, with_date=with_date)
+    world = dated_world(tmp_path) if with_date else World(tmp_path, WrittenSource())
     names = sorted(world.source.written.contents)
     at = day(7) if states_at else ""
     old = [("1.xml", day(7, "03:00:00"), names[:15]), ("2.xml", day(7, "03:05:00"), names[15:])]
@@ -99,7 +53,7 @@ def test_a_list_whose_parts_are_being_written_takes_no_copy_away(
 
 def test_an_old_index_twice_takes_no_copy_away(tmp_path: Path) -> None:
     """Each version of a part has a name; a replica serves the index of day 3 for two pulls."""
-    world = world_of(tmp_path, with_date=False)
+    world = World(tmp_path, WrittenSource())
     names = sorted(world.source.written.contents)
     world.source.wait_until(8 * DAY)
     old = ("old.xml", day(2), names[:10])
@@ -121,7 +75,7 @@ def test_an_old_index_twice_takes_no_copy_away(tmp_path: Path) -> None:
 def test_a_part_that_joins_with_an_older_moment_hides_no_deletion_of_another(
     tmp_path: Path,
 ) -> None:
-    world = world_of(tmp_path)
+    world = dated_world(tmp_path)
     names = sorted(world.source.written.contents)
     world.source.wait_until(7 * DAY)
     new = {name: world.source.written.contents.pop(name) for name in names[20:]}

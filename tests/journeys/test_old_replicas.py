@@ -1,6 +1,5 @@
 """Old copies of a Source's lists, from a replica or a cache, end no copy that came later."""
 
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -29,25 +28,6 @@ def made_again(source: LooseSource, *, gap: bool = False) -> LooseSource:
     older = source.saved()
     source.publish_file("a.txt", "made again")
     return older
-
-
-def test_an_old_replica_at_the_new_address_takes_no_copy_away(tmp_path: Path) -> None:
-    """A cache or replica of the new host has the lists from before the last copies came."""
-    source = LooseSource()
-    world, moving = world_that_moves(tmp_path, source)
-    source.publish_file("old.txt", "old")
-    older = source.saved()
-    source.publish_file("new.txt", "new")
-    source.snapshot()
-    moving.pull(world)
-    assert world.in_sync()
-    moving.move("http://moved.example/")
-    world.network.origin = older.serve
-
-    with contextlib.suppress(RollbackError):
-        moving.pull(world)
-
-    assert {each.name for each in tmp_path.iterdir()} >= {"new.txt"}
 
 
 @pytest.mark.parametrize("times", [True, False])

@@ -13,9 +13,6 @@ from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
-HOUR = 3_600_000_000
-DAY = 24 * HOUR
-
 POLICIES = {
     "append": Policy(),
     "rotated": Policy(rotate=6 * 3_600),

@@ -8,8 +8,6 @@ from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
-RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
-
 
 @pytest.mark.founding("0.9 §6.1", "Only the last change of a resource is processed", "`pull`")
 def test_only_the_last_of_many_changes_is_acted_on(world: World[PublishedSource]) -> None:

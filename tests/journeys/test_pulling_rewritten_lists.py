@@ -137,16 +137,3 @@ def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_settin
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
-
-
-def test_changes_are_listed_before_the_resource_list_that_they_lead_up_to(
-    world: World[PublishedSource],
-) -> None:
-    world.source.put("objects/0001.html", "changed")
-
-    written = [
-        document.name for document in world.source.publish(step=PublicationStep.REBASE).written
-    ]
-
-    lists = ["resourcesync/changelist.xml", "resourcesync/resourcelist.xml"]
-    assert [name for name in written if name in lists] == lists

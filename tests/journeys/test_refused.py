@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.destination.reports import MirrorState
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
@@ -38,16 +38,6 @@ def lists(world: World[LooseSource], entries: Sequence[str]) -> None:
 def rows(world: World[LooseSource]) -> list[str]:
     with world.state() as state:
         return [row.uri for row in state.refused()]
-
-
-def sound(report: RunReport) -> bool:
-    accounted = (
-        report.listed.unchanged
-        + report.listed.applied
-        + report.listed.pending
-        + report.listed.refused
-    )
-    return report.listed.total == accounted
 
 
 def test_what_is_refused_and_taken_away_in_one_list_was_never_refused(

@@ -1,7 +1,6 @@
 """A Source is set back to what it was: nobody says that all is well, and nothing is deleted."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -28,7 +27,6 @@ from tests.support.worlds.world import World
 _DAY = 86_500
 _HOLDING = Limit(number=0)
 _GONE = "objects/0003.html"
-_RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 @pytest.mark.parametrize("shape", [ChangeLists.PER_RUN, ChangeLists.ARCHIVE])
@@ -114,25 +112,6 @@ def test_what_an_audit_doubts_is_brought_as_pulls_know_it(world: World[Published
     assert world.in_sync()
 
 
-def test_each_time_that_a_list_was_rewritten_leads_to_a_baseline(
-    world: World[PublishedSource],
-) -> None:
-    heated(world, "0")
-    world.pull()
-    for number in range(2):
-        before = world.source.saved()
-        changed(world, _GONE, text=f"taken back {number}")
-        heated(world, f"taken back {number}")
-        world.pull()
-        set_back(world, before)
-        world.clock.advance(seconds=120)
-        heated(world, f"after {number}")
-        assert world.pull().mode is Mode.BASELINE
-        assert world.in_sync()
-    heated(world, "later")
-    assert world.pull().mode is Mode.INCREMENTAL
-
-
 @pytest.mark.parametrize("how", ["held", "killed", "lists only"])
 def test_a_deletion_that_waits_is_not_done_from_a_list_that_was_rewritten(
     world: World[PublishedSource], how: str
@@ -173,21 +152,6 @@ def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
         as_of = SyncState(state).as_of
 
     assert world.status().state is not MirrorState.IN_SYNC or as_of == told or world.in_sync()
-
-
-@pytest.mark.parametrize(
-    "options", [{"mode": "baseline"}, {"filters": Filters(exclude=("*.nothing",))}]
-)
-def test_a_deletion_that_was_signalled_and_held_is_done_after_a_baseline(
-    world: World[PublishedSource], options: Any
-) -> None:
-    world.pull(delete="signalled")
-    world.source.publish_deletion(_GONE)
-    assert world.pull(delete="signalled", max_delete=_HOLDING).held == 1
-    world.clock.advance(seconds=60)
-    world.source.publish(PublicationStep.REBASE)
-
-    assert world.pull(delete="signalled", **options).deleted == 1
 
 
 def test_without_change_lists_an_older_resource_list_does_not_set_a_mirror_back(
@@ -281,27 +245,3 @@ def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_don
 
     assert planned == world.told("plan")[-1]["delete"], "the dry run decides as the run does"
     assert BASE + "since.html" in world.files()
-
-
-def test_a_dry_run_obeys_no_deletion_that_a_rewritten_list_withdrew(
-    world: World[PublishedSource],
-) -> None:
-    """An entry that cannot be used: absence from the Resource List proves nothing."""
-    world.pull()
-    before = world.source.saved()
-    changed(world, "brief.html", text="soon gone")
-    world.pull()
-    world.source.publish_deletion("brief.html")
-    world.pull(max_delete=_HOLDING)
-    set_back(world, before)
-    changed(world, "after.html", "later.html", "latest.html", text="after")
-    body = world.source.honest(_RESOURCE_LIST).body
-    foreign = b"<url><loc>http://elsewhere.example/a</loc></url></urlset>"
-    world.network.answers[_RESOURCE_LIST] = Answer(body=body.replace(b"</urlset>", foreign))
-
-    world.pull(dry_run=True)
-
-    assert world.told("plan")[-1]["delete"] == 0
-    world.pull()
-    assert world.told("plan")[-1]["delete"] == 0
-    assert BASE + "brief.html" in world.files()

@@ -4,7 +4,6 @@ Each is a life in which a mirror strayed, refused a Source that was fine, or ask
 """
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,9 @@ from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import SourceUnavailableError
-from tests.support.documents.written import sha256, written
 from tests.support.worlds.dump_source import DumpSource, Packed, Told, zipped
 from tests.support.worlds.loose_source import LooseSource
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
 
 LISTS = BASE + "resourcesync/"
@@ -77,21 +75,6 @@ def test_changes_of_one_second_that_were_read_one_by_one_do_not_hinder_a_baselin
 
     assert world.audit().accurate == 1
     assert world.pull(filters=OTHER_FILTERS).state is MirrorState.IN_SYNC
-
-
-def test_neither_do_those_of_which_only_some_have_a_time_of_their_own(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", LooseSource())  # an update has the time of its resource
-    world.source.put("a.txt", "a")
-    world.source.put("b.txt", "b")
-    world.source.publish()
-    world.pull()
-    world.source.publish_deletion("b.txt")
-    assert world.pull().deleted == 1
-    world.source.publish_file("a.txt", "another")
-    assert world.pull().updated == 1
-
-    assert world.pull(filters=OTHER_FILTERS).state is MirrorState.IN_SYNC
-    assert world.in_sync()
 
 
 def _ends_with_a_time_of_its_own(world: World[LooseSource]) -> None:
@@ -199,85 +182,10 @@ def test_a_list_of_the_last_day_may_have_a_change_up_to_a_second_late(tmp_path: 
     assert world.in_sync()
 
 
-def test_lists_of_the_past_do_not_bring_an_old_copy_back_in(tmp_path: Path) -> None:
-    """A baseline needs an archive, and a cache on the way has an old copy of the open list."""
-    world = World(tmp_path / "mirror", LooseSource(index=True, times=False, keep=1))
-    for name in ("a.txt", "x.txt"):
-        world.source.put(name, name)
-    world.source.publish()
-    world.source.publish_file("a.txt", "another")
-    world.source.rotate()
-    first = LISTS + "changes-1.xml"
-    world.network.answers[first] = world.source.honest(first)
-    world.network.answers[CHANGE_LIST] = partial(_with_archive, world)
-    world.network.answers[LISTS + "archive.xml"] = _archive(world, first)
-    world.source.rotate()
-    world.source.publish_deletion("x.txt")
-    old = world.source.honest(LISTS + "changes-3.xml")
-    world.source.publish_file("x.txt", "x")
-    world.network.answers[LISTS + "changes-3.xml"] = lambda request: (
-        world.source.honest(request.uri) if request.uncached else old
-    )
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-def _with_archive(world: World[LooseSource], request: Any) -> Answer:
-    found = world.source.honest(request.uri)
-    link = f'<rs:ln rel="archives" href="{LISTS}archive.xml"/><rs:md capability="changelist"'
-    body = found.body.replace(b'<rs:md capability="changelist"', link.encode(), 1)
-    return Answer(body=body, headers=found.headers)
-
-
-def _archive(world: World[LooseSource], uri: str) -> Answer:
-    header = world.source.honest(uri).body.partition(b"<rs:md ")[2].partition(b"/>")[0].decode()
-    entry = f"<url><loc>{uri}</loc><rs:md {header}/></url>"
-    text = written('<rs:md capability="changelist-archive"/>', entry)
-    return Answer(body=text.encode(), headers={"content-type": "application/xml"})
-
-
 def told(name: str, hour: int, change: str = "") -> Told:
     moment = f"2026-01-01T{hour:02}:00:00Z"
     body = f"{name} at {hour}".encode()
     return Told(name=name, data=body, change=change, time=moment if change else "", lastmod=moment)
-
-
-def test_a_package_that_is_read_again_past_caches_is_another_one_and_none_is_left(
-    tmp_path: Path,
-) -> None:
-    begin = "2026-01-01T01:00:00Z"
-    world = World(tmp_path / "mirror", DumpSource())
-    world.clock.advance(hours=36)
-    first = [told("a.txt", 0), told("b.txt", 0)]
-    world.source.put_all(first)
-    world.source.list_resources(first, at=begin)
-    names = [BASE + name for name in ("p0.zip", "changedump.xml")]
-
-    def pack(changes: list[Told]) -> dict[str, Any]:
-        world.source.put_all(changes)
-        body = zipped(changes, from_=begin)
-        packed = Packed(name="p0.zip", body=body, hash=sha256(body), from_=begin)
-        world.source.dump_changes(packed, from_=begin)
-        return {name: world.source.served[name] for name in names}
-
-    changes = [told("a.txt", 2, "updated")]
-    old = pack(changes)
-    pack(changes := [*changes, told("b.txt", 3, "updated")])
-    world.pull()
-    new = pack([*changes, told("a.txt", 4, "updated")])
-    for name in names:
-        world.network.answers[name] = lambda request: (new if request.uncached else old)[
-            request.uri
-        ]
-
-    with world.destination() as destination:
-        report = destination.pull(PullOptions())
-        waiting = list((world.folder / ".resourcesync" / "tmp").iterdir())
-
-    assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert not waiting
 
 
 def test_packages_that_stand_for_lists_are_fetched_once(tmp_path: Path) -> None:

@@ -153,21 +153,6 @@ def test_an_old_part_from_a_cache_beside_a_new_index_takes_nothing_away_and_is_n
     assert world.in_sync()
 
 
-def test_an_older_index_with_parts_that_are_stored_changes_nothing(tmp_path: Path) -> None:
-    world = world_of(tmp_path)
-    old = world.source.honest(RESOURCE_LIST)
-    world.source.put("007.txt", "changed")
-    rebase(world)
-    world.pull()
-    world.network.answers[RESOURCE_LIST] = old
-
-    report = world.pull()
-
-    assert report.deleted == 0
-    assert not asked_parts(world)
-    assert world.in_sync()
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_a_mirror_that_requests_only_changed_parts_is_always_as_the_source(
     tmp_path: Path, seed: int

@@ -1,6 +1,5 @@
 """What a reading of lists proves: a copy is absent, or a gap is closed, only by evidence."""
 
-from email.utils import format_datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,14 +9,19 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import RollbackError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
-from tests.support.documents.written import facts, written
-from tests.support.in_memory import ManualClock
+from tests.support.documents.written import written
 from tests.support.worlds.contradicting_source import ContradictingSource, change
 from tests.support.worlds.daily_source import DailySource, Form
 from tests.support.worlds.dump_source import AT, DumpSource, Packed, Told, many, zipped
-from tests.support.worlds.network import BASE, Answer, Network, Route, Serve
+from tests.support.worlds.network import BASE, Answer, Serve
 from tests.support.worlds.world import World
-from tests.support.worlds.written_source import WrittenSource
+from tests.support.worlds.written_source import (
+    Part,
+    WrittenSource,
+    dated_world,
+    listed,
+    serve_parts,
+)
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
@@ -68,25 +72,6 @@ def test_a_missed_daily_list_is_a_gap_until_the_next_resource_list(
     assert world.in_sync()
 
 
-def test_the_archive_supplies_a_missed_daily_list(tmp_path: Path) -> None:
-    world = World(tmp_path, DailySource(archive=True))
-    world.pull()
-    world.source.put("0.txt", "changed on day 1")
-    world.source.end_day()
-    world.pull()
-    world.source.put("new.txt", "made")
-    world.source.remove("1.txt")
-    world.source.put("2.txt", "changed")
-    world.source.end_day()
-    world.source.put("0.txt", "changed on day 3")
-    world.source.end_day()
-
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
 @pytest.mark.founding(
     "WWW §4", "Wikipedia: a list of the most recent changes is followed", "`pull`"
 )
@@ -125,10 +110,6 @@ def test_a_window_that_slid_past_what_was_processed_is_a_gap(tmp_path: Path) -> 
     assert world.pull().state is MirrorState.BEHIND
 
     assert "1.txt" in world.texts()
-
-
-def entry(name: str, text: str) -> str:
-    return f"<url><loc>{BASE}{name}</loc><rs:md{facts(text)}/></url>"
 
 
 class _Parts:
@@ -172,7 +153,7 @@ class _Parts:
 
     def _body(self, number: int) -> bytes:
         texts = self.source.written.contents
-        entries = "".join(entry(name, texts[name]) for name in self.halves[number - 1])
+        entries = "".join(listed(name, texts[name]) for name in self.halves[number - 1])
         return written(f'<rs:md capability="resourcelist"{self._at()}/>', entries).encode()
 
     def part(self, number: int) -> Serve:
@@ -209,43 +190,11 @@ def test_a_resource_that_moves_between_parts_while_they_are_read_stays(
     assert world.in_sync()
 
 
-def dated(clock: ManualClock) -> Route:
-    """Let each answer have a ``Date``."""
-
-    def route(request: FetchRequest, serve: Serve) -> Answer | Exception:
-        answer = serve(request)
-        if isinstance(answer, Answer):
-            answer.headers["date"] = format_datetime(clock.now(), usegmt=True)
-        return answer
-
-    return route
-
-
-def dated_parts(
-    world: World[WrittenSource],
-    announced: str,
-    ats: tuple[str, str],
-    halves: list[list[str]],
-    *,
-    announces: bool = False,
-) -> None:
-    md = [f'<rs:md at="{at}"/>' if announces else "" for at in ats]
-    index = "".join(
-        f"<sitemap><loc>{BASE}resourcesync/part{number}.xml</loc>{md[number - 1]}</sitemap>"
-        for number in (1, 2)
-    )
-    head = f'<rs:md capability="resourcelist" at="{announced}"/>'
-    world.network.answers[RESOURCE_LIST] = Answer(
-        body=written(head, index, "sitemapindex").encode()
-    )
-    texts = world.source.written.contents
-    for number, (at, names) in enumerate(zip(ats, halves, strict=True), 1):
-        body = written(
-            f'<rs:md capability="resourcelist" at="{at}"/>',
-            "".join(entry(name, texts[name]) for name in names),
-        )
-        uri = f"{BASE}resourcesync/part{number}.xml"
-        world.network.answers[uri] = Answer(body=body.encode())
+def in_two(ats: tuple[str, str], halves: list[list[str]]) -> list[Part]:
+    return [
+        (f"part{number}.xml", at, names)
+        for number, (at, names) in enumerate(zip(ats, halves, strict=True), 1)
+    ]
 
 
 def test_a_part_older_than_the_one_read_before_is_a_rollback(tmp_path: Path) -> None:
@@ -256,10 +205,10 @@ def test_a_part_older_than_the_one_read_before_is_a_rollback(tmp_path: Path) -> 
     world.source.wait_until(3 * 86_400)
     old = dict(world.source.written.contents)
     world.source.written.contents["0.html"] = "new"
-    dated_parts(world, early, (late, early), halves)
+    serve_parts(world, early, in_two((late, early), halves), announces=False)
     world.pull(RESOURCE_LIST)
     world.source.written.contents = old
-    dated_parts(world, early, (early, early), halves)
+    serve_parts(world, early, in_two((early, early), halves), announces=False)
     world.clock.advance(seconds=3_600)
 
     with pytest.raises(RollbackError):
@@ -333,7 +282,7 @@ def made_at_each_request(world: World[WrittenSource], halves: list[list[str]]) -
         def serve(_: FetchRequest) -> Answer:
             world.clock.advance(seconds=1)
             now = format_w3c(world.clock.now())
-            dated_parts(world, now, (now, now), halves)
+            serve_parts(world, now, in_two((now, now), halves), announces=False)
             answer = world.network.answers[uri]
             assert isinstance(answer, Answer)
             made_at_each_request(world, halves)
@@ -364,44 +313,20 @@ def test_what_two_readings_of_an_index_made_at_each_request_lack_is_gone(tmp_pat
     assert world.in_sync()
 
 
-def test_a_part_that_changed_proves_absence_beside_one_that_did_not(tmp_path: Path) -> None:
-    """As in POD: each library has its part, with the moment of its last upload."""
-    world = World(tmp_path, WrittenSource())
-    world.network = Network(dated(world.clock))
-    world.network.origin = world.source.serve
-    world.fetcher.serve = world.network.serve
-    names = sorted(world.source.written.contents)
-    old, first, later = (f"2026-03-0{day}T03:00:01Z" for day in (2, 5, 9))
-    world.source.wait_until(7 * 86_400)
-    dated_parts(world, first, (first, old), [names[:15], names[15:]], announces=True)
-    world.pull(RESOURCE_LIST)
-    del world.source.written.contents[names[0]]
-    world.source.wait_until(9 * 86_400)
-    dated_parts(world, later, (later, old), [names[1:15], names[15:]], announces=True)
-
-    report = world.pull(RESOURCE_LIST)
-
-    assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
-    assert world.in_sync()
-
-
 def test_parts_of_several_minutes_whose_index_dates_them_prove_absence_at_once(
     tmp_path: Path,
 ) -> None:
     """The standard's own example has parts of different minutes (example 15)."""
-    world = World(tmp_path, WrittenSource())
-    world.network = Network(dated(world.clock))
-    world.network.origin = world.source.serve
-    world.fetcher.serve = world.network.serve
+    world = dated_world(tmp_path)
     world.source.wait_until(7 * 86_400)
     names = sorted(world.source.written.contents)
     ats = ("2026-03-05T03:00:01Z", "2026-03-05T03:01:01Z")
-    dated_parts(world, ats[0], ats, [names[:15], names[15:]], announces=True)
+    serve_parts(world, ats[0], in_two(ats, [names[:15], names[15:]]))
     world.pull(RESOURCE_LIST)
     del world.source.written.contents[names[0]]
     world.source.wait_until(9 * 86_400)
     ats = ("2026-03-09T03:00:01Z", "2026-03-09T03:01:01Z")
-    dated_parts(world, ats[0], ats, [names[1:15], names[15:]], announces=True)
+    serve_parts(world, ats[0], in_two(ats, [names[1:15], names[15:]]))
     world.source.wait_until(9 * 86_400)
 
     report = world.pull(RESOURCE_LIST)

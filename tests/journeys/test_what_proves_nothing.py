@@ -52,24 +52,6 @@ def test_a_list_that_moved_and_was_merged_is_read_though_the_last_change_is_list
     assert written.in_sync()
 
 
-def test_an_older_resource_list_is_noticed_where_no_change_was_processed_since_the_last_one(
-    written: World[WrittenSource],
-) -> None:
-    told = WrittenList("changelist.xml")  # it does not tell when it begins
-    written.source.written.lists, written.source.written.is_index = [told], False
-    written.source.change(told, "1.html", "new", 10)
-    pull_at(written, 15)
-    before = written.source.saved()
-    written.source.change(told, "2.html", "withdrawn", 20)
-    written.source.snapshot(25)
-    told.changes.clear()
-    pull_at(written, 30)
-    written.source.written = before
-
-    with pytest.raises(RollbackError):
-        pull_at(written, 40)
-
-
 def test_an_older_resource_list_is_noticed_behind_lists_that_were_over_before_it(
     written: World[WrittenSource],
 ) -> None:
@@ -137,23 +119,6 @@ def test_what_a_repair_took_from_a_newer_resource_list_goes_when_that_is_withdra
     written.source.snapshot(20)
     assert repair_at(written, 30).state is MirrorState.IN_SYNC
     written.source.written = before
-
-    assert pull_at(written, 40).state is MirrorState.IN_SYNC
-    assert written.in_sync()
-
-
-def test_what_a_repair_took_from_an_old_copy_of_a_list_goes_as_well(
-    written: World[WrittenSource],
-) -> None:
-    told = WrittenList("changelist.xml", from_=0)
-    written.source.written.lists, written.source.written.is_index = [told], False
-    pull_at(written, 5)
-    old = written.source.saved()
-    written.source.change(told, "1.html", "new", None)
-    pull_at(written, 15)
-    new, written.source.written = written.source.written, old
-    repair_at(written, 20)
-    written.source.written = new
 
     assert pull_at(written, 40).state is MirrorState.IN_SYNC
     assert written.in_sync()
