@@ -191,36 +191,18 @@ def world_made_again(tmp_path: Path, **style: Any) -> World[LooseSource]:
     return world
 
 
-def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("style", [{}, {"begins": False, "window": 8}], ids=str)
+def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(
+    tmp_path: Path, style: dict[str, Any]
+) -> None:
     """A change has no time, so it may be later than the Resource List; a replica is old."""
-    world = world_made_again(tmp_path)
+    world = world_made_again(tmp_path, **style)
     world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
 
     report = world.pull()
 
     assert world.in_sync()
     assert report.state is not MirrorState.IN_SYNC
-
-
-def test_a_list_that_ended_long_ago_takes_no_copy_away(tmp_path: Path) -> None:
-    """A replica has the Change List from before the Source began a new one."""
-    world = three_listed(tmp_path, times=False)
-    source = world.source
-    source.publish_deletion("a.txt")
-    older = source.honest(CHANGE_LIST)
-    source.publish_file("a.txt", "made again")
-    source.rotate()
-    source.snapshot()
-    world.pull()
-    source.publish_file("b.txt", "changed")
-    source.snapshot()
-    world.network.answers[CHANGE_LIST] = older
-    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
-
-    with contextlib.suppress(SourceUnavailableError):
-        world.pull()
-
-    assert world.texts().get("a.txt") == "made again"
 
 
 def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
@@ -242,25 +224,6 @@ def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     assert world.in_sync()
 
 
-def test_a_shorter_change_list_beside_the_same_resource_list_proves_no_absence(
-    tmp_path: Path,
-) -> None:
-    """The clock of the lists is ahead, so T does not show that a replica's Change List is old."""
-    world = three_listed(tmp_path, ahead=7_200)
-    source = world.source
-    source.snapshot()
-    world.pull()
-    older = source.honest(CHANGE_LIST)
-    source.publish_file("new.txt", "new")
-    world.pull()
-    world.network.answers[CHANGE_LIST] = older
-
-    with contextlib.suppress(SourceUnavailableError):
-        world.pull(filters=Filters(exclude=("*.none",)))
-
-    assert world.in_sync()
-
-
 def test_who_vouches_for_the_lists_believes_a_deletion_that_the_source_confirms(
     tmp_path: Path,
 ) -> None:
@@ -270,15 +233,6 @@ def test_who_vouches_for_the_lists_believes_a_deletion_that_the_source_confirms(
     world.pull(mode="baseline")
 
     assert sorted(world.texts()) == ["b.txt", "c.txt"]
-
-
-def test_an_older_window_without_times_takes_no_copy_away(tmp_path: Path) -> None:
-    world = world_made_again(tmp_path, begins=False, window=8)
-    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
-
-    world.pull()
-
-    assert world.in_sync()
 
 
 def test_a_deletion_that_the_source_has_not_answered_yet_is_new(tmp_path: Path) -> None:
@@ -357,20 +311,13 @@ def test_an_answer_as_only_a_processed_change_says_is_not_in_sync(tmp_path: Path
     assert world.in_sync()
 
 
-def world_before_a_return(tmp_path: Path) -> tuple[World[LooseSource], Answer]:
-    """Return a mirror to be, and the list without interval that tells that a resource is gone."""
+def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path: Path) -> None:
+    """A list was begun again, and no time of it is its own; a replica has the one before."""
     world = three_listed(tmp_path, begins=False)
     source = world.source
     source.publish_file("c.txt", "changed")
     source.publish_deletion("a.txt")
     older = source.honest(CHANGE_LIST)
-    return world, older
-
-
-def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path: Path) -> None:
-    """A list was begun again, and no time of it is its own; a replica has the one before."""
-    world, older = world_before_a_return(tmp_path)
-    source = world.source
     world.pull()
     source.publish_file("a.txt", "made again")
     source.lists.open_list.entries.clear()
@@ -387,28 +334,6 @@ def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path
             assert world.pull().state is MirrorState.BEHIND
 
     assert world.in_sync()
-
-
-def test_places_in_another_list_make_no_deletion_late(tmp_path: Path) -> None:
-    """A resource cannot be fetched; then a replica has a longer list, from before it was begun."""
-    world, older = world_before_a_return(tmp_path)
-    source = world.source
-    source.publish_file("a.txt", "made again")
-    source.snapshot()
-    world.pull()
-    source.publish_file("a.txt", "changed")
-    source.lists.open_list.entries.clear()
-    source.publish_file("b.txt", "changed")
-    source.snapshot(after=0)
-    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
-    world.pull()
-    world.network.answers[CHANGE_LIST] = older
-
-    for _ in range(2):
-        world.clock.advance(hours=1)
-        assert world.pull(mode="baseline").state is not MirrorState.IN_SYNC
-
-    assert world.texts()["a.txt"] == "made again"
 
 
 def test_while_changes_are_missing_a_deletion_waits_for_the_next_resource_list(

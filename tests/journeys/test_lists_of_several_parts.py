@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.sync_state import SyncState
 from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
 from tests.support.worlds.written_source import WrittenSource, dated_world, serve_parts
@@ -91,4 +92,32 @@ def test_a_part_that_joins_with_an_older_moment_hides_no_deletion_of_another(
     states = pull_days(world, 2)
 
     assert states[-1] == str(MirrorState.IN_SYNC)
+    assert world.in_sync()
+
+
+def test_by_a_part_that_is_older_than_its_index_says_no_mirror_is_in_sync(tmp_path: Path) -> None:
+    world = World(tmp_path, WrittenSource())
+    names = sorted(world.source.written.contents)
+    one, two = ("1.xml", day(5), names[:15]), ("2.xml", day(5), names[15:])
+    second = f"{BASE}resourcesync/2.xml"
+    world.source.wait_until(7 * DAY)
+    serve_parts(world, day(5), [one, two])
+    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
+    old = world.network.answers[second]
+    world.source.written.contents["new.html"] = "new"
+    serve_parts(world, day(6), [one, ("2.xml", day(6), [*names[15:], "new.html"])])
+    fresh, world.network.answers[second] = world.network.answers[second], old
+
+    for _ in range(2):
+        world.clock.advance(hours=1)
+        report = world.pull(RESOURCE_LIST)
+        assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
+        assert world.warned()[-1] == "old-part"
+        assert not world.audit().in_sync
+        with world.state() as state:
+            assert SyncState(state).cursor.is_baseline_due
+    world.network.answers[second] = fresh
+
+    report = world.pull(RESOURCE_LIST)
+    assert (report.state, report.mode, report.created) == (MirrorState.IN_SYNC, Mode.BASELINE, 1)
     assert world.in_sync()

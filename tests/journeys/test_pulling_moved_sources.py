@@ -139,15 +139,6 @@ def test_an_address_where_there_is_no_source_changes_nothing(tmp_path: Path) -> 
     assert "cannot have moved" in raised.value.message
 
 
-def test_another_address_than_the_known_one_says_how_to_follow_it(tmp_path: Path) -> None:
-    world = world_of(tmp_path / "mirror")
-
-    with pytest.raises(ConfigurationError) as raised:
-        world.pull(ELSEWHERE)
-
-    assert f"--moved {ELSEWHERE}" in raised.value.hint
-
-
 def test_a_move_that_was_a_mistake_is_taken_back_though_the_other_lists_are_newer(
     tmp_path: Path,
 ) -> None:

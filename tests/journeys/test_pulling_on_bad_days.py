@@ -140,5 +140,6 @@ def test_two_runs_never_write_at_the_same_time(world: World[PublishedSource]) ->
 def test_a_folder_follows_one_source_only(world: World[PublishedSource]) -> None:
     world.pull()
 
-    with pytest.raises(ConfigurationError, match="another Source"):
+    with pytest.raises(ConfigurationError, match="another Source") as refused:
         world.pull("http://other.example/")
+    assert "--moved http://other.example/" in refused.value.hint
