@@ -26,52 +26,6 @@ def resource_list(*names: str, at: str, root: str = "urlset", md: str = "") -> A
     return Answer(body=listed("resourcelist", at, rows, root))
 
 
-def test_a_login_page_for_every_resource_changes_nothing_here(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    before = world.home.files_on_disk()
-    for name in [f"objects/{number:04}.html" for number in range(40)]:
-        world.source.put(name, f"newer {name}")
-    world.source.publish()
-    lists = world.network.serve
-
-    def portal(request: FetchRequest) -> Answer | Exception:
-        is_list = "/resourcesync" in request.uri
-        return lists(request) if is_list else Answer(body=b"<!doctype html><p>Log in</p>")
-
-    world.fetcher.serve = portal
-    report = world.pull()
-
-    assert report.state is MirrorState.BEHIND
-    assert (report.failed, report.deleted, report.updated) == (40, 0, 0)
-    assert world.home.files_on_disk() == before
-    world.fetcher.serve = world.network.serve
-    world.clock.advance(hours=30)
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-@pytest.mark.parametrize("left", [0, 3])
-def test_a_list_that_is_suddenly_empty_or_small_deletes_nothing_at_once(
-    tmp_path: Path, left: int
-) -> None:
-    world = World(tmp_path / "mirror")
-    names = [f"{number}.html" for number in range(300)]
-    for name in names:
-        world.source.put(name, name)
-    world.network.answers[LIST] = resource_list(*names, at="2026-01-01T00:00:00Z")
-    world.pull(LIST)
-    world.network.answers[LIST] = resource_list(*names[:left], at="2026-01-02T00:00:00Z")
-
-    report = world.pull(LIST)
-
-    assert report.deleted == 0
-    assert report.held == 300 - left
-    assert report.state is MirrorState.STOPPED
-    assert len(world.home.files_on_disk()) == 300
-
-
 def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(
     world: World[PublishedSource],
 ) -> None:
@@ -280,19 +234,6 @@ def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
     assert world.in_sync()
 
 
-@pytest.mark.parametrize("days", [1, 30, 365])
-def test_a_mirror_that_slept_catches_up(world: World[PublishedSource], days: int) -> None:
-    world.pull()
-    for month in range(12):
-        world.clock.advance(hours=24 * days / 12)
-        world.source.put(f"objects/{month:04}.html", f"month {month}")
-        world.source.put(f"new/{month}.html", "new")
-        world.source.publish()
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
 @pytest.mark.parametrize("hours", [-1, 1, -24 * 3650, 24 * 3650])
 def test_a_clock_that_is_wrong_here_loses_no_change(
     world: World[PublishedSource], hours: float
@@ -328,17 +269,6 @@ def test_a_pull_that_fails_empties_no_trash(world: World[PublishedSource]) -> No
     world.fetcher.serve = world.network.serve
     world.pull(trash=86_400 * 1)
     assert list(trash.iterdir()) == []
-
-
-def test_a_digest_that_only_finds_accidents_is_called_weak(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror")
-    world.source.put("a.txt", "a")
-    md5 = '<rs:md hash="md5:0cc175b9c0f1b6a831c399e269772661" length="1"/>'
-    world.network.answers[LIST] = resource_list("a.txt", at="2026-01-01T00:00:00Z", md=md5)
-
-    report = world.pull(LIST)
-
-    assert (report.fetched.weak, report.fetched.verified, report.fetched.unverified) == (1, 0, 0)
 
 
 def test_a_source_that_leads_to_another_origin_is_not_followed_there(tmp_path: Path) -> None:

@@ -288,15 +288,6 @@ def test_a_mirror_that_could_not_be_opened_is_not_held(mirror: Mirror) -> None:
         assert mirror.pull().state is MirrorState.IN_SYNC
 
 
-def test_a_record_of_audits_that_nobody_can_read_stops_no_audit(mirror: Mirror) -> None:
-    mirror.pull()
-    with SqliteMirrorState(mirror.folder / ".resourcesync/state.db") as state:
-        state.commit(StateTransaction(notes={"audits": '[{"ended": 1, "method": null}]'}))
-
-    assert mirror.audit().in_sync
-    assert mirror.audit().in_sync
-
-
 def test_an_audit_stops_between_two_copies(mirror: Mirror) -> None:
     mirror.pull()
     for name in FILES:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.crashes.killed import kill_again_and_again
 from tests.support.crashes.power_mutants import MUTANTS
-from tests.support.crashes.preloaded import PowerCuts, has_compiler, in_memory
+from tests.support.crashes.power_scenes import SCENES
+from tests.support.crashes.preloaded import CrashRuns, PowerCuts, has_compiler, in_memory
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
+with_compiler = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
 STATES = 24
 
 
@@ -25,6 +27,7 @@ def cuts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PowerCuts]:
         yield started
 
 
+@with_compiler
 @pytest.mark.parametrize(
     ("scene", "seed", "twice"),
     [
@@ -48,8 +51,41 @@ def test_whatever_a_power_cut_leaves_nothing_is_wrong_and_the_next_run_is_right(
     assert cut.states >= cut.judged > STATES // 4
 
 
+@with_compiler
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_way_of_writing_is_found(cuts: PowerCuts, mutant: str) -> None:
     scene = MUTANTS[mutant][0][0]
     seeds = range(12, 18)
     assert any(cuts.cut(scene, seed, most=2 * STATES, mutant=mutant).wrong for seed in seeds)
+
+
+# --- operations that fail, and kills ---
+
+
+KILLS = 12
+MANY = 24
+"""Points of each scene; ``python -m campaigns crash`` tries all of them."""
+
+
+@with_compiler
+def test_whatever_operation_fails_nothing_is_lost_and_the_next_run_heals(tmp_path: Path) -> None:
+    with (
+        tempfile.TemporaryDirectory(dir=in_memory(tmp_path)) as home,
+        CrashRuns(Path(home) / "runs") as runs,
+    ):
+        for name in SCENES:
+            failed = runs.fail(name, 3, most=MANY)
+
+            assert failed.wrong == []
+            assert failed.points > 10 * failed.tried == 10 * MANY
+            assert failed.hits > failed.tried + failed.compound > MANY
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_many_kills_of_pull_and_of_publish_lose_nothing_and_show_nothing_partial(
+    tmp_path: Path,
+) -> None:
+    killed = kill_again_and_again(tmp_path, kills=KILLS, seed=2026)
+
+    assert min(killed.values()) >= KILLS

@@ -6,10 +6,8 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
-    LockedError,
     NotAListError,
     SourceNotFoundError,
-    SourceUnavailableError,
     TruncatedDocumentError,
 )
 from tests.support.worlds.network import BASE, Answer
@@ -120,21 +118,6 @@ def test_a_pending_resource_is_not_forgotten_when_other_changes_come(
     assert report.state is MirrorState.BEHIND
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
-
-
-def test_a_source_that_does_not_answer_changes_nothing(world: World[PublishedSource]) -> None:
-    world.pull()
-    world.network.answers[CHANGE_LIST] = SourceUnavailableError("refused", uri=CHANGE_LIST)
-
-    with pytest.raises(SourceUnavailableError):
-        world.pull()
-
-    assert world.in_sync()
-
-
-def test_two_runs_never_write_at_the_same_time(world: World[PublishedSource]) -> None:
-    with world.destination(), pytest.raises(LockedError):
-        world.pull()
 
 
 def test_a_folder_follows_one_source_only(world: World[PublishedSource]) -> None:
