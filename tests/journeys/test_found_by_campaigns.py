@@ -225,6 +225,25 @@ def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     assert world.in_sync()
 
 
+def test_a_shorter_change_list_beside_the_same_resource_list_proves_no_absence(
+    tmp_path: Path,
+) -> None:
+    """The clock of the lists is ahead, so T does not show that a replica's Change List is old."""
+    world = three_listed(tmp_path, ahead=7_200)
+    source = world.source
+    source.snapshot()
+    world.pull()
+    older = source.honest(CHANGE_LIST)
+    source.publish_file("new.txt", "new")
+    world.pull()
+    world.network.answers[CHANGE_LIST] = older
+
+    with contextlib.suppress(SourceUnavailableError):
+        world.pull(filters=Filters(exclude=("*.none",)))
+
+    assert world.in_sync()
+
+
 def test_who_vouches_for_the_lists_believes_a_deletion_that_the_source_confirms(
     tmp_path: Path,
 ) -> None:

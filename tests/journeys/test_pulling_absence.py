@@ -176,7 +176,7 @@ def test_a_hold_is_of_what_was_here_when_it_began_and_the_next_one_counts_anew(
     world = world_of(tmp_path / "mirror", 60)
 
     def create(start: int) -> None:
-        for number in range(start, start + 400):
+        for number in range(start, start + 1_000):
             world.source.put(f"new-{number}.html", f"{number}")
 
     for number in range(30):
@@ -184,14 +184,14 @@ def test_a_hold_is_of_what_was_here_when_it_began_and_the_next_one_counts_anew(
     create(0)
     world.source.publish()
     begun = world.pull()
-    create(400)
+    create(1_000)
     world.source.publish()
     grown = world.pull(delete="never")
     later = world.pull(delete="auto")
 
     for report in (begun, later):
         assert (report.deleted, report.held, report.held_of) == (0, 30, 60)
-    assert (begun.created, grown.created, grown.deleted, grown.held) == (400, 400, 0, 0)
+    assert (begun.created, grown.created, grown.deleted, grown.held) == (1_000, 1_000, 0, 0)
     assert world.pull(max_delete=Limit(number=30)).deleted == 30
     for number in range(60):
         world.source.remove(f"new-{number}.html")

@@ -59,6 +59,16 @@ def test_a_copy_of_the_manifest_that_agrees_or_cannot_be_right_lets_the_package_
     assert not any(name.startswith("r/") for name in world.asked())
 
 
+def test_entries_that_are_no_address_of_the_web_are_passed_over(world: World[DumpSource]) -> None:
+    told = many(100)
+    foreign = Told(name="x", data=b"?", base="mailto:")
+    world.source.publish(told)
+    world.source.dump(Packed(name="d.zip", body=zipped([foreign, *told])))
+
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert not any(name.startswith("r/") for name in world.asked())
+
+
 # --- a Source that has no lists ---
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.errors import StorageError
 from tests.support.crashes.killing import killed
-from tests.support.worlds.network import BASE
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -122,6 +122,36 @@ def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
     world.pull(mode="baseline")
 
     assert set(before) == {"a!9", "a/mine"}
+    assert paths(world) == {"a": "a"}
+
+
+def test_what_still_waits_to_be_fetched_yields_too(world: World[PublishedSource]) -> None:
+    fill(world, "a", "x")
+    world.source.publish()
+    world.network.answers[BASE + "a"] = Answer(status=500)
+    world.pull()
+    fill(world, "a/b")
+    world.source.publish()
+    world.pull()
+    del world.network.answers[BASE + "a"]
+
+    world.pull()
+
+    assert paths(world) == {"a": "a!9", "a/b": "a/b", "x": "x"}
+    assert world.in_sync()
+
+
+def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World[PublishedSource]) -> None:
+    fill(world, "a")
+    world.source.publish()
+    world.pull()
+    fill(world, "a/b")
+    world.source.publish()
+
+    world.pull(dry_run=True)
+
+    moved = [fields for fields in world.told("item") if fields["action"] == "move"]
+    assert [(fields["was"], fields["path"]) for fields in moved] == [("a", "a!9")]
     assert paths(world) == {"a": "a"}
 
 

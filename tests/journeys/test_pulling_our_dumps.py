@@ -71,6 +71,10 @@ def test_dumps_of_each_version_lead_to_the_present_and_are_written_as_it_says(
     assert world.pull(dumps="always").state is MirrorState.IN_SYNC
 
     assert world.in_sync()
+    world.source.publish_file("3.txt", "altered after the dump")
+    late = World(tmp_path / "late", world.source)
+    assert late.pull(dumps="always").state is MirrorState.IN_SYNC
+    assert late.in_sync()
     written = b"".join(
         world.source.honest(BASE + name).body
         for name in world.source.documents.names()

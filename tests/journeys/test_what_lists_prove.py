@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.errors import RollbackError
+from resourcesync.errors import RollbackError, SourceError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
 from tests.support.documents.written import written
@@ -18,6 +18,7 @@ from tests.support.worlds.network import BASE, Answer, Serve
 from tests.support.worlds.world import World
 from tests.support.worlds.written_source import (
     Part,
+    WrittenList,
     WrittenSource,
     dated_world,
     listed,
@@ -70,6 +71,25 @@ def test_a_missed_daily_list_is_a_gap_until_the_next_resource_list(
     world.source.end_day()
 
     assert world.pull().state is MirrorState.IN_SYNC
+    assert world.in_sync()
+
+
+def test_the_archive_supplies_a_missed_daily_list(tmp_path: Path) -> None:
+    world = World(tmp_path, DailySource(archive=True))
+    world.pull()
+    world.source.put("0.txt", "changed on day 1")
+    world.source.end_day()
+    world.pull()
+    world.source.put("new.txt", "made")
+    world.source.remove("1.txt")
+    world.source.put("2.txt", "changed")
+    world.source.end_day()
+    world.source.put("0.txt", "changed on day 3")
+    world.source.end_day()
+
+    report = world.pull()
+
+    assert report.state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
@@ -448,3 +468,30 @@ def test_by_a_part_that_is_older_than_its_index_says_no_mirror_is_in_sync(tmp_pa
     report = world.pull(RESOURCE_LIST)
     assert (report.state, report.mode, report.created) == (MirrorState.IN_SYNC, Mode.BASELINE, 1)
     assert world.in_sync()
+
+
+def test_a_part_that_cannot_be_had_hides_no_news_of_another(tmp_path: Path) -> None:
+    """The index of the parts stays as it is, and no change is listed."""
+    world = World(tmp_path, WrittenSource())
+    world.source.written.lists = [WrittenList("changelist.xml", from_=0)]
+    world.source.written.is_index = False
+    names = sorted(world.source.written.contents)
+    one, two = ("1.xml", day(5), names[:15]), ("2.xml", day(5), names[15:])
+    uris = [f"{BASE}resourcesync/{number}.xml" for number in (1, 2)]
+    world.source.wait_until(7 * DAY)
+    serve_parts(world, day(5), [one, two], announces=False)
+    assert world.pull().state is MirrorState.IN_SYNC
+    old = world.network.answers[uris[1]]
+    world.source.written.contents["new.html"] = "new"
+    two = ("2.xml", day(6), [*names[15:], "new.html"])
+    serve_parts(world, day(5), [one, two], announces=False)
+    whole, world.network.answers[uris[0]] = world.network.answers[uris[0]], Answer(status=503)
+
+    with pytest.raises(SourceError):
+        world.pull()
+    world.network.answers[uris[0]] = whole
+    assert world.pull().state is MirrorState.IN_SYNC
+
+    assert world.in_sync()
+    world.network.answers[uris[1]] = old
+    assert world.pull().mode is Mode.UNCHANGED

@@ -52,6 +52,24 @@ def test_a_list_that_moved_and_was_merged_is_read_though_the_last_change_is_list
     assert written.in_sync()
 
 
+def test_an_older_resource_list_is_noticed_where_no_change_was_processed_since_the_last_one(
+    written: World[WrittenSource],
+) -> None:
+    told = WrittenList("changelist.xml")  # it does not tell when it begins
+    written.source.written.lists, written.source.written.is_index = [told], False
+    written.source.change(told, "1.html", "new", 10)
+    pull_at(written, 15)
+    before = written.source.saved()
+    written.source.change(told, "2.html", "withdrawn", 20)
+    written.source.snapshot(25)
+    told.changes.clear()
+    pull_at(written, 30)
+    written.source.written = before
+
+    with pytest.raises(RollbackError):
+        pull_at(written, 40)
+
+
 def test_an_older_resource_list_is_noticed_behind_lists_that_were_over_before_it(
     written: World[WrittenSource],
 ) -> None:
