@@ -171,19 +171,3 @@ def test_a_kept_copy_that_is_damaged_is_not_asked_for(tmp_path: Path, why: str) 
     assert world.pull(delete="never").state is MirrorState.IN_SYNC
     assert world.asked_resources() == []
     assert (world.folder / "b.html").read_text() == "damaged"
-
-
-def test_an_archive_that_tells_of_the_past_alone_does_not_hide_a_newer_list(
-    world: World[DumpSource],
-) -> None:
-    world.source.offer(ARCHIVE, document(md=md(ARCHIVE)))
-    begin(world, new("a", 1), new("b", 1))
-    fresh = [new("a", 2), new("b", 1), new("c", 2)]
-    world.source.put_all(fresh)
-    world.source.list_resources(fresh, at=T(3))
-
-    report = world.pull()
-
-    assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
-    assert world.in_sync()
-    assert world.pull().mode is Mode.UNCHANGED

@@ -214,24 +214,3 @@ def test_a_deletion_that_a_killed_pull_wrote_down_and_the_source_withdrew_is_not
         world.pull()
 
     assert world.texts()["0.txt"] == "new"
-
-
-@pytest.mark.parametrize("writes", range(9))
-def test_who_was_killed_goes_on_from_what_was_processed_though_older_lists_are_gone(
-    world: World[PublishedSource], writes: int
-) -> None:
-    world.source.policy = Policy(resource_list=False, rotate=3_600, keep=7_200)
-    for number in range(6):
-        world.clock.advance(hours=1)
-        world.source.publish_file(f"{number}.txt", "new")
-        world.pull(changes_only=True)
-    since = world.pull().listed.since
-    world.source.remove("0.txt")
-    world.source.put("6.txt", "new")
-    world.source.publish()
-    killed(world, writes)
-
-    report = world.pull()
-
-    assert (report.state, report.listed.since) == (MirrorState.IN_SYNC, since)
-    assert set(world.texts()) == {f"{number}.txt" for number in range(1, 7)}

@@ -179,30 +179,6 @@ def test_an_old_copy_of_a_list_beside_a_newer_resource_list_undoes_nothing(
     assert world.in_sync()
 
 
-@pytest.mark.parametrize("newest_first", [False, True])
-@pytest.mark.parametrize("lists", [2, 3, 4])
-def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
-    tmp_path: Path, lists: int, *, newest_first: bool
-) -> None:
-    world = World(
-        tmp_path / "mirror", LooseSource(index=True, mixed=True, newest_first=newest_first, keep=9)
-    )
-    world.source.publish_file("x.html", "zero")
-    assert world.pull().state is MirrorState.IN_SYNC
-    for number in range(1, lists + 1):
-        world.source.publish_file("x.html", f"version {number}")
-        world.source.rotate()
-
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC, report
-    assert report.mode is Mode.INCREMENTAL
-    assert world.in_sync()
-    world.source.publish_file("x.html", "the last one")
-    assert world.pull().mode is Mode.INCREMENTAL
-    assert world.in_sync()
-
-
 # --- Resource Lists whose time cannot be used ---
 
 

@@ -18,7 +18,6 @@ from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.moving import Moving
 from tests.support.worlds.network import BASE, Answer, Network
 from tests.support.worlds.world import World
-from tests.support.worlds.written_source import WrittenSource
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
@@ -31,39 +30,6 @@ def three_listed(folder: Path, **style: Any) -> World[LooseSource]:
         world.source.put(name, "at first")
     world.source.publish()
     return world
-
-
-def test_a_copy_that_a_list_lacks_is_gone_or_the_mirror_is_behind(tmp_path: Path) -> None:
-    """The clock of the lists is an hour behind that of the server, which gives no dates."""
-    world = World(tmp_path, WrittenSource())
-    world.source.wait_until(3_600)
-    world.pull(RESOURCE_LIST)
-    del world.source.written.contents["0.html"]
-    world.source.snapshot(1_800)
-    world.source.wait_until(5_400)
-
-    report = world.pull(RESOURCE_LIST)
-
-    assert (report.state is MirrorState.IN_SYNC) <= world.in_sync()
-
-
-def test_a_deletion_told_with_the_listed_content_proves_no_continuity(tmp_path: Path) -> None:
-    """`resync-build` tells a deletion with the date and the hash of the former list."""
-    world = World(tmp_path, DailySource())
-    for day in range(6):
-        world.source.put("0.txt", f"changed on day {day}")
-        world.source.end_day()
-    world.pull()
-    world.source.put("1.txt", "changed before the Resource List")
-    world.source.end_day()
-    world.source.put("new.txt", "made on the day that is missed")
-    world.source.end_day()
-    world.source.remove("2.txt")
-    world.source.end_day()
-
-    report = world.pull()
-
-    assert (report.state is MirrorState.IN_SYNC) <= world.in_sync()
 
 
 @pytest.mark.parametrize("whole_seconds", [False, True])
@@ -104,30 +70,6 @@ def test_an_older_change_that_the_source_contradicts_too_is_settled(tmp_path: Pa
 
     assert world.in_sync()
     assert [report.listed.pending for report in reports] == [0, 0, 0]
-
-
-@pytest.mark.parametrize("own_times", [False, True])
-def test_a_deletion_of_an_older_list_takes_no_newer_copy_away(
-    tmp_path: Path, own_times: bool
-) -> None:
-    """The list of the day before comes from an old replica; the resource was made again since."""
-    world = World(tmp_path, DailySource(own_times=own_times))
-    world.pull()
-    world.source.remove("1.txt")
-    world.source.end_day()
-    older = world.source.written("changelist.xml")
-    world.pull()
-    world.source.put("1.txt", "made again")
-    world.source.end_day()
-    world.pull()
-    assert world.in_sync()
-    world.network.answers[f"{BASE}changelist.xml"] = Answer(body=older.encode())
-    world.clock.advance(hours=1)
-
-    with contextlib.suppress(SourceUnavailableError):
-        world.pull()
-
-    assert world.in_sync()
 
 
 def test_a_change_that_an_old_one_follows_is_old(tmp_path: Path) -> None:

@@ -44,15 +44,6 @@ def test_other_filters_have_no_lag_until_the_mirror_was_in_sync_by_them(
     assert lag(world) == pytest.approx(0, abs=60)
 
 
-def test_a_plan_proves_nothing(world: World[PublishedSource]) -> None:
-    world.pull()
-    world.clock.advance(seconds=600)
-
-    world.pull(dry_run=True)
-
-    assert lag(world) == pytest.approx(600, abs=60)
-
-
 @settings(
     max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -167,23 +167,3 @@ def test_a_list_that_its_index_calls_open_is_read_again_though_it_has_an_end(
 
         assert pull(daily).state is MirrorState.IN_SYNC
         assert daily.texts() == {"x": text}
-
-
-def test_daily_lists_that_are_never_ended_may_be_dropped_one_by_one(
-    daily: World[TimedSource],
-) -> None:
-    days: dict[str, str] = {"a": "2026-02-20T00:00:00Z"}
-    for day, name in enumerate("bcdef", 21):
-        days[name] = f"2026-02-{day}T00:00:00Z"
-        if len(days) > 3:
-            del days[next(iter(days))]
-        daily.source.has(x=name)
-        change = updated("x", name, f"2026-02-{day}T13:00:00Z", OLD)
-        daily.source.change_list(change, interval=days[name], name=name)
-        daily.source.change_index(**days)
-
-        report = pull(daily)
-
-        assert report.state is MirrorState.IN_SYNC
-        assert daily.texts() == {"x": name}
-        assert not daily.told("rewritten")

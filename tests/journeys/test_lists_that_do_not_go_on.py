@@ -126,28 +126,6 @@ def test_each_open_list_of_an_index_is_asked_though_the_index_stays_as_it_is(
         assert world.in_sync()
 
 
-@pytest.mark.parametrize("kept", [0, 1, 2])
-def test_a_list_that_got_shorter_beside_a_newer_resource_list_is_in_step_with_the_next_pull(
-    tmp_path: Path, kept: int
-) -> None:
-    world = loose_world(tmp_path)
-    for number in range(3):
-        world.source.put(f"{number}.html", f"changed {number}")
-        listed(world, after=60)
-    world.pull()
-    for round_ in range(2):
-        world.source.remove(f"{round_ + 3}.html")
-        listed(world, after=60)
-        del world.source.lists.open_list.entries[kept:]
-        world.source.snapshot()
-
-        report = later(world)
-
-        assert report.state is MirrorState.IN_SYNC
-        assert world.in_sync()
-    assert world.asked_resources() == []
-
-
 def test_a_list_with_the_newest_change_first_hides_no_content_that_it_lists_twice(
     tmp_path: Path,
 ) -> None:

@@ -69,25 +69,6 @@ def test_what_a_repair_brought_beyond_what_pulls_know_goes_when_it_is_taken_back
     assert world.in_sync()
 
 
-def test_a_repair_beyond_what_pulls_know_costs_one_baseline_that_fetches_nothing_again(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    for text in ("first", "second"):
-        changed(world, _GONE, text=text)
-        world.repair()
-    changed(world, "after.html", text="after")
-
-    report = world.pull()
-
-    assert (report.mode, report.created + report.updated) == (Mode.BASELINE, 1)
-    assert world.in_sync()
-    changed(world, "later.html", text="later")
-    assert world.pull().mode is Mode.INCREMENTAL
-    world.repair()
-    assert world.pull().mode is Mode.UNCHANGED
-
-
 def test_a_deletion_that_a_repair_held_is_not_done_once_it_is_taken_back(
     world: World[PublishedSource],
 ) -> None:

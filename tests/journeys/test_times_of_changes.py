@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import SourceUnavailableError
-from tests.support.worlds.dump_source import DumpSource, Packed, Told, zipped
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
@@ -58,23 +56,6 @@ def test_a_baseline_after_changes_without_a_time_of_their_own_goes_on(
 
     assert (report.state, report.mode) == (MirrorState.IN_SYNC, Mode.BASELINE)
     assert world.in_sync()
-
-
-def test_changes_of_one_second_that_were_read_one_by_one_do_not_hinder_a_baseline(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path / "mirror", LooseSource(whole_seconds=True, lastmods=False))
-    world.source.publish_file("a.txt", "a")
-    world.pull()
-    now = world.source.moment()
-    for body in "bc":
-        world.source.put("a.txt", body)
-        world.source.lists.publish(now, world.source.originals.contents())
-        world.source.show()
-        assert world.pull().updated == 1
-
-    assert world.audit().accurate == 1
-    assert world.pull(filters=OTHER_FILTERS).state is MirrorState.IN_SYNC
 
 
 def _ends_with_a_time_of_its_own(world: World[LooseSource]) -> None:
@@ -180,60 +161,3 @@ def test_a_list_of_the_last_day_may_have_a_change_up_to_a_second_late(tmp_path: 
 
     assert (report.mode, report.created) == (Mode.INCREMENTAL, 1)
     assert world.in_sync()
-
-
-def told(name: str, hour: int, change: str = "") -> Told:
-    moment = f"2026-01-01T{hour:02}:00:00Z"
-    body = f"{name} at {hour}".encode()
-    return Told(name=name, data=body, change=change, time=moment if change else "", lastmod=moment)
-
-
-def test_packages_that_stand_for_lists_are_fetched_once(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", DumpSource())
-    world.clock.advance(hours=36)
-    first = [told("a.txt", 0), told("b.txt", 0)]
-    world.source.put_all(first)
-    world.source.list_resources(first, at="2026-01-01T01:00:00Z")
-    changes = [told("a.txt", 2, "updated"), told("b.txt", 3, "updated")]
-    world.source.put_all(changes)
-    packed = [
-        Packed(
-            name=f"p{number}.zip",
-            body=zipped(
-                [change],
-                from_=f"2026-01-01T{number + 1:02}:00:00Z",
-                until=f"2026-01-01T{number + 2:02}:00:00Z",
-            ),
-        )
-        for number, change in enumerate(changes)
-    ]
-    world.source.dump_changes(*packed, from_="2026-01-01T01:00:00Z")
-
-    with world.destination() as destination:
-        report = destination.pull(PullOptions())
-        waiting = list((world.folder / ".resourcesync" / "tmp").iterdir())
-
-    assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert [world.asked().count(f"p{number}.zip") for number in range(2)] == [1, 1]
-    assert not waiting
-
-
-def test_an_entry_that_cannot_be_used_is_told_once_though_its_list_is_read_twice(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path / "mirror", LooseSource(times=False))
-    world.source.publish_file("a.txt", "a")
-    world.source.publish_file("a.txt", "b")
-    world.source.lists.open_list.entries.append(
-        '<url><loc>http://elsewhere.example/x</loc><rs:md change="created"/></url>'
-    )
-    world.source.show()
-
-    report = world.pull()
-
-    assert (report.state, report.listed.refused) == (MirrorState.BEHIND, 1)
-    assert [mapping["uri"] for mapping in world.told("item")].count(
-        "http://elsewhere.example/x"
-    ) == 1
-    assert len(world.told("item")) == 2

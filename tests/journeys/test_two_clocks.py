@@ -13,7 +13,7 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from tests.support.worlds.loose_source import LooseSource
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
 
 LISTS = BASE + "resourcesync/"
@@ -154,27 +154,3 @@ def test_lists_that_end_a_second_before_the_next_one_begins_are_no_hole_when_the
             world.source.publish_file("a.txt", f"{day} {hour}")
             assert world.pull().state is MirrorState.IN_SYNC
             assert world.in_sync()
-
-
-@pytest.mark.parametrize("style", [{}, {"times": False}, {"lastmods": False}])
-def test_a_list_that_has_ended_is_read_once(tmp_path: Path, style: dict[str, bool]) -> None:
-    world = World(tmp_path / "mirror", LooseSource(index=True, **style))
-    world.source.publish_file("a.txt", "a")
-    world.pull()
-    world.source.publish_file("a.txt", "another")
-    world.pull()
-    world.source.rotate()
-    world.pull()
-
-    def as_written_anew(request: Any) -> Answer:
-        found = world.source.honest(request.uri)
-        return Answer(body=found.body + f"<!-- {world.source.moment()} -->".encode())
-
-    world.network.answers[CHANGE_LIST] = as_written_anew
-    asked = list[str]()
-    for number in range(5):
-        world.source.publish_file("a.txt", f"{number}")
-        assert world.pull().mode is Mode.INCREMENTAL
-        asked += world.fetcher.asked
-    assert world.in_sync()
-    assert asked.count(LISTS + "changes-1.xml") == 0

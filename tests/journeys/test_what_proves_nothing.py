@@ -35,23 +35,6 @@ def test_a_new_list_that_begins_when_another_one_did_is_read_though_the_last_cha
     assert written.in_sync()
 
 
-def test_a_list_that_moved_and_was_merged_is_read_though_the_last_change_is_listed(
-    written: World[WrittenSource],
-) -> None:
-    told = WrittenList("changelist.xml", from_=0)
-    written.source.written.lists, written.source.written.is_index = [told], False
-    for number, text in enumerate(("first", "second")):
-        written.source.change(told, "1.html", text, 10 + number)
-    written.source.change(told, "2.html", "new", 20)
-    pull_at(written, 30)
-    del told.changes[0]
-    told.name = written.source.written.head = "moved.xml"
-    written.source.change(told, "3.html", "new", 50)
-
-    assert pull_at(written, 60).state is MirrorState.IN_SYNC
-    assert written.in_sync()
-
-
 def test_an_older_resource_list_is_noticed_where_no_change_was_processed_since_the_last_one(
     written: World[WrittenSource],
 ) -> None:
