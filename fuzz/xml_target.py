@@ -10,7 +10,7 @@ from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import Change, DocumentChange, Entry, RefusedEntry
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 
 URI: Final = "https://source.example/list.xml"
 _ROWED: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
@@ -84,9 +84,9 @@ def _said(error: DocumentError) -> str:
 
 def judge(data: bytes) -> str:
     """Validate a document, whole and in small pieces."""
-    findings = [repr(finding) for finding in validate_document([data], uri=URI)]
+    findings = [repr(finding) for finding in Examination([data], uri=URI)]
     pieces = [data[at : at + 61] for at in range(0, len(data), 61)]
-    again = [repr(finding) for finding in validate_document(pieces, uri=URI)]
+    again = [repr(finding) for finding in Examination(pieces, uri=URI)]
     assert again == findings, "the pieces in which a document comes matter"
     refused: list[RefusedEntry] = []
     try:

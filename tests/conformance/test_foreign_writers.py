@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from fuzz.accounts import Fields, ours
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import Severity
 
 FOLDER: Final = Path(__file__).parents[1] / "data" / "writers"
@@ -64,7 +64,7 @@ def test_every_value_of_a_foreign_document_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_validate_names_the_faults_of_a_writer_and_raises_no_false_alarm(name: str) -> None:
-    findings = validate_document([read(name)], uri=f"{name}.xml")
+    findings = Examination([read(name)], uri=f"{name}.xml")
 
     found = sorted(
         finding.rule.id for finding in findings if finding.severity is not Severity.ADVICE

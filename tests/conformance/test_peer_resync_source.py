@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import Severity
 from tests.support.commands.peers import needs_resync
 from tests.support.commands.run import files_of, free_port, resourcesync, run, script
@@ -163,7 +163,7 @@ def test_audit_proves_a_mirror_of_a_tree_that_resync_published(built: Built) -> 
 def test_validate_raises_no_false_alarm_at_a_resource_list_of_resync(described: Built) -> None:
     text = (described.tree / "resourcelist.xml").read_bytes()
 
-    found = list(validate_document([text], uri=f"{described.url}/resourcelist.xml"))
+    found = list(Examination([text], uri=f"{described.url}/resourcelist.xml"))
 
     assert len(text) > 1_000
     assert [str(finding) for finding in found if finding.severity is not Severity.ADVICE] == []

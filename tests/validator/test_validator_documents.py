@@ -5,7 +5,7 @@ import pytest
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.settings import RuleProfile
 from resourcesync.validator.cross_document import judge_together
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import RULES, CheckScope, Level, RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
 from tests.support.rules.cases import CASES, Case
@@ -15,7 +15,7 @@ from tests.support.worlds.dumping import DumpedSource
 
 
 def judged(text: str, *, uri: str, profile: RuleProfile = "rs-1.1") -> list[RuleFinding]:
-    return list(validate_document([text.encode()], uri=uri, profile=profile))
+    return list(Examination([text.encode()], uri=uri, profile=profile))
 
 
 def name(case: Case) -> str:
@@ -86,7 +86,7 @@ def test_a_must_is_never_broken_beside_another_one() -> None:
 def examined(source: Source) -> tuple[list[DocumentSummary], list[RuleFinding]]:
     summaries, findings = [], []
     for name, data in source.contents().items():
-        examination = validate_document([data], uri=BASE + name)
+        examination = Examination([data], uri=BASE + name)
         findings += list(examination)
         summaries.append(examination.summary)
     return summaries, findings
@@ -114,7 +114,7 @@ def test_packages_that_older_ones_no_longer_stand_before_keep_every_rule() -> No
     for name in source.documents.names():
         is_old = name.endswith("-manifest.xml") and name not in listed
         if name.endswith(".xml") and not name.endswith("about.xml") and not is_old:
-            examination = validate_document([source.bytes_of(name)], uri=source.uri(name))
+            examination = Examination([source.bytes_of(name)], uri=source.uri(name))
             findings += list(examination)
             summaries.append(examination.summary)
 

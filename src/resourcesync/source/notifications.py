@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from resourcesync.catalogue.database import SourceCatalogue
+from resourcesync.documents import writer
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.entries import Change, DocumentChange
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -207,22 +208,16 @@ class _Outbox:
         )
 
     def _changes(self, changes: list[Change], since: datetime, until: datetime) -> bytes:
-        links = payloads.channel_links(
-            self._names.uri(naming.CAPABILITY_LIST),
-            self._names.uri(naming.CHANGE_NOTIFICATION),
-            self._hubs,
+        links = self._names.uri(naming.CAPABILITY_LIST), self._names.uri(naming.CHANGE_NOTIFICATION)
+        header = payloads.notification_header(
+            Capability.CHANGE_NOTIFICATION, links, self._hubs, min(since, until), until
         )
-        return payloads.change_notification(
-            links, changes, since=min(since, until), until=until, dialect=self._dialect
-        )
+        return b"".join(writer.write(header, changes, self._dialect))
 
     def _framework(self, changes: list[DocumentChange]) -> bytes:
-        links = payloads.channel_links(
-            self._names.uri(naming.DESCRIPTION),
-            self._names.uri(naming.FRAMEWORK_NOTIFICATION),
-            self._hubs,
-        )
-        return payloads.framework_notification(links, changes, dialect=self._dialect)
+        links = self._names.uri(naming.DESCRIPTION), self._names.uri(naming.FRAMEWORK_NOTIFICATION)
+        header = payloads.notification_header(Capability.FRAMEWORK_NOTIFICATION, links, self._hubs)
+        return b"".join(writer.write(header, changes, self._dialect))
 
     def _put(self, name: str, body: bytes) -> None:
         self._store.write(name, [body])

@@ -25,12 +25,16 @@ _IMPOSSIBLE: Final = frozenset(
 class TimeOrderCheck:
     """The check that times come oldest first; entries without a time are skipped."""
 
-    def __init__(self, rule: str) -> None:
-        self._rule = rule
+    def __init__(self) -> None:
         self._before: ParsedTime | None = None
 
     def check(
-        self, subject: ExaminedDocument, moment: ParsedTime | None, node: ElementNode, part: str
+        self,
+        subject: ExaminedDocument,
+        rule: str,
+        moment: ParsedTime | None,
+        node: ElementNode,
+        part: str,
     ) -> None:
         """Compare the time of an entry with that of the entries before."""
         if moment is None:
@@ -38,26 +42,9 @@ class TimeOrderCheck:
         if self._before is not None and moment.last < self._before.first:
             name = node.name if part == TEXT else f"md/@{part}"
             message = f"{name} {moment.text} is before the {self._before.text} of an entry above it"
-            subject.report(self._rule, message, node, part)
+            subject.report(rule, message, node, part)
             return
         self._before = moment
-
-
-class RepetitionCheck:
-    """The check for resources listed twice; it stores as many entries as a document may have."""
-
-    def __init__(self) -> None:
-        self._marks: set[int] = set()
-
-    def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Search for the address of an entry among those before."""
-        if not entry.uri:
-            return
-        mark = hash(entry.uri)
-        if mark in self._marks:
-            subject.report("RL04", f"{entry.uri[:200]} is listed twice", entry.node)
-        elif len(self._marks) < MAX_ENTRIES:
-            self._marks.add(mark)
 
 
 class ChangeSequenceCheck:
@@ -65,7 +52,7 @@ class ChangeSequenceCheck:
 
     def __init__(self, kind: DocumentKind) -> None:
         self._list = kind is DocumentKind.CH
-        self._order = TimeOrderCheck("CH05" if self._list else "CM05")
+        self._order = TimeOrderCheck()
         self._last: dict[int, str] = {}
         self._moments: set[int] = set()
 
@@ -83,11 +70,12 @@ class ChangeSequenceCheck:
                 self._last[mark] = entry.change
 
     def _check_order(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        rule = "CH05" if self._list else "CM05"
         if subject.profile in DATED_BY_LASTMOD:
             if entry.lastmod_node is not None:
-                self._order.check(subject, entry.lastmod, entry.lastmod_node, TEXT)
+                self._order.check(subject, rule, entry.lastmod, entry.lastmod_node, TEXT)
         elif entry.md is not None:
-            self._order.check(subject, entry.times.get("datetime"), entry.md, "datetime")
+            self._order.check(subject, rule, entry.times.get("datetime"), entry.md, "datetime")
 
     def _check_repeated(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         old = subject.profile in DATED_BY_LASTMOD
@@ -173,7 +161,7 @@ class LogEntryChecks:
     def __init__(self, kind: DocumentKind, packages: PackageEntryCheck) -> None:
         self._packages = packages
         self._changes = ChangeSequenceCheck(kind)
-        self._orders = {rule: TimeOrderCheck(rule) for rule in ("CI02", "CD02", "CD06a", "AR04")}
+        self._order = TimeOrderCheck()
         self._before: ParsedEntry | None = None
         self._open = 0
 
@@ -228,7 +216,7 @@ class LogEntryChecks:
         start = entry.times.get("from")
         if not entry.has("from"):
             subject.report("CI03", "a Change List without from", entry.place)
-        self._check_order(subject, entry, "CI02", "from")
+        self._order.check(subject, "CI02", start, entry.place, "from")
         top = subject.root_times.get("from")
         if start and top and start.last < top.first:
             message = f"from {start.text} is before the index's {top.text}"
@@ -254,14 +242,14 @@ class LogEntryChecks:
         self._packages.check(subject, entry, "CD03")
         if not entry.has("from"):
             subject.report("CD04", "a package without from", entry.place)
-        self._check_order(subject, entry, "CD02", "from")
+        self._order.check(subject, "CD02", entry.times.get("from"), entry.place, "from")
         check_within(subject, entry, "CD05", ("from", "until"))
 
     def change_dump(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump Index (§13.1, A)."""
         if not entry.has("from"):
             subject.report("CD06b", "a Change Dump without from", entry.place)
-        self._check_order(subject, entry, "CD06a", "from")
+        self._order.check(subject, "CD06a", entry.times.get("from"), entry.place, "from")
 
     def archived(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of an archive (Archives §3 to §6)."""
@@ -272,12 +260,7 @@ class LogEntryChecks:
             subject.report("AR02", f"an entry without {name}", entry.place)
         elif name == "from" and not entry.has("until"):
             subject.report("AR03", "an entry without until", entry.place)
-        self._check_order(subject, entry, "AR04", name)
-
-    def _check_order(
-        self, subject: ExaminedDocument, entry: ParsedEntry, rule: str, name: str
-    ) -> None:
-        self._orders[rule].check(subject, entry.times.get(name), entry.place, name)
+        self._order.check(subject, "AR04", entry.times.get(name), entry.place, name)
 
 
 _UNLISTED: Final = frozenset(
@@ -294,7 +277,7 @@ class EntryChecks:
     """The checks of the entries of one document, one after the other."""
 
     def __init__(self, kind: DocumentKind) -> None:
-        self._repetition = RepetitionCheck()
+        self._listed: set[int] = set()
         self._packages = PackageEntryCheck()
         self._logs = LogEntryChecks(kind, self._packages)
         self._capabilities: set[str] = set()
@@ -369,7 +352,11 @@ class EntryChecks:
             self._capabilities.add(label)
 
     def _resource(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        self._repetition.check(subject, entry)
+        mark = hash(entry.uri)
+        if entry.uri and mark in self._listed:
+            subject.report("RL04", f"{entry.uri[:200]} is listed twice", entry.node)
+        elif entry.uri and len(self._listed) < MAX_ENTRIES:
+            self._listed.add(mark)
         self._parts += entry.is_part
         end = subject.root_times.get("completed") or subject.root_times.get("at")
         lastmod, node = entry.lastmod, entry.lastmod_node

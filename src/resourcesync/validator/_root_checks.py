@@ -1,10 +1,10 @@
 """Checks of the root: its name, its ``rs:md``, its links, and missing ones (§6, §7)."""
 
-import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from resourcesync.documents.expat import ROOTS, SITEMAP_NAMESPACES
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, WELL_KNOWN_PATH, Capability, Dialect
 from resourcesync.validator import _attribute_checks
@@ -21,12 +21,7 @@ from resourcesync.validator._examined_document import (
 from resourcesync.validator.rule import DRAFTS
 from resourcesync.validator.summaries import DocumentPlace
 
-_ROOTS: Final = {"urlset": False, "sitemapindex": True}
-_SPELLINGS: Final = re.compile(
-    r"(?:https?://(?:www\.)?sitemaps\.org/schemas/sitemap/0\.90?/?"
-    r"|http://www\.google\.com/schemas/sitemap/0\.(?:84|90?))?"
-)
-"""Spellings of the Sitemap namespace that are accepted, none included."""
+_SPELLINGS: Final = frozenset({"", *SITEMAP_NAMESPACES})
 _MAX_LINKS: Final = 100
 _TOLERATED: Final = frozenset({"href", "rel", "type"})
 
@@ -110,13 +105,13 @@ class RootChecks:
         subject.root = subject.window.spot(root)
         subject.summary.place = DocumentPlace(line=root.line, column=root.column)
         subject.namespace = root.namespace
-        if root.name not in _ROOTS or not _SPELLINGS.fullmatch(root.namespace):
+        if root.name not in ROOTS or root.namespace not in _SPELLINGS:
             subject.report("G02", f"the root is <{root.name[:64]}> of another kind of XML", root)
             return False
         if root.namespace != SITEMAP_NS:
             named = root.namespace or "no namespace"
             subject.report("G02", f"the root is in {named}, not in that of sitemaps", root)
-        subject.summary.is_index = _ROOTS[root.name]
+        subject.summary.is_index = ROOTS[root.name]
         return True
 
     def metadata(self, subject: ExaminedDocument, node: ElementNode) -> None:
@@ -131,7 +126,6 @@ class RootChecks:
         summary.label = label = node.attributes.get("capability", "").strip()
         summary.capability = capability_of(label)
         subject.kind = kind_of(summary.capability, is_index=summary.is_index)
-        subject.places.clear()
         summary.place = DocumentPlace(line=node.line, column=node.column, length=subject.md.length)
         self._check_capability(subject, node, label)
         subject.root_times = _attribute_checks.check_values(subject, node)

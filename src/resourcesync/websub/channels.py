@@ -17,12 +17,9 @@ from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
 from resourcesync.discovery.uris import join
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.entries import CapabilityEntry, Entry, Header
-from resourcesync.model.vocabulary import Capability
+from resourcesync.model.vocabulary import NOTIFICATIONS, Capability
 from resourcesync.websub.messages import read_links
 
-NOTIFICATIONS: Final = frozenset(
-    {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
-)
 _MOST_HUBS: Final = 8
 
 

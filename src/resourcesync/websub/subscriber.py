@@ -94,10 +94,6 @@ _GONE: Final = TextResponse(status=410, text="Not subscribed.")
 """A hub may end a subscription for it (§7): so a former one ends, without a request to its hub."""
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 class Subscriber:
     """Manager of subscriptions, which turns deliveries into hints.
 
@@ -115,7 +111,7 @@ class Subscriber:
         on_hint: Callable[[str], None],
         token: Callable[[], str],
         chance: Callable[[], float],
-        wake: Callable[[], None] = _nothing,
+        wake: Callable[[], None] = lambda: None,
         hint_every: float = _HINT_EVERY,
     ) -> None:
         self._store = store

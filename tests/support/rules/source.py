@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.validator.cross_document import judge_together
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
 from tests.support.rules.documents import ABOUT, BASE, UP, index, part, url, urlset
@@ -113,7 +113,7 @@ SOURCE: Final[Mapping[str, str]] = {
 
 
 def summarize(uri: str, text: str) -> DocumentSummary:
-    examination = validate_document([text.encode()], uri=uri)
+    examination = Examination([text.encode()], uri=uri)
     for _finding in examination:
         pass
     return examination.summary

@@ -12,8 +12,9 @@ from urllib.parse import urlencode, urlsplit
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.app.serving.hubs import OpenHub, open_hub
+from resourcesync.documents.writer import write
 from resourcesync.model.entries import Change, Resource
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.websub import payloads
 from resourcesync.websub.hub import HubRules
@@ -30,10 +31,9 @@ def payload(*uris: str, minute: int = 0, topic: str = TOPIC) -> bytes:
         Change(kind=ChangeKind.UPDATED, time=at, resource=Resource(uri=uri, lastmod=at))
         for uri in uris or ("https://museum.example/a",)
     ]
-    links = payloads.channel_links(
-        "https://museum.example/resourcesync/capabilitylist.xml", topic, []
-    )
-    return payloads.change_notification(links, changes, since=at, until=at)
+    links = "https://museum.example/resourcesync/capabilitylist.xml", topic
+    header = payloads.notification_header(Capability.CHANGE_NOTIFICATION, links, [], at, at)
+    return b"".join(write(header, changes))
 
 
 @dataclass
