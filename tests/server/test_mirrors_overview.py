@@ -14,7 +14,7 @@ from resourcesync.destination.reports import (
     MirrorState,
     MirrorStatus,
 )
-from resourcesync.server.admin import AdminApplication, OperationsApplication
+from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import mirror_pages
 from resourcesync.server.dashboard.mirror_selection import (
     PAGE_SIZE,
@@ -149,9 +149,13 @@ def address(views: ManyViews) -> Iterator[str]:
     figure = Metric(
         name="x", kind="gauge", help_text="x", values=tuple(((), n) for n in range(999))
     )
-    operations = OperationsApplication(look=lambda: None, counts=[lambda: [figure]])
+    operations = OperationsApplication(
+        look=lambda: None,
+        counts=[lambda: [figure]],
+        status=lambda: b"[" + b"1," * 999 + b"1]",
+    )
     pages = mirror_pages(views, operations)  # type: ignore[arg-type]  # only the overview
-    with ServerThread(AdminApplication(lambda: b"[" + b"1," * 999 + b"1]", pages)) as server:
+    with ServerThread(pages) as server:
         yield server.uri
 
 

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.own_files import link_target
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application, ServedSource
 from resourcesync.server.files import ServedFolder, is_hidden, is_plain, read_path
 from tests.support.servers.asgi import CANARY, ask
 
@@ -65,7 +65,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> ServedRoot:
     served = ServedSource(
         root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
     )
-    return ServedRoot(root, create_app(served, clock=SystemClock()))
+    return ServedRoot(root, Application(served, clock=SystemClock()))
 
 
 PARTS = st.sampled_from(
@@ -138,7 +138,7 @@ def test_the_tree_itself_may_be_reached_by_a_link(world: ServedRoot, tmp_path: P
     served = ServedSource(
         root=tmp_path / "current", capability_list_uri="http://x/c.xml", media_type=lambda _: ""
     )
-    app = create_app(served, clock=SystemClock())
+    app = Application(served, clock=SystemClock())
 
     assert ask(app, "/in.txt").body == INSIDE
     assert ask(app, "/through-link").body == INSIDE
@@ -184,7 +184,7 @@ def test_a_well_known_file_that_is_a_link_out_is_absent(tmp_path: Path) -> None:
         root=tmp_path / "root", capability_list_uri="http://x/c.xml", media_type=lambda _: ""
     )
 
-    answer = ask(create_app(served, clock=SystemClock()), "/.well-known/resourcesync")
+    answer = ask(Application(served, clock=SystemClock()), "/.well-known/resourcesync")
 
     assert answer.status == 404
 
@@ -208,7 +208,7 @@ def test_a_name_of_any_bytes_is_served_under_its_escapes(tmp_path: Path, name: b
         root=tmp_path, capability_list_uri="http://x/c.xml", media_type=lambda _: ""
     )
 
-    answer = ask(create_app(served, clock=SystemClock()), "/" + quote_from_bytes(name, safe=""))
+    answer = ask(Application(served, clock=SystemClock()), "/" + quote_from_bytes(name, safe=""))
 
     assert answer.body == INSIDE
 

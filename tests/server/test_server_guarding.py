@@ -23,7 +23,7 @@ from resourcesync.server.connection_shares import ConnectionShares
 from resourcesync.server.uvicorn_server import (
     ConnectionGuard,
     ConnectionLimits,
-    SecondApplication,
+    ServerThread,
     serve_forever,
 )
 from tests.support.servers.served_tree import application, plant
@@ -112,7 +112,7 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
         client.close()
         return found
 
-    aside = SecondApplication(second, "127.0.0.1", 0)
+    aside = ServerThread(second)
     serve_forever(
         busy,
         "127.0.0.1",

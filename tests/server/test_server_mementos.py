@@ -5,16 +5,20 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from starlette.types import ASGIApp
 
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
-from resourcesync.app.serving import applications as wired
+from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.server import mementos
+from resourcesync.server.files import ServedFolder
 from resourcesync.server.representations import format_http_date, parse_http_date
-from resourcesync.source.publication_settings import PublicationSettings
+from resourcesync.source.naming import SourceNaming
+from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
+from resourcesync.source.versions.version_recording import VersionNames
 from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import Answer, ask
 
@@ -219,9 +223,12 @@ def test_a_patch_is_served_with_its_kind_and_never_changes(app: ASGIApp, root: P
 
 def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:
     uri = listed(app, "%C3%A9.txt")[0][1]
-    versioned = applications.find_tree(root)
-    closed = wired.memento_application(
-        root, PublicationSettings(), versioned.base, lambda path: path != "é.txt"
+    closed = mementos.MementoApplication(
+        index=CatalogueReader(root / CATALOGUE),
+        contents=ServedFolder(PublicationSettings().versions_folder(root)),
+        names=VersionNames(naming=SourceNaming(base_uri=BASE)),
+        uri_of=lambda path: BASE + quote(path),
+        is_published=lambda path: path != "é.txt",
     )
 
     path = "/" + uri.removeprefix(f"{BASE}resourcesync/versions/")

@@ -9,7 +9,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publisher import Publisher
 from resourcesync.app.serving.applications import PublishedTree, find_tree
 from resourcesync.server.admin import OperationsApplication
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application, ServedSource
 from resourcesync.server.metrics import Metric, write_metrics
 from tests.support.servers.asgi import ask
 from tests.support.servers.served_tree import media_type, plant, settled
@@ -119,6 +119,6 @@ def test_nothing_in_the_address_of_the_lists_is_taken_for_markup(tmp_path: Path)
     served = ServedSource(
         root=plant(tmp_path), capability_list_uri="http://x/'&c.xml", media_type=media_type
     )
-    text = ask(create_app(served, clock=settled()), "/").body.decode()
+    text = ask(Application(served, clock=settled()), "/").body.decode()
 
     assert 'href="http://x/&#x27;&amp;c.xml"' in text

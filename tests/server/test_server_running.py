@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application, ServedSource
 from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread, serve_forever
 from tests.support.waiting import wait_until
 
@@ -47,7 +47,7 @@ def app(root: Path) -> ASGIApp:
     served = ServedSource(
         root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
     )
-    return create_app(served, clock=SystemClock())
+    return Application(served, clock=SystemClock())
 
 
 @pytest.fixture(scope="module")
@@ -266,13 +266,13 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from resourcesync.adapters.system import SystemClock
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application, ServedSource
 from resourcesync.server.uvicorn_server import serve_forever
 
 served = ServedSource(
     root=Path(sys.argv[1]), capability_list_uri="http://x/c.xml", media_type=lambda _: ""
 )
-app = create_app(served, clock=SystemClock())
+app = Application(served, clock=SystemClock())
 serve_forever(app, sys.argv[2], 0, on_ready=lambda uri: print(uri, flush=True))
 print("returned", flush=True)
 """

@@ -12,7 +12,7 @@ method.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -32,14 +32,8 @@ from resourcesync.server import asgi, files
 from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import FileSender, ServedLocation, storage_error_response
 from resourcesync.server.front_page import front_page
-from resourcesync.server.metrics import Metric, RequestTally
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
-
-
-def _is_anything(path: str) -> bool:
-    del path
-    return True
 
 
 class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +53,7 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     media_type: Callable[[str], str]
     documents: Path | None = None
     well_known: Path | None = None
-    is_published: Callable[[str], bool] = _is_anything
+    is_published: Callable[[str], bool] = lambda _: True
     file_at: Callable[[str], str | None] | None = None
     find_entry: FindEntry | None = None
 
@@ -97,8 +91,6 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
         return self.well_known or self.root / ".well-known" / "resourcesync"
 
 
-__all__ = ["Application", "LinksOf", "ServedSource", "create_app", "no_links"]
-
 _LIFESPAN: Final = Router()
 """Starts and ends at once: between requests there is nothing to keep."""
 _MOST_LOCATIONS: Final = 4096
@@ -135,50 +127,25 @@ result for a path is cached: it must not change.
 """
 
 
-def no_links(path: str) -> Sequence[str]:
-    """Return no further ``Link`` fields."""
-    del path
-    return ()
-
-
-Republished = Callable[[], tuple[ServedSource, LinksOf] | None]
-"""Function that returns what is served from now on; ``None`` while nothing has changed."""
-
-
-def _never() -> None:
-    """Return ``None``: what is served does not change."""
-
-
-def create_app(
-    served: ServedSource,
-    *,
-    clock: Clock,
-    mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
-    links: LinksOf = no_links,
-    republished: Republished = _never,
-) -> "Application":
-    """Return the ASGI application for ``served``. Between requests, no file is open for long."""
-    application = Application(clock, asgi.MountedApplications(mounts), republished)
-    application.serve(served, links)
-    return application
-
-
 @final
 class Application:
-    """ASGI application that locates the file of a path and sends it."""
+    """ASGI application that locates the file of a path and sends it.
+
+    Between requests, no file is open for long.
+    """
 
     def __init__(
-        self, clock: Clock, mounts: asgi.MountedApplications, republished: Republished
+        self,
+        served: ServedSource,
+        *,
+        clock: Clock,
+        mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
+        links: LinksOf = lambda _: (),
+        count: asgi.ResponseCounter = lambda _status, _sent: None,
     ) -> None:
-        self._clock = clock
-        self._mounts = mounts
-        self._republished = republished
-        self._tally = RequestTally()
-
-    def serve(self, served: ServedSource, links: LinksOf) -> None:
-        """Serve a source from the next request on."""
-        clock, find = self._clock, served.find_entry
-        self._links = links
+        find = served.find_entry
+        self._mounts = asgi.MountedApplications(mounts)
+        self._links, self._count = links, count
         self._sender = FileSender(clock, None if find is None else EntryFields(find, clock))
         self._locations = lru_cache(maxsize=_MOST_LOCATIONS)(self._locate)
         self._media_type = served.media_type
@@ -204,20 +171,14 @@ class Application:
         if scope["type"] == "lifespan":
             await _LIFESPAN(scope, receive, send)
             return
-        if (now := self._republished()) is not None:
-            self.serve(*now)
         mounted = self._mounts.find(scope)
         if mounted is not None:
             application, inner = mounted
             await application(inner, receive, send)
         elif scope["type"] == "http":
-            await asgi.answer(self._respond, scope, receive, send, self._tally.count)
+            await asgi.answer(self._respond, scope, receive, send, self._count)
         else:
             await send({"type": "websocket.close"})
-
-    def metrics(self) -> Iterable[Metric]:
-        """Return the number of answers since the start, and the bytes of their bodies."""
-        return self._tally.metrics()
 
     async def _respond(self, request: asgi.HttpRequest) -> Response:
         try:

@@ -184,10 +184,6 @@ ResponseCounter = Callable[[int, int], None]
 """Receives the status of each response, and the bytes of its body that were sent."""
 
 
-def _count_nothing(status: int, sent: int) -> None:
-    del status, sent
-
-
 async def answer_any(
     respond: Callable[[Request], Awaitable[Response]], scope: Scope, receive: Receive, send: Send
 ) -> None:
@@ -206,7 +202,7 @@ async def answer(
     scope: Scope,
     receive: Receive,
     send: Send,
-    count: ResponseCounter = _count_nothing,
+    count: ResponseCounter = lambda _status, _sent: None,
 ) -> None:
     """Answer an ``http`` request that only reads; one that does not is refused.
 

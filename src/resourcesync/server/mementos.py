@@ -20,7 +20,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, final
 from urllib.parse import unquote_to_bytes, urlsplit
 
-import msgspec
 from anyio import to_thread
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -49,26 +48,24 @@ _DEFAULT_PORT: Final = re.compile(rb":(?:80|443)?\Z")
 _IMF: Final = len("Thu, 01 Jan 2026 00:00:00 GMT")
 
 
-class ServedVersions(msgspec.Struct, frozen=True, kw_only=True):
-    """The versions to serve; ``contents`` has the bytes of each, by its sha-256.
+@final
+class MementoApplication:
+    """ASGI application that serves versions; ``contents`` has the bytes of each, by its sha-256.
 
     Functions get a path in the tree, in the form of ``ServedSource.media_type``.
     """
 
-    index: CatalogueReader
-    contents: ServedFolder
-    names: VersionNames
-    uri_of: Callable[[str], str]
-    is_published: Callable[[str], bool]
-
-
-@final
-class MementoApplication:
-    """ASGI application that serves versions."""
-
-    def __init__(self, versioned: ServedVersions) -> None:
-        self._index, self._names = versioned.index, versioned.names
-        self._versioned = versioned
+    def __init__(
+        self,
+        *,
+        index: CatalogueReader,
+        contents: ServedFolder,
+        names: VersionNames,
+        uri_of: Callable[[str], str],
+        is_published: Callable[[str], bool],
+    ) -> None:
+        self._index, self._contents, self._names = index, contents, names
+        self._uri_of, self._is_published = uri_of, is_published
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
@@ -119,7 +116,7 @@ class MementoApplication:
         if not names or is_hidden(names):
             return None
         path = os.fsdecode(b"/".join(names))
-        return self._versioned.uri_of(path) if self._versioned.is_published(path) else None
+        return self._uri_of(path) if self._is_published(path) else None
 
     async def _find(self, stamp: bytes, names: Names) -> ResourceVersion | None:
         moment, uri = parse_stamp(stamp.decode("latin-1")), self._uri(names)
@@ -206,7 +203,7 @@ class MementoApplication:
         self, request: asgi.HttpRequest, sha256: str, headers: Mapping[str, str]
     ) -> Response | None:
         """Return the response with a content; the last bytes only if the digest fits."""
-        opened = self._versioned.contents.open((sha256[:2].encode(), sha256.encode()))
+        opened = self._contents.open((sha256[:2].encode(), sha256.encode()))
         if opened is None:
             return None
         request.at_end(opened.close)

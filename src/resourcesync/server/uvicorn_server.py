@@ -15,7 +15,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, Final, NamedTuple, Self, cast, final
+from typing import Any, Final, Self, cast, final
 
 import msgspec
 import uvicorn
@@ -184,14 +184,6 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _DEFAULT_LIMITS: Final = ConnectionLimits()
 
 
-class SecondApplication(NamedTuple):
-    """A second application that is served at another address, in a thread of its own."""
-
-    app: ASGIApp
-    host: str
-    port: int  # 0 chooses a free one
-
-
 def serve_forever(
     app: ASGIApp,
     host: str,
@@ -199,7 +191,7 @@ def serve_forever(
     *,
     on_ready: Callable[..., None],
     limits: ConnectionLimits = _DEFAULT_LIMITS,
-    aside: SecondApplication | None = None,
+    aside: "ServerThread | None" = None,
 ) -> None:
     """Serve ``app`` until SIGINT or SIGTERM, then shut down cleanly and return.
 
@@ -211,8 +203,7 @@ def serve_forever(
         listener = stack.enter_context(_listen(host, port))
         uris = [_uri_of(listener)]
         if aside is not None:
-            second = ServerThread(aside.app, host=aside.host, port=aside.port, limits=limits)
-            uris.append(stack.enter_context(second).uri)
+            uris.append(stack.enter_context(aside).uri)
         server = _UvicornServer(_UvicornConfig(app, limits), lambda: on_ready(*uris))
         server.run(sockets=[listener])
 

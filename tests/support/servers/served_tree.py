@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application, ServedSource
 from tests.support.in_memory import ManualClock
 
 LIST_URI = "https://example.org/base/resourcesync/capabilitylist.xml"
@@ -22,7 +22,7 @@ def media_type(path: str) -> str:
 
 def application(root: Path, clock: ManualClock | SystemClock | None = None) -> ASGIApp:
     served = ServedSource(root=root, capability_list_uri=LIST_URI, media_type=media_type)
-    return create_app(served, clock=clock or SystemClock())
+    return Application(served, clock=clock or SystemClock())
 
 
 def settled() -> ManualClock:

@@ -162,17 +162,15 @@ def notify_published(catalogue: Path, root: Path, clock: Clock) -> notifications
             hint="publish it first: "
             f"resourcesync publish {quoted(root, 'DIR')} --url https://HOST/",
         )
-    with closing(SourceCatalogue(catalogue, clock)) as opened:
-        settings = publication_settings.decode_settings(
-            opened.note(publication_settings.NOTE) or opened.note(publication_settings.INPUT_NOTE)
+    settings = any_settings(catalogue)
+    if not settings.hubs:
+        raise ConfigurationError(
+            f"{root} has no hub",
+            hint="publish it with the address of a hub: "
+            f"resourcesync publish {quoted(root, 'DIR')} --hub https://HOST/hub",
         )
-        if not settings.hubs:
-            raise ConfigurationError(
-                f"{root} has no hub",
-                hint="publish it with the address of a hub: "
-                f"resourcesync publish {quoted(root, 'DIR')} --hub https://HOST/hub",
-            )
-        documents = document_stores.documents_at(root, settings.out)
+    documents = document_stores.documents_at(root, settings.out)
+    with closing(SourceCatalogue(catalogue, clock)) as opened:
         send = notice_sender(clock, catalogue.parent)
         return notifications.notify(opened, documents, settings, clock, send)
 
