@@ -20,6 +20,8 @@ from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource, dead_address
 
+OWN = logging.getLogger("resourcesync.cli")
+
 LINE = re.compile(
     r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning|error) resourcesync[\w.]* \S.*"
 )
@@ -134,8 +136,8 @@ def test_warnings_of_the_library_are_shown_each_once_and_not_too_many(
 
 
 def test_a_warning_of_the_library_is_in_the_log_once(tmp_path: Path) -> None:
-    with open_log(tmp_path / "log") as note:
-        screen = Screen("demo", [LogEncoder(Job(work=warned), note)])
+    with open_log(tmp_path / "log"):
+        screen = Screen("demo", [LogEncoder(Job(work=warned))])
         with warnings_on_screen(screen):
             warned(screen)
 
@@ -180,12 +182,12 @@ def test_a_log_whose_folder_goes_and_comes_back_loses_lines_and_nothing_else(
 ) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    with open_log(folder / "x.log") as note:
-        note("first")
+    with open_log(folder / "x.log"):
+        OWN.info("first")
         shutil.rmtree(folder)
-        note("lost")
+        OWN.info("lost")
         folder.mkdir()
-        note("again")
+        OWN.info("again")
 
     assert (folder / "x.log").read_text().endswith(" again\n")
 
@@ -198,16 +200,16 @@ def test_a_full_disk_of_the_log_does_not_stop_a_pull(source: TinySource, said: S
 
 
 def test_a_text_of_a_source_controls_no_terminal_that_shows_the_log(tmp_path: Path) -> None:
-    with open_log(tmp_path / "log") as note:
-        note("error: \x1b]0;title\x07 \u202etxt\nall is well")
+    with open_log(tmp_path / "log"):
+        OWN.info("error: \x1b]0;title\x07 \u202etxt\nall is well")
 
     line = r"error: \x1b]0;title\x07 \u202etxt all is well" "\n"
     assert (tmp_path / "log").read_text().endswith(line)
 
 
 def test_a_log_in_json_controls_no_terminal_either(tmp_path: Path) -> None:
-    with open_log(tmp_path / "log.json") as note:
-        note("error: \x9b2J \u202etxt \u2028", {"uri": "http://h/\x7f"})
+    with open_log(tmp_path / "log.json"):
+        OWN.info("error: \x9b2J \u202etxt \u2028", extra={"fields": {"uri": "http://h/\x7f"}})
 
     (line,) = (tmp_path / "log.json").read_text().split("\n")[:-1]
     assert line.isprintable()

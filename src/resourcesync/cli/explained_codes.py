@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync import errors
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
-from resourcesync.cli.output import QUIET, CommandOutcome, Job, Screen, TextLine, clause_of
+from resourcesync.cli.output import (
+    QUIET,
+    CommandOutcome,
+    Job,
+    Screen,
+    TextLine,
+    clause_of,
+    read_tables,
+)
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
@@ -169,20 +177,7 @@ class CodeMeaning(NamedTuple):
     meaning: str
 
 
-def _read_codes() -> dict[str, dict[str, str]]:
-    """Return the sections of ``codes.txt``: classes of errors, warnings, and other words."""
-    found: dict[str, dict[str, str]] = {}
-    kind = ""
-    for line in Path(__file__).with_name("codes.txt").read_text("utf-8").splitlines():
-        if line.startswith(" "):
-            code, _, meaning = line.strip().partition(" ")
-            found.setdefault(kind, {})[code] = meaning.strip()
-        else:
-            kind = line
-    return found
-
-
-_SECTIONS: Final = _read_codes()
+_SECTIONS: Final = read_tables(Path(__file__).with_name("codes.txt"))
 WORDS: Final = _SECTIONS.pop("word")
 """What the words of the lines at the end of a run mean, which are no codes."""
 _FIXES: Final = _SECTIONS.pop("fix")

@@ -358,9 +358,9 @@ def _add_log(job: Job, screen: Screen, held: ExitStack, run: str) -> None:
     from resourcesync.cli.log_file import LogEncoder, open_log  # noqa: PLC0415 - quick start
 
     level = output.log_level or ("debug" if output.verbose > 1 else "info")
-    log = open_log(Path(output.log_file), level=level, run=run)
     try:
-        screen.encoders.insert(0, LogEncoder(job, held.enter_context(log)))
+        held.enter_context(open_log(Path(output.log_file), level=level, run=run))
+        screen.encoders.insert(0, LogEncoder(job))
     except StorageError as error:
         fields = {"code": error.code, "message": error.message, "hint": error.hint}
         screen.report("warning", fields)

@@ -258,10 +258,24 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
         )
     if dumped.lost:
         screen.report("warning", _lost_versions(dumped.lost))
-    return CommandOutcome(
-        exit=outcome.exit,
-        closing=(*outcome.closing, _packed_line(dumped)),
-        fields={**outcome.fields, **_packed_fields(dumped)},
+    entries = sum(package.entries for package in dumped.packages)
+    size = sum(package.length for package in dumped.packages)
+    fields = {
+        "packages": [package.name for package in dumped.packages],
+        "packages_kept": dumped.reused,
+        "packed_entries": entries,
+        "packed_bytes": size,
+    }
+    unchanged = f"; {formatting.counted(dumped.reused, 'package')} unchanged"
+    text = f"nothing new{unchanged}"
+    if dumped.packages:
+        number = formatting.counted(entries, "entry", "entries")
+        packages = formatting.counted(len(dumped.packages), "package")
+        rest = unchanged if dumped.reused else ""
+        text = f"{number} in {packages}, {formatting.size(size)}{rest}"
+    return outcome._replace(
+        closing=(*outcome.closing, TextLine(text, "Packed", QUIET)),
+        fields={**outcome.fields, **fields},
     )
 
 
@@ -272,27 +286,4 @@ def _lost_versions(count: int) -> dict[str, object]:
         "message": f"{changes} cannot be packed: the bytes of these versions no longer exist",
         "evidence": (("kept", "all later changes: the Change Dump begins with them"),),
         "hint": "from now on, changed versions are stored until they are packed",
-    }
-
-
-def _packed_line(dumped: "DumpOutcome") -> TextLine:
-    if not dumped.packages:
-        text = f"nothing new; {formatting.counted(dumped.reused, 'package')} unchanged"
-        return TextLine(text, "Packed", QUIET)
-    entries = sum(package.entries for package in dumped.packages)
-    size = sum(package.length for package in dumped.packages)
-    text = (
-        f"{entries:,} {'entry' if entries == 1 else 'entries'} in"
-        f" {formatting.counted(len(dumped.packages), 'package')}, {formatting.size(size)}"
-    )
-    rest = f"; {formatting.counted(dumped.reused, 'package')} unchanged" if dumped.reused else ""
-    return TextLine(text + rest, "Packed", QUIET)
-
-
-def _packed_fields(dumped: "DumpOutcome") -> dict[str, object]:
-    return {
-        "packages": [package.name for package in dumped.packages],
-        "packages_kept": dumped.reused,
-        "packed_entries": sum(package.entries for package in dumped.packages),
-        "packed_bytes": sum(package.length for package in dumped.packages),
     }

@@ -21,6 +21,7 @@ from resourcesync.cli.output import (
     TextLine,
     leniency_line,
     proof,
+    read_tables,
 )
 from resourcesync.cli.terminal import count_field
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport, report_fields
@@ -213,25 +214,7 @@ def _options(filters: Fields) -> dict[str, str]:
 
 
 _EITHER: Final = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
-_MARGIN: Final = 27
-"""Width of the names; a row goes on in lines without one."""
-
-
-def _read() -> dict[str, dict[str, str]]:
-    table: dict[str, str] = {}
-    tables: dict[str, dict[str, str]] = {}
-    for line in Path(__file__).with_name("words.txt").read_text("utf-8").splitlines():
-        name, text = line[:_MARGIN].strip(), line[_MARGIN:]
-        if not text:
-            table = tables[name] = {}
-        elif name:
-            table[name] = text
-        else:
-            table[next(reversed(table))] += f"\n{text}"
-    return tables
-
-
-_TABLES: Final = _read()
+_TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
 
 
 def say(
