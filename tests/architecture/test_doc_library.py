@@ -13,7 +13,8 @@ from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.server import create_app
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
+from resourcesync.server.connection_limits import ConnectionLimits
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.asgi import ask
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.servers.tiny_source import TinySource

@@ -17,7 +17,6 @@ SMALL: Final = 100
 
 SATELLITES: Final = {
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
-    "resourcesync.server.connection_shares": "pure decisions, apart from what serves",
     "resourcesync.server.dashboard.source_page": "a page of HTML, apart from what serves it",
     "resourcesync.server.front_page": "a page of HTML, apart from what serves it",
     "resourcesync_cluster.fetcher": "the port, apart from who opens its workers",

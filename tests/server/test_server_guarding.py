@@ -19,13 +19,12 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
-from resourcesync.server.connection_shares import ConnectionShares
-from resourcesync.server.uvicorn_server import (
+from resourcesync.server.connection_limits import (
     ConnectionGuard,
     ConnectionLimits,
-    ServerThread,
-    serve_forever,
+    ConnectionShares,
 )
+from resourcesync.server.uvicorn_server import ServerThread, serve_forever
 from tests.support.servers.served_tree import application, plant
 
 

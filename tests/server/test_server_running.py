@@ -20,7 +20,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import Application, ServedSource
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread, serve_forever
+from resourcesync.server.connection_limits import ConnectionLimits
+from resourcesync.server.uvicorn_server import ServerThread, serve_forever
 from tests.support.waiting import wait_until
 
 IMPATIENT = ConnectionLimits(

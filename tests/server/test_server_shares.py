@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from resourcesync.server.connection_shares import client_of
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
+from resourcesync.server.connection_limits import ConnectionLimits, client_of
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.waiting import wait_until
 
 UNDER_WAY: set[int] = set()

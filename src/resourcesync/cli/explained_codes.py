@@ -45,7 +45,7 @@ def _explain(name: str, screen: Screen) -> CommandOutcome:
 
     rule = find_rule(name)
     if rule is not None:
-        screen.report("rule", rule_fields(rule))
+        screen.report("rule", _rule_fields(rule))
         return CommandOutcome(fields={"rules": 1})
     error = _find_error(name)
     if error is not None:
@@ -60,7 +60,7 @@ def _explain(name: str, screen: Screen) -> CommandOutcome:
     if not found or not start:
         raise _unknown(name)
     for item in found:
-        screen.report("rule", {**rule_fields(item), "brief": True})
+        screen.report("rule", {**_rule_fields(item), "brief": True})
     return CommandOutcome(fields={"rules": len(found)})
 
 
@@ -80,8 +80,7 @@ def _unknown(name: str) -> Exception:
     )
 
 
-def rule_fields(rule: "Rule") -> dict[str, object]:
-    """Return a rule as the fields of its event."""
+def _rule_fields(rule: "Rule") -> dict[str, object]:
     return {
         "code": rule.code,
         "id": rule.id,
@@ -100,7 +99,6 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
 
 
 def _find_error(code: str) -> dict[str, object] | None:
-    """Return what is known of the code of an error; ``None`` when there is no such code."""
     name = code.strip().lower()
     known, kind = CODES.get(name), _kinds().get(name, ResourceSyncError)
     if known is not None:
@@ -125,7 +123,6 @@ def _find_error(code: str) -> dict[str, object] | None:
 
 
 def _kinds() -> dict[str, type[ResourceSyncError]]:
-    """Return the kinds of errors by their codes."""
     kinds: list[type[ResourceSyncError]] = [ResourceSyncError]
     for kind in kinds:  # it grows meanwhile
         kinds += kind.__subclasses__()

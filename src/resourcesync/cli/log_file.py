@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from resourcesync.cli.json_output import VERSION, json_text
@@ -26,7 +25,6 @@ from resourcesync.model.formatting import escape, stamp
 
 _NAME = "resourcesync"
 _OWN = logging.getLogger(f"{_NAME}.cli")
-_NO_FIELDS: Final[Mapping[str, object]] = MappingProxyType({})
 
 
 def is_json(path: Path) -> bool:
@@ -90,7 +88,6 @@ class _LogHandler(logging.handlers.WatchedFileHandler):
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        """Return the message as one line, without what could control a terminal."""
         text = escape(" ".join(without_users(record.getMessage()).split()))
         return f"{_time(record)} {record.levelname.lower()} {record.name} {text}"
 
@@ -130,9 +127,9 @@ class LogEncoder:
         self._note(f"{self._name} begins", fields)
 
     def _note(
-        self, message: str, fields: Mapping[str, object] = _NO_FIELDS, level: int = logging.INFO
+        self, message: str, fields: Mapping[str, object] | None = None, level: int = logging.INFO
     ) -> None:
-        _OWN.log(level, "%s", message, extra={"fields": fields})
+        _OWN.log(level, "%s", message, extra={"fields": fields or {}})
 
     def write(self, event: str, fields: Mapping[str, Any]) -> None:
         """Log an event if it is an error, a warning, or the result of a part of the run."""

@@ -56,7 +56,6 @@ class _SharedFile(SqliteFile):
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             super().close()
 
@@ -67,7 +66,6 @@ class _SharedFile(SqliteFile):
             yield connection
 
     def rows(self, kind: type[_T], query: str, values: Parameters = ()) -> list[_T]:
-        """Return the rows of a query as values of a type."""
         with self._lock:
             return super().rows(kind, query, values)
 

@@ -44,8 +44,6 @@ _STOPPED: Final = 503
 
 
 class _Exchange(msgspec.Struct):
-    """A request with what was sent so far."""
-
     status: int = _UNANSWERED
     sent: int = 0
 

@@ -222,7 +222,6 @@ class Application:
     def _locate_known_file(
         self, file_at: Callable[[str], str | None], raw: bytes, raw_query: bytes
     ) -> ServedLocation | None:
-        """Return the location of a document, or of the file that ``file_at`` names."""
         names = files.read_path(raw)
         if names is not None and self._is_document(names):
             return self._locate_published(names)
@@ -298,7 +297,6 @@ class Application:
 
 
 def _kind(name: bytes) -> Mapping[str, str] | None:
-    """Return the fields of a document; ``None`` for a name that no document has."""
     return next((fields for pattern, fields in _KINDS if pattern.fullmatch(name)), None)
 
 

@@ -83,7 +83,7 @@ class EntryFields:
             return
         entry, link = self._find_cached(place)
         if link:
-            add_link(response, link)
+            _add_link(response, link)
         if entry.hash and entry.signature in _signatures(condition):
             wanted = request.fields.get(digests.WANTED, "")
             response.raw_headers.extend(digest_headers(entry.hash, wanted))
@@ -150,8 +150,7 @@ def _memento_datetime(link: Link) -> str:
     return f'; datetime="{format_http_date(int(link.modified.timestamp()))}"'
 
 
-def add_link(response: ChunkedResponse, value: bytes) -> None:
-    """Add a value to the ``Link`` of an answer."""
+def _add_link(response: ChunkedResponse, value: bytes) -> None:
     headers = response.raw_headers
     for at, (name, known) in enumerate(headers):
         if name == b"link":

@@ -191,7 +191,6 @@ class MementoApplication:
             page, lines = more, []
 
     async def _patch(self, request: asgi.HttpRequest, names: Names) -> Response | None:
-        """Return the patch to a version from the one before."""
         version = await self._find(names[0], names[1:])
         patch = None if version is None else version.patch
         if patch is None:

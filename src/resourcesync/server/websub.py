@@ -80,12 +80,11 @@ class HubWorker:
                 nap = self._deliveries.pause()
             except StoppedError:
                 nap = 0.0
-            except ResourceSyncError as error:
-                _LOG.warning("the hub pauses for %g s: %s", _AFTER_FAULT, error)
-                nap = _AFTER_FAULT
-                self._abandon()
-            except Exception:  # noqa: BLE001 - one fault must not end all deliveries
-                _LOG.exception("the hub pauses for %g s", _AFTER_FAULT)
+            except Exception as error:  # noqa: BLE001 - one fault must not end all deliveries
+                is_bug = not isinstance(error, ResourceSyncError)
+                level = logging.ERROR if is_bug else logging.WARNING
+                text = "the hub pauses for %g s: %s"
+                _LOG.log(level, text, _AFTER_FAULT, error, exc_info=is_bug)
                 nap = _AFTER_FAULT
                 self._abandon()
             self._wake_event.wait(min(nap, _LONGEST_SLEEP))

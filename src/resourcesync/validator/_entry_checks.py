@@ -51,7 +51,6 @@ class ParsedEntry(msgspec.Struct):
     links: list[ParsedLink] = msgspec.field(default_factory=list)
 
     def value(self, name: str) -> str:
-        """Return an attribute of the entry's ``rs:md``, or an empty text."""
         return "" if self.md is None else self.md.attributes.get(name, "").strip()
 
     def has(self, name: str) -> bool:
@@ -59,7 +58,6 @@ class ParsedEntry(msgspec.Struct):
         return self.md is not None and name in self.md.attributes
 
     def linked(self, relation: str) -> list[ParsedLink]:
-        """Return the links of a relation."""
         return [link for link in self.links if relation in link.relations]
 
     @property
@@ -276,7 +274,6 @@ class DescriptionLinks:
         self._listed: set[int] = set()
 
     def add(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Add an entry."""
         here = hash(entry.uri)
         self._listed.add(here)
         for link in entry.linked("describedby"):

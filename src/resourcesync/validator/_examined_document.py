@@ -95,7 +95,6 @@ def capability_of(label: str) -> Capability | None:
 
 
 def kind_of(capability: Capability | None, *, is_index: bool) -> DocumentKind:
-    """Return what a document of this capability and root is."""
     if capability is None:
         return DocumentKind.UNKNOWN
     if capability.is_archive:

@@ -36,7 +36,6 @@ class TimeOrderCheck:
         node: ElementNode,
         part: str,
     ) -> None:
-        """Compare the time of an entry with that of the entries before."""
         if moment is None:
             return
         if self._before is not None and moment.last < self._before.first:
@@ -57,7 +56,6 @@ class ChangeSequenceCheck:
         self._moments: set[int] = set()
 
     def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Compare a change with those before."""
         self._check_order(subject, entry)
         if self._list and entry.uri:
             self._check_repeated(subject, entry)
@@ -100,7 +98,6 @@ class PackageEntryCheck:
         self._media_type = ""
 
     def check(self, subject: ExaminedDocument, entry: ParsedEntry, rule: str) -> None:
-        """Check the next package."""
         missing = [name for name in ("type", "length") if not entry.value(name)]
         if missing:
             subject.report(rule, f"a package without {' and '.join(missing)}", entry.place)
@@ -166,7 +163,6 @@ class LogEntryChecks:
         self._open = 0
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Report findings that only the end of the document shows."""
         if subject.kind is DocumentKind.CHI and "until" in subject.root_times and self._open:
             message = f"the index has an end, and {self._open} of its lists have none"
             subject.report_at("CI08", message, subject.md or subject.root)
@@ -303,14 +299,12 @@ class EntryChecks:
         self._check = check.get(kind)
 
     def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check the next entry."""
         self._count += 1
         if self._check is not None:
             self._check(subject, entry)
         self._check_via(subject, entry)
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Report findings that only the end of the document shows."""
         root = subject.md or subject.root
         if subject.kind is DocumentKind.CAP and not self._count:
             subject.report_at("CA10", "the Capability List has no entry", root)

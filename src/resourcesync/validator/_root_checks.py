@@ -25,35 +25,22 @@ _SPELLINGS: Final = frozenset({"", *SITEMAP_NAMESPACES})
 _MAX_LINKS: Final = 100
 _TOLERATED: Final = frozenset({"href", "rel", "type"})
 
-_START: Final[Mapping[DocumentKind, tuple[str, str]]] = {
-    DocumentKind.RL: ("at", "RL01"),
-    DocumentKind.RLI: ("at", "RI01"),
-    DocumentKind.RD: ("at", "RD01a"),
-    DocumentKind.RDI: ("at", "RD05"),
-    DocumentKind.RDM: ("at", "RM03"),
-    DocumentKind.CH: ("from", "CH01"),
-    DocumentKind.CHI: ("from", "CI01"),
-    DocumentKind.CD: ("from", "CD01a"),
-    DocumentKind.CDI: ("from", "CD06a"),
-    DocumentKind.CDM: ("from", "CM01"),
+_REQUIRED: Final[Mapping[DocumentKind, tuple[str, str, str]]] = {
+    DocumentKind.CAP: ("", "", "CA01"),
+    DocumentKind.RL: ("at", "RL01", "RL02"),
+    DocumentKind.RLI: ("at", "RI01", "RI02"),
+    DocumentKind.RD: ("at", "RD01a", "RD01a"),
+    DocumentKind.RDI: ("at", "RD05", "RD05"),
+    DocumentKind.RDM: ("at", "RM03", "RM03"),
+    DocumentKind.CH: ("from", "CH01", "CH02a"),
+    DocumentKind.CHI: ("from", "CI01", "CI01"),
+    DocumentKind.CD: ("from", "CD01a", "CD01a"),
+    DocumentKind.CDI: ("from", "CD06a", "CD06a"),
+    DocumentKind.CDM: ("from", "CM01", "CM01"),
+    DocumentKind.AR: ("", "", "AR01"),
+    DocumentKind.ARI: ("", "", "AR01"),
 }
-_UP: Final[Mapping[DocumentKind, str]] = {
-    DocumentKind.CAP: "CA01",
-    DocumentKind.RL: "RL02",
-    DocumentKind.RLI: "RI02",
-    DocumentKind.RD: "RD01a",
-    DocumentKind.RDI: "RD05",
-    DocumentKind.RDM: "RM03",
-    DocumentKind.CH: "CH02a",
-    DocumentKind.CHI: "CI01",
-    DocumentKind.CD: "CD01a",
-    DocumentKind.CDI: "CD06a",
-    DocumentKind.CDM: "CM01",
-    DocumentKind.AR: "AR01",
-    DocumentKind.ARI: "AR01",
-}
-
-
+"""The time that each kind begins with, the rule about that, and the rule about the link up."""
 _RELATIONS: Final = {"resourcesync": "up", "up": "index"}
 
 
@@ -183,13 +170,13 @@ class RootChecks:
             subject.report_at("G05", "the root has no rs:md", subject.root)
             return
         kind = subject.kind
-        name, rule = _START.get(kind, ("", ""))
+        name, rule, up_rule = _REQUIRED.get(kind, ("", "", ""))
         has_interval = subject.profile != "rs-0.6" or name != "from"
         if name and has_interval and name not in self.attributes:
             subject.report_at(rule, f"the {kind.value} has no {name}", subject.md)
         # In the drafts a document "can also include" the link to its Capability List.
-        if kind in _UP and "up" not in self._links and subject.profile not in DRAFTS:
-            subject.report_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
+        if up_rule and "up" not in self._links and subject.profile not in DRAFTS:
+            subject.report_at(up_rule, f"the {kind.value} has no up link", subject.md)
         if kind in (DocumentKind.SD, DocumentKind.SDI) and self._up is not None:
             subject.report_at("SD03", f"a {kind.value} with an up link", self._up)
         if kind in (DocumentKind.SD, DocumentKind.CAP) and "describedby" not in self._links:

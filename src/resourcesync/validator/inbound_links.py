@@ -96,7 +96,9 @@ class InboundLinks:
                 continue
             if target is _NO_SUMMARY:
                 continue
-            is_listed = target is None or _is_folder(way.uri) or self._is_listed(way.uri, target)
+            is_listed = (
+                target is None or _is_folder(way.uri) or self._listed_in_set(way.uri, target)
+            )
             applied.add("DI02" if way.is_header else "DI01")
             yield from judge_link(
                 way.uri, target, is_header=way.is_header, in_head=way.in_head, is_listed=is_listed
@@ -150,7 +152,7 @@ class InboundLinks:
                 pass  # its faults do not matter: it is not one of the Source's own documents
             return examination.summary if examination.summary.label else None
 
-    def _is_listed(self, page: str, target: DocumentSummary) -> bool:
+    def _listed_in_set(self, page: str, target: DocumentSummary) -> bool:
         """True unless all lists of a Capability List's set were read in full, without a page."""
         if target.uri not in self._sets:
             lists = self._lists_of(target) or []

@@ -224,10 +224,8 @@ class PackageValidator:
                     yield at_listed("RM07", f"{entry.path}: {error.message}", entry)
                     found.append(_member_as_listed(entry))
             except VerificationError as error:
-                said = dict(error.evidence)
-                message = (
-                    f"{entry.path} has {said.get('got', '')} instead of {said.get('list', '')}"
-                )
+                of = dict(error.evidence)
+                message = f"{entry.path} has {of.get('got', '')} instead of {of.get('list', '')}"
                 yield at_listed("RM07", message, entry)
                 found.append(_member_as_listed(entry))
             self.members += 1

@@ -47,8 +47,6 @@ def choose(population: Iterable[T], number: int, chance: Chance) -> list[T]:
 
 
 class _SampledEntry(NamedTuple):
-    """An entry, and the time of its document."""
-
     listed: ListedResource
     moment: datetime | None
 

@@ -338,7 +338,6 @@ class Subscriber:
             self.ledger.count_refused(follower, fault)
 
     def _record_delivery(self, token: str, body: bytes) -> bool:
-        """Remember a delivery; return true for a replay of one of the last thousand."""
         digest = sha256(token.encode() + b" " + body).digest()
         is_known = digest in self._bodies
         self._bodies[digest] = None

@@ -27,15 +27,12 @@ from resourcesync.ports import Clock
 from resourcesync.server.access_log import AccessLog
 from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.app import Application, LinksOf, ServedSource
+from resourcesync.server.connection_limits import ConnectionLimits
 from resourcesync.server.dashboard.views import DocumentFile, SourceView
 from resourcesync.server.files import FileState, ServedFolder
 from resourcesync.server.mementos import MementoApplication
 from resourcesync.server.metrics import Metric, RequestTally, gauge, report_figures
-from resourcesync.server.uvicorn_server import (
-    ConnectionLimits,
-    ServerThread,
-    serve_forever,
-)
+from resourcesync.server.uvicorn_server import ServerThread, serve_forever
 from resourcesync.source.naming import (
     CAPABILITY_LIST,
     DESCRIPTION,

@@ -217,7 +217,6 @@ def open_own_hub(
 
 
 def _own_address(root: Path, base: str) -> str:
-    """Return the hub of a tree below its address; empty for none."""
     below = (
         name
         for name in any_settings(root / publication_settings.CATALOGUE).hubs

@@ -94,7 +94,6 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _path(self, uri: str) -> str | None:
-        """Return the path of an address in the site; ``None`` if it is elsewhere."""
         path, above = (urlsplit(address).path for address in (uri, self.state.address))
         return unquote(path[len(above) - 1 :]).rstrip("/") if path.startswith(above) else None
 
@@ -105,7 +104,6 @@ def _documents_application(tree: PublishedTree, clock: Clock) -> ASGIApp:
 
 
 def _documents(folder: Path, capability_list: str) -> ServedSource:
-    """Return what serves the documents in a folder, and nothing else of it."""
     return ServedSource(
         root=folder,
         capability_list_uri=capability_list,

@@ -73,7 +73,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job
     form = "".join(forms)
     return Job(
         work=lambda screen: _changes(mirror_folder, values, change_writer(form, screen), screen),
-        render=render_change,
+        render=_render_change,
         subject=mirror_folder.name,
         fields={"mirror": str(mirror_folder), "consumer": consumer},
         resume_command=f"resourcesync changes {mirror_folder}",
@@ -137,8 +137,7 @@ def change_fields(
     return {name: value for name, value in fields.items() if value != ""}
 
 
-def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
-    """Yield the line of a change."""
+def _render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "change":
         at = moment(fields["time"])  # type: ignore[arg-type]  # set by change_fields
         size = fields["bytes"]

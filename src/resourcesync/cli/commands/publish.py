@@ -167,7 +167,6 @@ def _check_address(target: str) -> None:
 def _notification_job(
     tree: str | None, sources: ConfiguredSources, values: dict[str, Any], given: frozenset[str]
 ) -> Job:
-    """Return the job that only notifies the hubs."""
     if others := sorted(given & _PUBLISHING):
         other = others[0].replace("_", "-")
         raise click.UsageError(f"--notify-only and --{other} exclude each other")
@@ -195,7 +194,6 @@ def _check_dumps(values: Mapping[str, Any], given: frozenset[str]) -> None:
 def _resolve_target(
     target: str, values: dict[str, Any], sources: ConfiguredSources, given: frozenset[str]
 ) -> tuple[str, dict[str, Any]]:
-    """Return the path or address of a name or folder, and its settings."""
     if target not in sources.names:
         return target, values
     source = sources.source(target)
@@ -336,7 +334,6 @@ def _watch(
 
 
 def _watch_reporters(name: str, screen: Screen) -> "tuple[OnPublished, OnFailed]":
-    """Return the functions that report each publication, and each failure."""
     reported: set[str] = set()  # each omission is reported once
 
     def published(done: "PublicationResult") -> None:

@@ -134,7 +134,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         fields = {"uri": uri, "pull": address if is_same else "", "tree": str(tree)}
         screen.report("ready", fields | ({"admin": admin} if admin else {}))
         if not is_same:
-            screen.report("warning", address_warning(tree, found.base, address))
+            screen.report("warning", _address_warning(tree, found.base, address))
 
     running = nullcontext() if hub is None else hub.application.running()
     with running, _access_log(application, clock, values, screen) as logged:
@@ -179,7 +179,7 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
             yield TextLine(str(fields["admin"]), "Admin", QUIET)
 
 
-def address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
+def _address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
     """Return the warning that the lists name another address than the one served."""
     return {
         "code": "published-elsewhere",

@@ -28,9 +28,11 @@ from resourcesync.cli.render.status import (
     Unreadable,
     lag_of,
     mirror_fields,
+    mirror_figures,
     notes_of,
     notes_of_source,
     source_fields,
+    source_figures,
     source_table,
     status_details,
     status_table,
@@ -43,6 +45,7 @@ from resourcesync.destination.reports import (
     MirrorStatus,
 )
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
+from resourcesync.server.metrics import write_metrics
 from resourcesync.settings.mirror import FreshnessSettings
 
 if TYPE_CHECKING:
@@ -104,11 +107,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
         places = mirrors or ([] if published else [""])
         found = read_statuses(places, configuration, screen, asked, published)
         if style == "prom":
-            from resourcesync.cli.render import metrics  # noqa: PLC0415 - rarely needed
-            from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - the same
-
-            figures = metrics.mirror_figures(found.mirrors, found.unreadable)
-            more = metrics.source_figures(found.sources, found.unreadable)
+            figures = mirror_figures(found.mirrors, found.unreadable)
+            more = source_figures(found.sources, found.unreadable)
             text = write_metrics((*figures, *more)).decode()
             lines = tuple(TextLine(line, level=QUIET) for line in text.splitlines())
             return CommandOutcome(exit=found.exit, closing=lines)
@@ -250,7 +250,7 @@ def _read_apart(
     """Return the mirrors of a name or a folder; of no name, those in the current folder."""
 
     def read() -> _Found:
-        targets = _targets(place, configuration) if place else _targets_here()
+        targets = _targets(place, configuration) if place else _targets_in_current_folder()
         is_paused = place in check.paused
         return [_measure(target, check, now, is_paused=is_paused) for target in targets]
 
@@ -341,7 +341,7 @@ def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:
     )
 
 
-def _targets_here() -> list[_StatusTarget]:
+def _targets_in_current_folder() -> list[_StatusTarget]:
     """Return the mirrors in the current folder."""
     here = [place for place in (Path(), *sorted(Path().iterdir())) if _is_mirror_folder(place)]
     if not here:
@@ -362,7 +362,6 @@ def _is_mirror_folder(folder: Path) -> bool:
 
 
 def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarget]:
-    """Return the mirrors of a name or a folder."""
     named = configuration.mirror(place) if place in configuration else None
     folder = configuration.folder(place)
     own = app.mirror_state.each_mirror(folder)

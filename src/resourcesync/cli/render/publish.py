@@ -134,7 +134,6 @@ def _left_lines(done: "PublicationResult") -> Iterator[TextLine]:
 
 
 def _omitted_lines(done: "PublicationResult") -> Iterator[TextLine]:
-    """Yield the lines of the files that are not published, by reasons."""
     label = "Left out"
     for reason, number in sorted(done.omitted_for.items(), key=lambda item: -item[1]):
         text = f"{formatting.count(number)}: {reason}"
@@ -163,7 +162,6 @@ def _place(out: str, name: str) -> str:
 
 
 def _written(done: "PublicationResult") -> Iterator[TextLine]:
-    """Yield the lines of the written documents, with counts after the lists."""
     out, publication = _document_folder(done), done.publication
     names = [_place(out, written.name) for written in done.documents_written]
     width = max(map(len, names)) + 6
@@ -184,7 +182,6 @@ def _written(done: "PublicationResult") -> Iterator[TextLine]:
 
 
 def _document_folder(done: "PublicationResult") -> str:
-    """Return the folder or the store of the documents."""
     out = done.settings.out
     return out if "://" in out else os.path.normpath(done.root / out)
 

@@ -17,6 +17,7 @@ from resourcesync.destination.reports import (
 )
 from resourcesync.errors import quoted
 from resourcesync.model import formatting
+from resourcesync.server.metrics import Metric, report_figures
 
 if TYPE_CHECKING:
     from resourcesync.app.source_runs import SourceStatus
@@ -71,6 +72,26 @@ def source_fields(source: "SourceStatus") -> dict[str, object]:
     """Return the fields of a Source's event, whose numbers are its metrics."""
     failed = source.failed_run
     return {**report_fields(source), "failed_run": failed and _failed_fields(failed)}
+
+
+def mirror_figures(
+    mirrors: Sequence[CheckedMirror], unreadable: Sequence[Unreadable]
+) -> Iterator[Metric]:
+    """Yield the metrics of mirrors; of those that cannot be read, only that they cannot."""
+    seen = [(mirror.status.judged, mirror_fields(mirror)) for mirror in mirrors]
+    gone = [name for name, _, noun, _ in unreadable if noun == "mirror"]
+    return report_figures("mirror", MirrorState, seen, gone)
+
+
+def source_figures(
+    sources: "Sequence[SourceStatus]", unreadable: Sequence[Unreadable]
+) -> Iterator[Metric]:
+    """Yield the metrics of Sources in the same way."""
+    from resourcesync.app.source_runs import SourceState  # noqa: PLC0415 - not for mirrors
+
+    seen = [(source.state, source_fields(source)) for source in sources]
+    gone = [name for name, _, noun, _ in unreadable if noun == "source"]
+    return report_figures("source", SourceState, seen, gone)
 
 
 def _failed_fields(failed: FailedRun) -> dict[str, object]:
@@ -179,7 +200,7 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     """Return the notes about a mirror that is not in sync, and the next steps."""
     mirror = seen.status
     listed, ended = mirror.listed, mirror.last_run
-    notes = [*_held(mirror), *_why_failed(mirror), *_uncounted(mirror)]
+    notes = [*_pending_deletions(mirror), *_why_failed(mirror), *_uncounted(mirror)]
     if listed.pending:
         waiting = formatting.counted(listed.pending, "listed resource")
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
@@ -193,10 +214,10 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
         *say("remarks", mirror, only=_REMARKS),
     ):
         notes += said.split("\n")
-    return [*notes, *_beyond_limits(seen)]
+    return [*notes, *_exceeded_limits(seen)]
 
 
-def _beyond_limits(seen: CheckedMirror) -> Iterator[str]:
+def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
     """Yield that rechecks or the mirror are late, that no room is left, or the Source quiet."""
     mirror, as_of = seen.status, seen.status.as_of
     if mirror.is_recheck_late:
@@ -218,7 +239,7 @@ def _beyond_limits(seen: CheckedMirror) -> Iterator[str]:
         yield f"the Source {since}: check that it still runs."
 
 
-def _held(mirror: MirrorStatus) -> Iterator[str]:
+def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
     """Yield what deletions wait for."""
     again = f"resourcesync pull {mirror.mirror}"
     if not mirror.held:

@@ -231,7 +231,6 @@ class WatchJobRunner:
 
 
 def _set_problem(folder: str, error: ResourceSyncError) -> Problem:
-    """Return the error of one of several sets."""
     problem = problem_of(error, folder)
     return problem._replace(evidence=(("mirror", folder), *problem.evidence))
 

@@ -19,8 +19,7 @@ from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
 from resourcesync.cli.json_output import VERSION, json_row, json_text
 from resourcesync.cli.output import Screen, problem_of
-from resourcesync.cli.render.metrics import mirror_figures
-from resourcesync.cli.render.status import Unreadable, notes_of
+from resourcesync.cli.render.status import Unreadable, mirror_figures, notes_of
 from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
 from resourcesync.destination.reports import (
     CheckedMirror,
@@ -221,7 +220,7 @@ class WatchView:
         for name in self._names()[0]:
             planned = self.planned(name)
             if planned is not None:
-                yield next_pull_fields(name, planned)
+                yield _next_pull_fields(name, planned)
 
     def _standings(self) -> Sequence[SubscriptionReport]:
         return () if self.push is None else self.push.standings()
@@ -247,8 +246,7 @@ def _unreadable(mirror: Unreadable) -> views.MirrorSummary:
     )
 
 
-def next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
-    """Return the next pull of a mirror as fields."""
+def _next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
     return {
         "mirror": mirror,
         "at": None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),

@@ -58,7 +58,6 @@ def _source(summary: views.MirrorSummary) -> Piece:
 
 
 def _advice(summary: views.MirrorSummary, now: datetime) -> Markup | None:
-    """Return since when the mirror fails, when it is tried again, why, and what to do."""
     notes: list[Piece] = [*failing_text(summary, now), *map(layout.sentence, notes_of(summary))]
     bad = summary.error or summary.status.state in {MirrorState.FAILING, MirrorState.STOPPED}
     look = "advice bad" if bad else "advice"
@@ -103,7 +102,7 @@ def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
 
 def _runs(detail: views.MirrorDetail) -> Markup:
     """Return the pulls, those with the same result in a row as one."""
-    groups = groupby(detail.runs, key=lambda ran: (ran.outcome, pull_text(ran)))
+    groups = groupby(detail.runs, key=lambda ran: (ran.outcome, _pull_text(ran)))
     same = [list(group) for _, group in groups]
     rows = [layout.row(_RUN_HEADS, _run(group)) for group in same[:_SHOWN_RUNS]]
     since = "since the service was started" if detail.summary.error else "of the last 7 days"
@@ -117,14 +116,13 @@ def _run(same: Sequence[views.EndedPull]) -> Iterator[Piece]:
     ended = MirrorState.BEHIND if stopped else MirrorState.FAILING
     yield layout.pill(ended if ran.report is None else ran.report.state)
     again = (f"; {formatting.counted(len(same), 'time')} since ", layout.time_tag(first.ended))
-    yield pull_text(ran), again if len(same) > 1 else None
+    yield _pull_text(ran), again if len(same) > 1 else None
     yield "-" if ran.report is None else formatting.count(ran.report.requests)
     yield "-" if ran.report is None else formatting.size(ran.report.received_bytes)
     yield formatting.duration((ran.ended - ran.started).total_seconds())
 
 
-def pull_text(ran: views.EndedPull) -> str:
-    """Return the result of a pull in a few words."""
+def _pull_text(ran: views.EndedPull) -> str:
     if ran.failed is not None:
         return f"{ran.failed.code}: {ran.failed.text}" if ran.failed.message else ran.failed.code
     report = ran.report
