@@ -24,6 +24,7 @@ from tests.support.servers.served_tree import (
     application,
     media_type,
     plant,
+    served_source,
     settled,
 )
 
@@ -276,7 +277,7 @@ def test_a_request_is_logged_in_one_line_that_it_cannot_shape(
 )
 def test_an_address_that_cannot_stand_in_a_header_is_refused(root: Path, uri: str) -> None:
     with pytest.raises(ConfigurationError):
-        ServedSource(root=root, capability_list_uri=uri, media_type=media_type)
+        served_source(root, capability_list_uri=uri)
 
 
 def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
@@ -321,7 +322,7 @@ def test_serving_writes_nothing(root: Path) -> None:
 @pytest.fixture
 def served(tmp_path: Path) -> ServedSource:
     root = plant(tmp_path / "tree")
-    return ServedSource(root=root, capability_list_uri=LIST_URI, media_type=media_type)
+    return served_source(root)
 
 
 def make(served: ServedSource, **mounts: ASGIApp) -> Application:

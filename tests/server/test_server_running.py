@@ -19,9 +19,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.app import Application, ServedSource
+from resourcesync.server.app import Application
 from resourcesync.server.connection_limits import ConnectionLimits
 from resourcesync.server.uvicorn_server import ServerThread, serve_forever
+from tests.support.servers.served_tree import served_source
 from tests.support.waiting import wait_until
 
 IMPATIENT = ConnectionLimits(
@@ -45,9 +46,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(root: Path) -> ASGIApp:
-    served = ServedSource(
-        root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
-    )
+    served = served_source(root, media_type=lambda _: "text/plain")
     return Application(served, clock=SystemClock())
 
 
@@ -270,8 +269,13 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.server.app import Application, ServedSource
 from resourcesync.server.uvicorn_server import serve_forever
 
+root = Path(sys.argv[1])
 served = ServedSource(
-    root=Path(sys.argv[1]), capability_list_uri="http://x/c.xml", media_type=lambda _: ""
+    root=root,
+    capability_list_uri="http://x/c.xml",
+    media_type=lambda _: "",
+    documents=root / "resourcesync",
+    well_known=root / "description.xml",
 )
 app = Application(served, clock=SystemClock())
 serve_forever(app, sys.argv[2], 0, on_ready=lambda uri: print(uri, flush=True))

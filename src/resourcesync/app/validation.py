@@ -80,8 +80,7 @@ def _validate_target(judge: Validator, target: str) -> Iterator[RuleFinding]:
 def _validate_bytes(document: bytes | BinaryIO, profile: RuleProfile) -> Iterator[RuleFinding]:
     stream = io.BytesIO(document) if isinstance(document, bytes) else document
     chunks = iter(lambda: stream.read(_BLOCK), b"")
-    findings = Examination(chunks, uri="", profile=profile)
-    yield from by_place(finding for finding in findings if profile in finding.rule.profiles)
+    yield from by_place(Examination(chunks, uri="", profile=profile))
 
 
 def new_validator(

@@ -43,24 +43,22 @@ def page_of(code: str) -> str:
 def _explain(name: str, screen: Screen) -> CommandOutcome:
     from resourcesync.validator.rule import RULES, find_rule  # noqa: PLC0415 - help stays fast
 
-    rule = find_rule(name)
+    rule, start = find_rule(name), name.strip().lower()
+    found: list[Rule] = []
     if rule is not None:
+        found = [rule]
         screen.report("rule", _rule_fields(rule))
-        return CommandOutcome(fields={"rules": 1})
-    error = _find_error(name)
-    if error is not None:
+    elif error := _find_error(name):
         screen.report("error-code", error)
-        return CommandOutcome(fields={"rules": 0})
-    start = name.strip().lower()
-    if start in WORDS:
+    elif start in WORDS:
         screen.report("word", {"word": start, "meaning": WORDS[start]})
-        return CommandOutcome(fields={"rules": 0})
-    found = [rule for rule in RULES.values() if rule.code.lower().startswith(start)]
-    found = found or [rule for rule in RULES.values() if rule.id.lower().startswith(start)]
-    if not found or not start:
-        raise _unknown(name)
-    for item in found:
-        screen.report("rule", {**_rule_fields(item), "brief": True})
+    else:
+        found = [rule for rule in RULES.values() if rule.code.lower().startswith(start)]
+        found = found or [rule for rule in RULES.values() if rule.id.lower().startswith(start)]
+        if not found or not start:
+            raise _unknown(name)
+        for item in found:
+            screen.report("rule", {**_rule_fields(item), "brief": True})
     return CommandOutcome(fields={"rules": len(found)})
 
 

@@ -72,6 +72,10 @@ class Problem(NamedTuple):
     uri: str = ""
     retry_after: float = 0.0  # seconds that the Source asks to wait
 
+    def about(self, noun: str, name: str) -> "Problem":
+        """Return the problem with its subject before the other evidence."""
+        return self._replace(evidence=((noun, name), *self.evidence))
+
     def fields(self) -> dict[str, object]:
         """Return the fields of its event."""
         found = {
@@ -83,14 +87,12 @@ class Problem(NamedTuple):
             "exit": int(self.exit),
         }
         subjects = {name: text for name, text in self.evidence if name == "mirror"}
-        return {**found, **self._address(), **subjects}
+        return {**found, **({"uri": self.uri} if self.uri else {}), **subjects}
 
     def outcome(self) -> "CommandOutcome":
         """Return the outcome of a command that it ended."""
-        return CommandOutcome(exit=self.exit, fields={"code": self.code, **self._address()})
-
-    def _address(self) -> dict[str, object]:
-        return {"uri": self.uri} if self.uri else {}
+        address = {"uri": self.uri} if self.uri else {}
+        return CommandOutcome(exit=self.exit, fields={"code": self.code, **address})
 
 
 def labelled_evidence(evidence: Any) -> list[dict[str, str]]:

@@ -39,9 +39,9 @@ _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
 class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     """The tree that one application serves, its documents, and their metadata.
 
-    By default the documents are in ``resourcesync`` and ``.well-known/resourcesync`` of ``root``; a
-    folder of them outside ``root`` is served under its own name. ``capability_list_uri`` is for the
-    ``Link`` field and the page (§6.3.3): from the operator's settings, never from a request.
+    A folder of ``documents`` outside ``root`` is served under its own name, and ``well_known`` is
+    the file of the Source Description. ``capability_list_uri`` is for the ``Link`` field and the
+    page (§6.3.3): from the operator's settings, never from a request.
 
     Functions get a path in the tree, with ``/`` and undecodable bytes as surrogates. A file that is
     not ``is_published`` is absent. ``file_at`` returns such a path for a request's path and query,
@@ -51,8 +51,8 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     root: Path
     capability_list_uri: str
     media_type: Callable[[str], str]
-    documents: Path | None = None
-    well_known: Path | None = None
+    documents: Path
+    well_known: Path
     is_published: Callable[[str], bool] = lambda _: True
     file_at: Callable[[str], str | None] | None = None
     find_entry: FindEntry | None = None
@@ -67,14 +67,9 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError("the ResourceSync documents need a folder of their own")
 
     @property
-    def documents_folder(self) -> Path:
-        """Return the folder of the documents."""
-        return self.documents or self.root / "resourcesync"
-
-    @property
     def documents_names(self) -> files.Names:
         """Return the path of the documents' folder in the application, as names."""
-        folder, root = self.documents_folder.absolute(), self.root.absolute()
+        folder, root = self.documents.absolute(), self.root.absolute()
         inside = folder.relative_to(root) if folder.is_relative_to(root) else Path(folder.name)
         names = tuple(os.fsencode(part) for part in inside.parts)
         return names[-1:] if files.is_hidden(names) else names
@@ -83,12 +78,7 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     def has_documents_inside(self) -> bool:
         """True if the folder of documents would be served as a part of the tree, too."""
         inside = Path(os.fsdecode(b"/".join(self.documents_names)))
-        return self.root.absolute() / inside == self.documents_folder.absolute()
-
-    @property
-    def description(self) -> Path:
-        """Return the file of the Source Description."""
-        return self.well_known or self.root / ".well-known" / "resourcesync"
+        return self.root.absolute() / inside == self.documents.absolute()
 
 
 _LIFESPAN: Final = Router()
@@ -102,11 +92,8 @@ _QUERY: Final = "/?:@!$&'()*+,;=%~"
 """The characters of a query that need no encoding, and the mark of those that are encoded."""
 _ROBOTS: Final = (b"robots.txt",)
 _XML: Final = {"content-type": "application/xml"}
-_KINDS: Final = (
-    (re.compile(rb".+\.xml", re.DOTALL), _XML),
-    (re.compile(rb".+\.zip", re.DOTALL), {"content-type": "application/zip"}),
-)
-"""The fields of documents, by their names."""
+_KINDS: Final = {b".xml": _XML, b".zip": {"content-type": "application/zip"}}
+"""The fields of documents, by the ends of their names."""
 _VARY: Final = {"vary": "accept-encoding"}
 # A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
 # does a package.
@@ -150,8 +137,8 @@ class Application:
         self._locations = lru_cache(maxsize=_MOST_LOCATIONS)(self._locate)
         self._media_type = served.media_type
         self._prefix = served.documents_names
-        self._documents = files.ServedFolder(served.documents_folder)
-        self._sitemaps = files.ServedFolder(served.documents_folder.parent)
+        self._documents = files.ServedFolder(served.documents)
+        self._sitemaps = files.ServedFolder(served.documents.parent)
         closed = self._prefix if served.has_documents_inside else ()
         self._is_published = served.is_published
         self._file_at = served.file_at
@@ -159,8 +146,8 @@ class Application:
             served.root, closed=closed, required=True, is_open=self._is_open
         )
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'
-        self._description = files.ServedFolder(served.description.parent)
-        self._description_name = (os.fsencode(served.description.name),)
+        self._description = files.ServedFolder(served.well_known.parent)
+        self._description_name = (os.fsencode(served.well_known.name),)
         self._front = front_page(served.capability_list_uri)
 
     def _is_open(self, names: files.Names) -> bool:
@@ -297,7 +284,8 @@ class Application:
 
 
 def _kind(name: bytes) -> Mapping[str, str] | None:
-    return next((fields for pattern, fields in _KINDS if pattern.fullmatch(name)), None)
+    stem, dot, ending = name.rpartition(b".")
+    return _KINDS.get(dot + ending) if stem else None
 
 
 def _path_of(names: files.Names) -> str:

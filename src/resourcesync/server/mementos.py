@@ -28,13 +28,13 @@ from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.catalogue.versions import ResourceVersion
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import WANTED
+from resourcesync.model.timestamps import SECOND
 from resourcesync.server import asgi, representations
 from resourcesync.server.entry_fields import digest_headers
 from resourcesync.server.file_sender import storage_error_response, stream
 from resourcesync.server.files import Names, ServedFolder, is_hidden, read_path
 from resourcesync.source.versions.version_recording import VersionNames, parse_stamp
 
-_SECOND: Final = 1_000_000
 MAP_PAGE: Final = 500
 """Versions of a TimeMap that are read at a time."""
 _VARY: Final = {"vary": "accept-datetime"}
@@ -153,14 +153,17 @@ class MementoApplication:
             if seconds is None:
                 reason = "Accept-Datetime is not a date such as Thu, 01 Jan 2026 00:00:00 GMT."
                 return asgi.refuse(400, reason, _VARY)
-            moment = seconds * _SECOND + _SECOND - 1  # any time within that second
+            moment = seconds * SECOND + SECOND - 1  # any time within that second
         version = await to_thread.run_sync(self._index.version_at, uri, moment)
         if version is None:
             return _absent(_VARY)
         first, last = await to_thread.run_sync(self._index.first_and_last, version)
         links = [self._common_links(uri)[0], self._common_links(uri)[2]]
         if first is not None and last is not None:
-            links += _ends(self._link, first, last)
+            if first.moment == last.moment:
+                links.append(self._link(first, "first last memento"))
+            else:
+                links += [self._link(first, "first memento"), self._link(last, "last memento")]
             if version.moment not in {first.moment, last.moment}:
                 # Aggregators read these links, and do not follow the redirect.
                 links.append(self._link(version, "memento"))
@@ -229,20 +232,12 @@ def _kind(media_type: str) -> Mapping[str, str]:
     return {"content-type": kind} if kind else {}
 
 
-def _ends(
-    link: Callable[[ResourceVersion, str], str], first: ResourceVersion, last: ResourceVersion
-) -> tuple[str, ...]:
-    if first.moment == last.moment:
-        return (link(first, "first last memento"),)
-    return (link(first, "first memento"), link(last, "last memento"))
-
-
 def _host(authority: bytes) -> bytes:
     return _DEFAULT_PORT.sub(b"", authority.lower())
 
 
 def _date(version: ResourceVersion) -> str:
-    return representations.format_http_date(version.since // _SECOND)
+    return representations.format_http_date(version.since // SECOND)
 
 
 def _absent(*fields: Mapping[str, str]) -> Response:

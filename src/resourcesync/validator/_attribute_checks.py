@@ -9,6 +9,7 @@ from typing import Final
 
 from resourcesync.documents.reader import Limits
 from resourcesync.model.digests import ALGORITHMS
+from resourcesync.model.entries import LAST_PRIORITY
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.validator._elements import ElementNode
 from resourcesync.validator._examined_document import (
@@ -76,7 +77,6 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9-]+:\S+")
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 _LENGTHS: Final = {**ALGORITHMS, "md2": 32}
-_LAST_PRIORITY: Final = 999_999
 _ONLY_IN_INDEXES: Final = frozenset({"change", "datetime", "path", "capability"})
 _ONLY_ELSEWHERE: Final = _ONLY_IN_INDEXES | {"at", "completed"}
 
@@ -161,7 +161,7 @@ def check_link(subject: ExaminedDocument, node: ElementNode) -> dict[str, Parsed
     priority = node.attributes.get("pri")
     if priority is not None:
         text = priority.strip()
-        if _DIGITS.fullmatch(text) is None or not 1 <= int(text[:9]) <= _LAST_PRIORITY:
+        if _DIGITS.fullmatch(text) is None or not 1 <= int(text[:9]) <= LAST_PRIORITY:
             subject.report("G25", f"pri {text[:64]!r} is not from 1 to 999999", node, "pri")
     return check_values(subject, node)
 

@@ -206,7 +206,11 @@ def check_links(subject: ExaminedDocument, entry: ParsedEntry) -> None:
         _check_patch(subject, entry, link)
         _check_plain(subject, link)
         _check_versions(subject, entry, link)
-        _check_structure(subject, link)
+        for relation in ("up", "index"):
+            if relation in link.relations:
+                subject.report("LK11", f"{relation} on an entry", link.node)
+        if "contents" in link.relations and subject.kind not in _PACKED:
+            subject.report("LK11", f"contents in a {subject.kind.value}", link.node)
     for relation, rule in (("memento", "LK05"), ("via", "LK08"), ("contents", "RD04a")):
         for link in entry.linked(relation)[1:]:
             if relation != "contents" or subject.kind in _PACKED:
@@ -255,14 +259,6 @@ def _check_versions(subject: ExaminedDocument, entry: ParsedEntry, link: ParsedL
     elif modified and entry.lastmod and modified.first != entry.lastmod.first:
         message = f"modified {modified.text} is not the lastmod {entry.lastmod.text}"
         subject.report("LK06", message, link.node, "modified")
-
-
-def _check_structure(subject: ExaminedDocument, link: ParsedLink) -> None:
-    for relation in ("up", "index"):
-        if relation in link.relations:
-            subject.report("LK11", f"{relation} on an entry", link.node)
-    if "contents" in link.relations and subject.kind not in _PACKED:
-        subject.report("LK11", f"contents in a {subject.kind.value}", link.node)
 
 
 class DescriptionLinks:

@@ -315,11 +315,13 @@ class EntryChecks:
         self._logs.finish(subject)
 
     def _description(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        is_channel = _is_framework_channel(entry)
+        capability = entry.value("capability")
+        # A channel of Framework Notifications: no set describes it.
+        is_channel = capability == Capability.FRAMEWORK_NOTIFICATION and entry.linked("hub")
         if entry.md is None:
             subject.report("SD05", "an entry without rs:md", entry.node)
-        elif entry.value("capability") != Capability.CAPABILITY_LIST and not is_channel:
-            message = f"capability {entry.value('capability')!r} in a Source Description"
+        elif capability != Capability.CAPABILITY_LIST and not is_channel:
+            message = f"capability {capability!r} in a Source Description"
             part = "capability" if entry.has("capability") else ""
             subject.report("SD04", message, entry.md, part)
         if not is_channel and not entry.linked("describedby"):
@@ -379,9 +381,3 @@ class EntryChecks:
             self._with_via = True
         elif self._with_via and entry.change != "deleted":
             subject.report_once("AG01c", "an entry without via, after others with it", entry.node)
-
-
-def _is_framework_channel(entry: ParsedEntry) -> bool:
-    """True if it leads to a channel of Framework Notifications, which no set describes."""
-    capability = entry.value("capability")
-    return capability == Capability.FRAMEWORK_NOTIFICATION and bool(entry.linked("hub"))

@@ -46,17 +46,15 @@ class RateLimiter:
 class HubRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules of a hub: its address, its topics, the key of its publisher, and its limits.
 
-    Leases are in seconds. ``per_peer`` and ``per_origin`` are requests to subscribe in a minute, by
-    their sender and by the origin of their callback; ``submissions`` are those in a second. Half as
-    many deliveries as ``at_once`` go to receivers whose last one failed.
+    ``per_peer`` and ``per_origin`` are requests to subscribe in a minute, by their sender and by
+    the origin of their callback; ``submissions`` are those in a second. Half as many deliveries as
+    ``at_once`` go to receivers whose last one failed.
     """
 
     address: str
     topics: frozenset[str]
     key: bytes = b""
     plain_secrets: bool = False
-    shortest: int = messages.SHORTEST_LEASE
-    longest: int = messages.LONGEST_LEASE
     most_subscriptions: int = 100_000
     most_intents: int = 1_000
     per_peer: int = 120
@@ -125,7 +123,7 @@ class Hub:
             return TextResponse(
                 status=503, text="Too many subscriptions.", retry_after=_RETRY_SECONDS
             )
-        lease = messages.bounded_lease(intent.lease, shortest=rules.shortest, longest=rules.longest)
+        lease = messages.bounded_lease(intent.lease)
         requested = to_microseconds(self._clock.now())
         self._store.add_intent(replace(intent, lease=lease, requested=requested))
         self._wake()

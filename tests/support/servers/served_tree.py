@@ -3,6 +3,7 @@
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from starlette.types import ASGIApp
 
@@ -20,9 +21,19 @@ def media_type(path: str) -> str:
     return {"html": "text/html", "txt": "text/plain"}.get(path.rpartition(".")[2], "")
 
 
+def served_source(root: Path, **more: Any) -> ServedSource:
+    """A tree with its documents in their usual places."""
+    usual: dict[str, Any] = {
+        "capability_list_uri": LIST_URI,
+        "media_type": media_type,
+        "documents": root / "resourcesync",
+        "well_known": root / ".well-known" / "resourcesync",
+    }
+    return ServedSource(root=root, **(usual | more))
+
+
 def application(root: Path, clock: ManualClock | SystemClock | None = None) -> ASGIApp:
-    served = ServedSource(root=root, capability_list_uri=LIST_URI, media_type=media_type)
-    return Application(served, clock=clock or SystemClock())
+    return Application(served_source(root), clock=clock or SystemClock())
 
 
 def settled() -> ManualClock:

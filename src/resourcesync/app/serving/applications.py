@@ -43,6 +43,8 @@ from resourcesync.source.naming import (
 from resourcesync.source.publication_settings import CATALOGUE
 from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
 
+__all__ = ["AccessLog", "ConnectionLimits", "ServerThread", "serve_forever"]
+
 T = TypeVar("T")
 MOUNT: Final = f"/{FOLDER}{VERSIONS_FOLDER}".rstrip("/")
 """Path of the application of versions, in that of the tree."""
@@ -127,17 +129,6 @@ class ServedStatus:
             )
             for name, info in found[:_MOST_DOCUMENTS]
         )
-
-
-__all__ = [
-    "AccessLog",
-    "ConnectionLimits",
-    "LateApplication",
-    "PublishedTree",
-    "ServerThread",
-    "find_tree",
-    "serve_forever",
-]
 
 
 class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,10 +31,6 @@ _OWN: Final = frozenset(f"/{name}".encode() for name in (DESCRIPTION, SITE_ABOUT
 _ABSENT: Final = 404
 
 
-def _is_robots(path: str) -> bool:
-    return path == document_stores.ROBOTS_FILE
-
-
 class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
     """A site: its folder, and the sets in it."""
 
@@ -110,7 +106,7 @@ def _documents(folder: Path, capability_list: str) -> ServedSource:
         media_type=media_type,
         documents=folder / FOLDER,
         well_known=folder / DESCRIPTION,
-        is_published=_is_robots,
+        is_published=lambda path: path == document_stores.ROBOTS_FILE,
     )
 
 

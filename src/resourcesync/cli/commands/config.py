@@ -92,7 +92,11 @@ def command(output: OutputOptions, **values: Any) -> Job:
             return _check(_find_file(named), screen)
         if action not in _ACTIONS:
             text = _generated_file(action, values)
-            return _print(text, screen, name=action, as_json=output.json)
+            if output.json:
+                screen.report("file", {"name": action, "text": text})
+            else:
+                write_line(sys.stdout, text.rstrip("\n"))
+            return CommandOutcome()
         match action:
             case "init":
                 return _init(named or Path(files.NAME))
@@ -170,14 +174,6 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
         case _:
             text: str = app.plugins.load(app.plugins.SETUPS, name)(dict(values["with"]))
             return text
-
-
-def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:
-    if as_json:
-        screen.report("file", {"name": name, "text": text})
-    else:
-        write_line(sys.stdout, text.rstrip("\n"))
-    return CommandOutcome()
 
 
 def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:

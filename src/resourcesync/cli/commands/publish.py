@@ -146,7 +146,8 @@ def command(**values: Any) -> Job:
         return _job_of_all(sources, values, given)
     _refuse_ambiguous(tree, sources)
     tree, values = _resolve_target(tree, values, sources, given)
-    _check_address(tree)
+    if ":" in tree and app.inputs.kind_of(tree) is app.inputs.InputKind.SYSTEM:
+        app.accounts.check_account_address(tree)  # a secret in it is never shown or logged
 
     return Job(
         acts=True,
@@ -156,12 +157,6 @@ def command(**values: Any) -> Job:
         fields={"tree": tree, "dry_run": values["dry_run"]},
         resume_command=f"resourcesync publish {tree}",
     )
-
-
-def _check_address(target: str) -> None:
-    """Refuse the address of another system with a secret in it, before it is shown or logged."""
-    if ":" in target and app.inputs.kind_of(target) is app.inputs.InputKind.SYSTEM:
-        app.accounts.check_account_address(target)
 
 
 def _notification_job(

@@ -287,8 +287,8 @@ def _unreadable(
             hint="correct its permissions, or name another folder",
         )
     problem = problem_of(error)
-    named = () if noun in dict(problem.evidence) else ((noun, name),)
-    problem = problem._replace(evidence=(*named, *problem.evidence))
+    if noun not in dict(problem.evidence):
+        problem = problem.about(noun, name)
     return Unreadable(name, problem, noun, str(folder))
 
 

@@ -12,14 +12,13 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import DETAIL, QUIET, CommandOutcome, Job, Screen, TextLine
 from resourcesync.model import formatting
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.app.mirrors.mirror_state import Home
     from resourcesync.app.mirrors.trash import TrashFilter
     from resourcesync.destination.trash import TrashResult
 
-_SECOND: Final = 1_000_000
 _NO_MATCH: Final = "nothing in the trash matches"
 
 
@@ -59,7 +58,7 @@ def command(**values: Any) -> Job:
     def work(screen: Screen) -> CommandOutcome:
         before = None
         if older_than is not None:
-            before = to_microseconds(screen.clock.now()) - int(older_than * _SECOND)
+            before = to_microseconds(screen.clock.now()) - int(older_than * SECOND)
         fits = app.trash.trash_filter(glob, before)
         if action == "list":
             return _list(home, fits, screen, narrowed=bool(glob))

@@ -254,7 +254,14 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
             "package", {"name": packed.name, "entries": packed.entries, "bytes": packed.length}
         )
     if dumped.lost:
-        screen.report("warning", _lost_versions(dumped.lost))
+        changes = formatting.counted(dumped.lost, "change")
+        fields = {
+            "code": "versions-gone",
+            "message": f"{changes} cannot be packed: the bytes of these versions no longer exist",
+            "evidence": (("kept", "all later changes: the Change Dump begins with them"),),
+            "hint": "from now on, changed versions are stored until they are packed",
+        }
+        screen.report("warning", fields)
     entries = sum(package.entries for package in dumped.packages)
     size = sum(package.length for package in dumped.packages)
     fields = {
@@ -274,13 +281,3 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
         closing=(*outcome.closing, TextLine(text, "Packed", QUIET)),
         fields={**outcome.fields, **fields},
     )
-
-
-def _lost_versions(count: int) -> dict[str, object]:
-    changes = formatting.counted(count, "change")
-    return {
-        "code": "versions-gone",
-        "message": f"{changes} cannot be packed: the bytes of these versions no longer exist",
-        "evidence": (("kept", "all later changes: the Change Dump begins with them"),),
-        "hint": "from now on, changed versions are stored until they are packed",
-    }

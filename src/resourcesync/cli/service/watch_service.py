@@ -274,8 +274,7 @@ class _WatchService:
         now = self._clock.now()
         mirror = done.job.mirror
         for problem in report.problems:
-            evidence = (("mirror", mirror), *problem.evidence)
-            self._screen.problem(problem._replace(evidence=evidence))
+            self._screen.problem(problem.about("mirror", mirror))
         if done.job.kind is JobKind.PULL:
             self._report_warnings(mirror, report.warnings)
         kind = done.job.kind.value.replace(" ", "-")

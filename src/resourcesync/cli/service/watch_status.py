@@ -205,7 +205,11 @@ class WatchView:
         pushed = [subscription_fields(standing) for standing in self._standings()]
         rows = {
             "mirrors": mirrors,
-            "next": [json_row("next", "", plan) for plan in self._plans()],
+            "next": [
+                json_row("next", "", _next_pull_fields(name, planned))
+                for name in names
+                if (planned := self.planned(name)) is not None
+            ],
             "ended": [json_row("ended", "", fields) for fields in ended],
             "subscriptions": [json_row("watch.subscription", "", fields) for fields in pushed],
         }
@@ -215,12 +219,6 @@ class WatchView:
         """Return the values of the mirrors that are watched now; a reload may remove some."""
         names = self._names()[0]
         return {labels: value for labels, value in tuple(values.items()) if labels[0][1] in names}
-
-    def _plans(self) -> Iterator[dict[str, object]]:
-        for name in self._names()[0]:
-            planned = self.planned(name)
-            if planned is not None:
-                yield _next_pull_fields(name, planned)
 
     def _standings(self) -> Sequence[SubscriptionReport]:
         return () if self.push is None else self.push.standings()
