@@ -190,7 +190,7 @@ def source_served(root: Path) -> Iterator[str]:
     [kept] = hub.store.due_intents(now, 1, ())
     hub.store.confirm(kept, now + 9 * 86_400_000_000)
     with (
-        hub.application.running(),
+        hub.running(),
         ServerThread(tree.board(clock, hub, hub.figures)) as server,
     ):
         yield server.uri

@@ -12,7 +12,8 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
 from resourcesync.cli.options import load
-from resourcesync.cli.render.status import mirror_figures, status_table
+from resourcesync.cli.render.metrics import mirror_figures
+from resourcesync.cli.render.status import status_table
 from resourcesync.destination.reports import CheckedMirror, ListedCounts, MirrorState, MirrorStatus
 from resourcesync.destination.sync_state import read_failed
 from resourcesync.mirror_state.database import SqliteMirrorState

@@ -259,12 +259,10 @@ def _run(arguments: Sequence[str], environment: Environment) -> ExitCode:
     except SystemExit as end:  # click answered a shell, or its pipe closed while it wrote help
         return ExitCode.PIPE if end.code else ExitCode.OK
     except click.ClickException as error:
-        return _run_job(_usage_job(_usage(error), arguments, environment), environment, arguments)
+        job = _usage_job(_usage(error), arguments, environment)
     except ResourceSyncError as error:  # of the configuration file
         _show_traceback(environment)
-        return _run_job(
-            _usage_job(problem_of(error), arguments, environment), environment, arguments
-        )
+        job = _usage_job(problem_of(error), arguments, environment)
     return _run_job(job, environment, arguments) if isinstance(job, Job) else ExitCode.OK
 
 

@@ -10,7 +10,13 @@ import msgspec
 
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.model.vocabulary import CAPABILITIES, RS_NS, SITEMAP_NS, Capability
+from resourcesync.model.vocabulary import (
+    CAPABILITIES,
+    NOTIFICATIONS,
+    RS_NS,
+    SITEMAP_NS,
+    Capability,
+)
 from resourcesync.validator._elements import ByteWindow, ElementNode
 from resourcesync.validator.rule import RULES, RuleFinding
 from resourcesync.validator.summaries import DocumentPlace, DocumentSummary, at_place
@@ -30,7 +36,6 @@ class DocumentKind(Enum):
     """The kind of a document by its root and its capability."""
 
     UNKNOWN = "other"
-    SITEMAP = "sitemap"
     SD = "Source Description"
     SDI = "Source Description Index"
     CAP = "Capability List"
@@ -69,24 +74,10 @@ RESOURCES: Final = frozenset(
         DocumentKind.CH,
         DocumentKind.CDM,
         DocumentKind.NT,
-        DocumentKind.SITEMAP,
         DocumentKind.UNKNOWN,
     }
 )
 DOCUMENTS: Final = frozenset(DocumentKind) - RESOURCES
-
-_KINDS: Final[Mapping[Capability, tuple[DocumentKind, DocumentKind]]] = {
-    Capability.DESCRIPTION: (DocumentKind.SD, DocumentKind.SDI),
-    Capability.CAPABILITY_LIST: (DocumentKind.CAP, DocumentKind.CAPI),
-    Capability.RESOURCE_LIST: (DocumentKind.RL, DocumentKind.RLI),
-    Capability.RESOURCE_DUMP: (DocumentKind.RD, DocumentKind.RDI),
-    Capability.RESOURCE_DUMP_MANIFEST: (DocumentKind.RDM, DocumentKind.RDM),
-    Capability.CHANGE_LIST: (DocumentKind.CH, DocumentKind.CHI),
-    Capability.CHANGE_DUMP: (DocumentKind.CD, DocumentKind.CDI),
-    Capability.CHANGE_DUMP_MANIFEST: (DocumentKind.CDM, DocumentKind.CDM),
-    Capability.CHANGE_NOTIFICATION: (DocumentKind.NT, DocumentKind.NT),
-    Capability.FRAMEWORK_NOTIFICATION: (DocumentKind.FN, DocumentKind.FN),
-}
 
 
 def capability_of(label: str) -> Capability | None:
@@ -99,7 +90,8 @@ def kind_of(capability: Capability | None, *, is_index: bool) -> DocumentKind:
         return DocumentKind.UNKNOWN
     if capability.is_archive:
         return DocumentKind.ARI if is_index else DocumentKind.AR
-    return _KINDS[capability][is_index]
+    has_index = not (capability.is_manifest or capability in NOTIFICATIONS)
+    return DocumentKind(f"{capability.phrase}{' Index' if is_index and has_index else ''}")
 
 
 class ExaminedDocument(msgspec.Struct):

@@ -6,7 +6,12 @@ Some need more than one entry: order, repetition, the life of a resource.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from resourcesync.model.vocabulary import MAX_ENTRIES, Capability
+from resourcesync.model.vocabulary import (
+    LISTED_CAPABILITIES,
+    MAX_ENTRIES,
+    NOTIFICATIONS,
+    Capability,
+)
 from resourcesync.validator._elements import TEXT, ElementNode
 from resourcesync.validator._entry_checks import ParsedEntry
 from resourcesync.validator._examined_document import (
@@ -152,149 +157,34 @@ def _check_inside(
         subject.report(rule, message, node, part)
 
 
-class LogEntryChecks:
-    """The checks of the entries of one change document, archive or notification."""
-
-    def __init__(self, kind: DocumentKind, packages: PackageEntryCheck) -> None:
-        self._packages = packages
-        self._changes = ChangeSequenceCheck(kind)
-        self._order = TimeOrderCheck()
-        self._before: ParsedEntry | None = None
-        self._open = 0
-
-    def finish(self, subject: ExaminedDocument) -> None:
-        if subject.kind is DocumentKind.CHI and "until" in subject.root_times and self._open:
-            message = f"the index has an end, and {self._open} of its lists have none"
-            subject.report_at("CI08", message, subject.md or subject.root)
-
-    def change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change List (§12.1)."""
-        if entry.is_change_list:
-            subject.report("CH03", "a Change List, as an index lists it", entry.place)
-            return
-        if not entry.has("change"):
-            subject.report("CH03", "an entry without change", entry.place)
-        if not entry.has("datetime"):
-            subject.report("CH09", "an entry without datetime", entry.place)
-        self._any_change(subject, entry)
-        if entry.lastmod is not None and entry.lastmod_node is not None:
-            _check_inside(subject, "CH07", entry.lastmod, entry.lastmod_node, TEXT)
-
-    def packed_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change Dump Manifest (§13.2)."""
-        if not entry.has("change"):
-            subject.report("CM02", "an entry without change", entry.place)
-        if entry.change == "deleted":
-            if entry.has("path"):
-                subject.report("CM04", "a deletion with a path", entry.place, "path")
-        elif not entry.has("path"):
-            subject.report("CM03", "an entry without path", entry.place)
-        check_path(subject, entry)
-        self._any_change(subject, entry)
-
-    def notified(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change Notification or a Framework Notification."""
-        if not entry.has("change"):
-            subject.report("NT01", "an entry without change", entry.place)
-
-    def _any_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        if entry.lastmod_node is None:
-            subject.report("CH04", "an entry without lastmod", entry.node)
-        self._changes.check(subject, entry)
-        _check_inside(subject, "CH06", entry.times.get("datetime"), entry.place, "datetime")
-        if entry.change == "deleted":
-            for name in ("hash", "length", "type", "encoding"):
-                if entry.has(name):
-                    subject.report("CH13", f"a deletion with {name}", entry.place, name)
-
-    def change_list(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change List Index (§12.2)."""
-        start = entry.times.get("from")
-        if not entry.has("from"):
-            subject.report("CI03", "a Change List without from", entry.place)
-        self._order.check(subject, "CI02", start, entry.place, "from")
-        top = subject.root_times.get("from")
-        if start and top and start.last < top.first:
-            message = f"from {start.text} is before the index's {top.text}"
-            subject.report("CI08", message, entry.place, "from")
-        before = self._before
-        if before is not None and before.has("from"):
-            self._check_next(subject, entry, before)
-        self._open += entry.has("from") and not entry.has("until")
-        self._before = entry
-
-    def _check_next(
-        self, subject: ExaminedDocument, entry: ParsedEntry, before: ParsedEntry
-    ) -> None:
-        start, end = entry.times.get("from"), before.times.get("until")
-        if not before.has("until"):
-            subject.report("CI05", "the list above this one has no until", entry.place)
-        elif start and end and start.first != end.first:
-            message = f"from {start.text} is not the until {end.text} of the list above"
-            subject.report("CI06", message, entry.place, "from")
-
-    def change_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change Dump (§13.1)."""
-        self._packages.check(subject, entry, "CD03")
-        if not entry.has("from"):
-            subject.report("CD04", "a package without from", entry.place)
-        self._order.check(subject, "CD02", entry.times.get("from"), entry.place, "from")
-        check_within(subject, entry, "CD05", ("from", "until"))
-
-    def change_dump(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of a Change Dump Index (§13.1, A)."""
-        if not entry.has("from"):
-            subject.report("CD06b", "a Change Dump without from", entry.place)
-        self._order.check(subject, "CD06a", entry.times.get("from"), entry.place, "from")
-
-    def archived(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check an entry of an archive (Archives §3 to §6)."""
-        capability = subject.summary.capability
-        past = None if capability is None else capability.archived
-        name = "from" if past is not None and past.is_log else "at"
-        if not entry.has(name):
-            subject.report("AR02", f"an entry without {name}", entry.place)
-        elif name == "from" and not entry.has("until"):
-            subject.report("AR03", "an entry without until", entry.place)
-        self._order.check(subject, "AR04", entry.times.get(name), entry.place, name)
-
-
-_UNLISTED: Final = frozenset(
-    {
-        Capability.DESCRIPTION,
-        Capability.CAPABILITY_LIST,
-        Capability.RESOURCE_DUMP_MANIFEST,
-        Capability.CHANGE_DUMP_MANIFEST,
-    }
-)
-
-
 class EntryChecks:
     """The checks of the entries of one document, one after the other."""
 
     def __init__(self, kind: DocumentKind) -> None:
         self._listed: set[int] = set()
         self._packages = PackageEntryCheck()
-        self._logs = LogEntryChecks(kind, self._packages)
+        self._changes = ChangeSequenceCheck(kind)
+        self._order = TimeOrderCheck()
+        self._before: ParsedEntry | None = None
+        self._open = 0
         self._capabilities: set[str] = set()
         self._count = 0
         self._parts = 0
         self._with_via = False
-        logs = self._logs
         check: Mapping[DocumentKind, Callable[[ExaminedDocument, ParsedEntry], None]] = {
             DocumentKind.SD: self._description,
             DocumentKind.CAP: self._capability,
             DocumentKind.RL: self._resource,
             DocumentKind.RD: self._resource_package,
             DocumentKind.RDM: self._packed,
-            DocumentKind.CH: logs.change,
-            DocumentKind.CHI: logs.change_list,
-            DocumentKind.CD: logs.change_package,
-            DocumentKind.CDI: logs.change_dump,
-            DocumentKind.CDM: logs.packed_change,
-            DocumentKind.AR: logs.archived,
-            DocumentKind.NT: logs.notified,
-            DocumentKind.FN: logs.notified,
+            DocumentKind.CH: self._change,
+            DocumentKind.CHI: self._change_list,
+            DocumentKind.CD: self._change_package,
+            DocumentKind.CDI: self._change_dump,
+            DocumentKind.CDM: self._packed_change,
+            DocumentKind.AR: self._archived,
+            DocumentKind.NT: self._notified,
+            DocumentKind.FN: self._notified,
         }
         self._check = check.get(kind)
 
@@ -312,7 +202,9 @@ class EntryChecks:
             subject.report_at("NT01", "the notification has no entry", root)
         if self._parts and self._parts == self._count:
             subject.report_at("RL08", "all entries are like those of an index", root)
-        self._logs.finish(subject)
+        if self._open and "until" in subject.root_times:
+            message = f"the index has an end, and {self._open} of its lists have none"
+            subject.report_at("CI08", message, root)
 
     def _description(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         capability = entry.value("capability")
@@ -337,11 +229,11 @@ class EntryChecks:
             subject.report("CA03", "an entry names no capability", entry.place)
             return
         known = capability_of(label)
-        if known in _UNLISTED:
-            subject.report("CA04", f"{label} in a Capability List", entry.md, "capability")
-        elif known is None:
+        if known is None:
             message = f"{label[:64]!r} is not a capability that can be listed"
             subject.report("CA04", message, entry.md, "capability")
+        elif known not in LISTED_CAPABILITIES and known not in NOTIFICATIONS:
+            subject.report("CA04", f"{label} in a Capability List", entry.md, "capability")
         if label in self._capabilities:
             subject.report("CA05", f"a second {label[:64]}", entry.md, "capability")
         elif len(self._capabilities) < 1_000:  # noqa: PLR2004 - far more than there are
@@ -370,6 +262,97 @@ class EntryChecks:
         if not entry.has("path"):
             subject.report("RM04", "an entry without path", entry.place)
         check_path(subject, entry)
+
+    def _change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        """Check an entry of a Change List (§12.1)."""
+        if entry.is_change_list:
+            subject.report("CH03", "a Change List, as an index lists it", entry.place)
+            return
+        if not entry.has("change"):
+            subject.report("CH03", "an entry without change", entry.place)
+        if not entry.has("datetime"):
+            subject.report("CH09", "an entry without datetime", entry.place)
+        self._any_change(subject, entry)
+        if entry.lastmod is not None and entry.lastmod_node is not None:
+            _check_inside(subject, "CH07", entry.lastmod, entry.lastmod_node, TEXT)
+
+    def _packed_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        """Check an entry of a Change Dump Manifest (§13.2)."""
+        if not entry.has("change"):
+            subject.report("CM02", "an entry without change", entry.place)
+        if entry.change == "deleted":
+            if entry.has("path"):
+                subject.report("CM04", "a deletion with a path", entry.place, "path")
+        elif not entry.has("path"):
+            subject.report("CM03", "an entry without path", entry.place)
+        check_path(subject, entry)
+        self._any_change(subject, entry)
+
+    def _notified(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        """Check an entry of a Change Notification or a Framework Notification."""
+        if not entry.has("change"):
+            subject.report("NT01", "an entry without change", entry.place)
+
+    def _any_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        if entry.lastmod_node is None:
+            subject.report("CH04", "an entry without lastmod", entry.node)
+        self._changes.check(subject, entry)
+        _check_inside(subject, "CH06", entry.times.get("datetime"), entry.place, "datetime")
+        if entry.change == "deleted":
+            for name in ("hash", "length", "type", "encoding"):
+                if entry.has(name):
+                    subject.report("CH13", f"a deletion with {name}", entry.place, name)
+
+    def _change_list(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        """Check an entry of a Change List Index (§12.2)."""
+        start = entry.times.get("from")
+        if not entry.has("from"):
+            subject.report("CI03", "a Change List without from", entry.place)
+        self._order.check(subject, "CI02", start, entry.place, "from")
+        top = subject.root_times.get("from")
+        if start and top and start.last < top.first:
+            message = f"from {start.text} is before the index's {top.text}"
+            subject.report("CI08", message, entry.place, "from")
+        before = self._before
+        if before is not None and before.has("from"):
+            self._check_next(subject, entry, before)
+        self._open += entry.has("from") and not entry.has("until")
+        self._before = entry
+
+    def _check_next(
+        self, subject: ExaminedDocument, entry: ParsedEntry, before: ParsedEntry
+    ) -> None:
+        start, end = entry.times.get("from"), before.times.get("until")
+        if not before.has("until"):
+            subject.report("CI05", "the list above this one has no until", entry.place)
+        elif start and end and start.first != end.first:
+            message = f"from {start.text} is not the until {end.text} of the list above"
+            subject.report("CI06", message, entry.place, "from")
+
+    def _change_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        """Check an entry of a Change Dump (§13.1)."""
+        self._packages.check(subject, entry, "CD03")
+        if not entry.has("from"):
+            subject.report("CD04", "a package without from", entry.place)
+        self._order.check(subject, "CD02", entry.times.get("from"), entry.place, "from")
+        check_within(subject, entry, "CD05", ("from", "until"))
+
+    def _change_dump(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        """Check an entry of a Change Dump Index (§13.1, A)."""
+        if not entry.has("from"):
+            subject.report("CD06b", "a Change Dump without from", entry.place)
+        self._order.check(subject, "CD06a", entry.times.get("from"), entry.place, "from")
+
+    def _archived(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        """Check an entry of an archive (Archives §3 to §6)."""
+        capability = subject.summary.capability
+        past = None if capability is None else capability.archived
+        name = "from" if past is not None and past.is_log else "at"
+        if not entry.has(name):
+            subject.report("AR02", f"an entry without {name}", entry.place)
+        elif name == "from" and not entry.has("until"):
+            subject.report("AR03", "an entry without until", entry.place)
+        self._order.check(subject, "AR04", entry.times.get(name), entry.place, name)
 
     def _check_via(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""

@@ -44,13 +44,11 @@ class Validator:
 
     def judge(self, target: str) -> Iterator[events.ValidationEvent]:
         """Yield the findings of a target, and what was read."""
+        selected, profile = self._judgement.rules, self._judgement.profile
         for event in self._judge_any(target):
-            if not isinstance(event, RuleFinding) or self._is_selected(event):
+            rule = event.rule if isinstance(event, RuleFinding) else None
+            if rule is None or (rule.id in selected and profile in rule.profiles):
                 yield event
-
-    def _is_selected(self, finding: RuleFinding) -> bool:
-        rule = finding.rule
-        return rule.id in self._judgement.rules and self._judgement.profile in rule.profiles
 
     def _judge_any(self, target: str) -> Iterator[events.ValidationEvent]:
         """Check a target; in a folder that is not a published tree, each document by itself."""

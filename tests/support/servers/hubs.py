@@ -11,11 +11,12 @@ from urllib.parse import urlencode, urlsplit
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import LateApplication
-from resourcesync.app.serving.hubs import OpenHub, open_hub
+from resourcesync.app.serving.hubs import open_hub
 from resourcesync.documents.writer import write
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.server.uvicorn_server import ServerThread
+from resourcesync.server.websub import HubApplication
 from resourcesync.websub import payloads
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field, sign
@@ -74,7 +75,7 @@ class RunningHub:
     """A hub that listens."""
 
     uri: str
-    hub: OpenHub
+    hub: HubApplication
 
     def subscribe(self, callback: str, **said: str) -> Said:
         fields = {"hub.mode": "subscribe", "hub.topic": TOPIC, "hub.callback": callback}
@@ -110,6 +111,6 @@ def running_hub(
         server = stack.enter_context(ServerThread(late))
         made = HubRules(address=f"{server.uri}hub", **(usual | rules))
         hub = open_hub(path, lambda: made, clock, private=private)
-        stack.enter_context(hub.application.running())
-        late.application = hub.application
+        stack.enter_context(hub.running())
+        late.application = hub
         yield RunningHub(uri=server.uri, hub=hub)

@@ -16,7 +16,6 @@ from resourcesync import __version__
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.app import document_stores, source_runs
 from resourcesync.app.serving import hubs, published_tree
-from resourcesync.app.serving.hubs import OpenHub
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.destination.reports import report_fields
 from resourcesync.documents import reader
@@ -33,6 +32,7 @@ from resourcesync.server.files import FileState, ServedFolder
 from resourcesync.server.mementos import MementoApplication
 from resourcesync.server.metrics import Metric, RequestTally, gauge, report_figures
 from resourcesync.server.uvicorn_server import ServerThread, serve_forever
+from resourcesync.server.websub import HubApplication
 from resourcesync.source.naming import (
     CAPABILITY_LIST,
     DESCRIPTION,
@@ -88,7 +88,7 @@ class ServedStatus:
         path, name = self._tree.present_catalogue(), self._tree.root.absolute().name
         return None if path is None else source_runs.read_status(name, path)
 
-    def view(self, now: datetime, hub: OpenHub | None) -> SourceView:
+    def view(self, now: datetime, hub: HubApplication | None) -> SourceView:
         """Return the Source as its operators see it."""
         status = self._status()
         subscribers = None if hub is None else tuple(hub.store.list_subscribers(_MOST_SUBSCRIBERS))
@@ -162,13 +162,13 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         return find_tree(self.root, self.out)
 
     def application(
-        self, clock: Clock, *, hub: OpenHub | None = None, links: LinksOf = lambda _: ()
+        self, clock: Clock, *, hub: HubApplication | None = None, links: LinksOf = lambda _: ()
     ) -> "CurrentApplication":
         """Return the application that serves it."""
         tally = RequestTally()
 
         def build(tree: PublishedTree) -> ASGIApp:
-            mounts: dict[str, ASGIApp] = {} if hub is None else {hub.path: hub.application}
+            mounts: dict[str, ASGIApp] = {} if hub is None else {hub.path: hub}
             if published_tree.published_settings(tree._own_catalogue).versions:
                 mounts[MOUNT] = tree._mementos()
             return Application(
@@ -236,7 +236,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         status = ServedStatus(self)
         return OperationsApplication(look=status.check, counts=(status.figures, *counts))
 
-    def board(self, clock: Clock, hub: OpenHub | None, *counts: MetricsSource) -> ASGIApp:
+    def board(self, clock: Clock, hub: HubApplication | None, *counts: MetricsSource) -> ASGIApp:
         """Return the page for the operators, with the application for them."""
         from resourcesync.server.dashboard.app import source_pages  # noqa: PLC0415 - few have it
 
@@ -248,7 +248,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
 
         return CurrentApplication(self._current(), build)
 
-    def own_hub(self, clock: Clock, *, private: bool = False) -> OpenHub:
+    def own_hub(self, clock: Clock, *, private: bool = False) -> HubApplication:
         """Open the hub of the tree; see ``open_own_hub``."""
         current = self._current()
         return hubs.open_own_hub(self.root, lambda: current.find().base, clock, private=private)
@@ -375,13 +375,11 @@ class LateApplication:
     """
 
     def __init__(self) -> None:
-        self.application: ASGIApp = _unready
+        self.application: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        await self.application(scope, receive, send)
-
-
-async def _unready(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "http":
-        await Response(status_code=503, headers={"retry-after": "1"})(scope, receive, send)
+        if self.application is not None:
+            await self.application(scope, receive, send)
+        elif scope["type"] == "http":
+            await Response(status_code=503, headers={"retry-after": "1"})(scope, receive, send)

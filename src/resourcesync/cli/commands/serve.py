@@ -136,7 +136,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         if not is_same:
             screen.report("warning", _address_warning(tree, found.base, address))
 
-    running = nullcontext() if hub is None else hub.application.running()
+    running = nullcontext() if hub is None else hub.running()
     with running, _access_log(application, clock, values, screen) as logged:
         app.applications.serve_forever(
             logged, *values["bind"], on_ready=ready, limits=limits, aside=second

@@ -28,11 +28,9 @@ from resourcesync.cli.render.status import (
     Unreadable,
     lag_of,
     mirror_fields,
-    mirror_figures,
     notes_of,
     notes_of_source,
     source_fields,
-    source_figures,
     source_table,
     status_details,
     status_table,
@@ -45,7 +43,6 @@ from resourcesync.destination.reports import (
     MirrorStatus,
 )
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-from resourcesync.server.metrics import write_metrics
 from resourcesync.settings.mirror import FreshnessSettings
 
 if TYPE_CHECKING:
@@ -107,8 +104,11 @@ def command(output: OutputOptions, **values: Any) -> Job:
         places = mirrors or ([] if published else [""])
         found = read_statuses(places, configuration, screen, asked, published)
         if style == "prom":
-            figures = mirror_figures(found.mirrors, found.unreadable)
-            more = source_figures(found.sources, found.unreadable)
+            from resourcesync.cli.render import metrics  # noqa: PLC0415 - rarely needed
+            from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - the same
+
+            figures = metrics.mirror_figures(found.mirrors, found.unreadable)
+            more = metrics.source_figures(found.sources, found.unreadable)
             text = write_metrics((*figures, *more)).decode()
             lines = tuple(TextLine(line, level=QUIET) for line in text.splitlines())
             return CommandOutcome(exit=found.exit, closing=lines)

@@ -255,13 +255,13 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
         )
     if dumped.lost:
         changes = formatting.counted(dumped.lost, "change")
-        fields = {
+        warning = {
             "code": "versions-gone",
             "message": f"{changes} cannot be packed: the bytes of these versions no longer exist",
             "evidence": (("kept", "all later changes: the Change Dump begins with them"),),
             "hint": "from now on, changed versions are stored until they are packed",
         }
-        screen.report("warning", fields)
+        screen.report("warning", warning)
     entries = sum(package.entries for package in dumped.packages)
     size = sum(package.length for package in dumped.packages)
     fields = {

@@ -17,7 +17,6 @@ from resourcesync.destination.reports import (
 )
 from resourcesync.errors import quoted
 from resourcesync.model import formatting
-from resourcesync.server.metrics import Metric, report_figures
 
 if TYPE_CHECKING:
     from resourcesync.app.source_runs import SourceStatus
@@ -72,26 +71,6 @@ def source_fields(source: "SourceStatus") -> dict[str, object]:
     """Return the fields of a Source's event, whose numbers are its metrics."""
     failed = source.failed_run
     return {**report_fields(source), "failed_run": failed and _failed_fields(failed)}
-
-
-def mirror_figures(
-    mirrors: Sequence[CheckedMirror], unreadable: Sequence[Unreadable]
-) -> Iterator[Metric]:
-    """Yield the metrics of mirrors; of those that cannot be read, only that they cannot."""
-    seen = [(mirror.status.judged, mirror_fields(mirror)) for mirror in mirrors]
-    gone = [name for name, _, noun, _ in unreadable if noun == "mirror"]
-    return report_figures("mirror", MirrorState, seen, gone)
-
-
-def source_figures(
-    sources: "Sequence[SourceStatus]", unreadable: Sequence[Unreadable]
-) -> Iterator[Metric]:
-    """Yield the metrics of Sources in the same way."""
-    from resourcesync.app.source_runs import SourceState  # noqa: PLC0415 - not for mirrors
-
-    seen = [(source.state, source_fields(source)) for source in sources]
-    gone = [name for name, _, noun, _ in unreadable if noun == "source"]
-    return report_figures("source", SourceState, seen, gone)
 
 
 def _failed_fields(failed: FailedRun) -> dict[str, object]:

@@ -19,7 +19,8 @@ from resourcesync.app.watching.service import StateCache
 from resourcesync.cli.commands.status import StatusCheck, StatusResult, read_statuses
 from resourcesync.cli.json_output import VERSION, json_row, json_text
 from resourcesync.cli.output import Screen, problem_of
-from resourcesync.cli.render.status import Unreadable, mirror_figures, notes_of
+from resourcesync.cli.render.metrics import mirror_figures
+from resourcesync.cli.render.status import Unreadable, notes_of
 from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
 from resourcesync.destination.reports import (
     CheckedMirror,
@@ -140,16 +141,15 @@ class WatchView:
 
     def _read(self, names: Sequence[str]) -> dict[str, StatusResult]:
         """Return the mirrors by the names that are watched; none delays another one."""
+        configuration = self._names()[1]
+        plans = ((name, self.planned(name)) for name in names)
         check = StatusCheck(
             is_requested=False,
             limits=FreshnessSettings(),
             read=self._cache.status,
             apart=self._cache.apart,
+            paused=[name for name, planned in plans if planned is not None and planned.is_paused],
         )
-        configuration = self._names()[1]
-        plans = ((name, self.planned(name)) for name in names)
-        paused = [name for name, planned in plans if planned is not None and planned.is_paused]
-        check = check._replace(paused=paused)
         return {name: read_statuses((name,), configuration, Screen(), check) for name in names}
 
     def count(self, kind: str, fields: Mapping[str, Any], seconds: float) -> None:
