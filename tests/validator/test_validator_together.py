@@ -96,9 +96,11 @@ def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
 
     assert list(judge_robots("https://e.example/robots.txt", [plain])) == []
     assert list(judge_media_type("https://e.example/rl.xml.gz", "application/gzip")) == []
-    assert list(judge_resource(LISTED, replace(ANSWER, headers={"last-modified": "?"}))) == []
+    assert (
+        list(judge_resource(LISTED, replace(ANSWER, headers={"last-modified": "?"}), set())) == []
+    )
     as_text = replace(ANSWER, headers={"content-type": "text/xml"})
-    assert list(judge_resource(replace(LISTED, media_type="application/xml"), as_text)) == []
+    assert list(judge_resource(replace(LISTED, media_type="application/xml"), as_text, set())) == []
 
 
 def test_rules_are_found_by_id_and_code_and_chosen_by_their_beginnings() -> None:

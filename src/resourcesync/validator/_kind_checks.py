@@ -96,27 +96,6 @@ class ChangeSequenceCheck:
 _ZIP: Final = frozenset({"application/zip", "application/x-zip-compressed"})
 
 
-class PackageEntryCheck:
-    """The packages of a dump: their types and lengths (§11.1, §13.1)."""
-
-    def __init__(self) -> None:
-        self._media_type = ""
-
-    def check(self, subject: ExaminedDocument, entry: ParsedEntry, rule: str) -> None:
-        missing = [name for name in ("type", "length") if not entry.value(name)]
-        if missing:
-            subject.report(rule, f"a package without {' and '.join(missing)}", entry.place)
-        media_type = entry.value("type").partition(";")[0].strip().lower()
-        if not media_type:
-            return
-        if self._media_type and media_type != self._media_type:
-            message = f"a package of {media_type} beside one of {self._media_type}"
-            subject.report("RD03", message, entry.place, "type")
-        elif media_type not in _ZIP:
-            subject.report("RD03", f"a package of {media_type}, not ZIP", entry.place, "type")
-        self._media_type = self._media_type or media_type
-
-
 def check_path(subject: ExaminedDocument, entry: ParsedEntry) -> None:
     """Check the path and the type of an entry of a manifest (§11.2)."""
     path = entry.value("path")
@@ -162,7 +141,7 @@ class EntryChecks:
 
     def __init__(self, kind: DocumentKind) -> None:
         self._listed: set[int] = set()
-        self._packages = PackageEntryCheck()
+        self._media_type = ""
         self._changes = ChangeSequenceCheck(kind)
         self._order = TimeOrderCheck()
         self._before: ParsedEntry | None = None
@@ -255,8 +234,22 @@ class EntryChecks:
             subject.report("RL07", "an entry with no lastmod, length or hash", entry.node)
 
     def _resource_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        self._packages.check(subject, entry, "RD02")
+        self._check_package(subject, entry, "RD02")
         check_within(subject, entry, "RD06", ("at", "completed"))
+
+    def _check_package(self, subject: ExaminedDocument, entry: ParsedEntry, rule: str) -> None:
+        missing = [name for name in ("type", "length") if not entry.value(name)]
+        if missing:
+            subject.report(rule, f"a package without {' and '.join(missing)}", entry.place)
+        media_type = entry.value("type").partition(";")[0].strip().lower()
+        if not media_type:
+            return
+        if self._media_type and media_type != self._media_type:
+            message = f"a package of {media_type} beside one of {self._media_type}"
+            subject.report("RD03", message, entry.place, "type")
+        elif media_type not in _ZIP:
+            subject.report("RD03", f"a package of {media_type}, not ZIP", entry.place, "type")
+        self._media_type = self._media_type or media_type
 
     def _packed(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         if not entry.has("path"):
@@ -331,7 +324,7 @@ class EntryChecks:
 
     def _change_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump (§13.1)."""
-        self._packages.check(subject, entry, "CD03")
+        self._check_package(subject, entry, "CD03")
         if not entry.has("from"):
             subject.report("CD04", "a package without from", entry.place)
         self._order.check(subject, "CD02", entry.times.get("from"), entry.place, "from")

@@ -49,38 +49,39 @@ def bare_type(media_type: str) -> str:
     return media_type.partition(";")[0].strip().lower()
 
 
-def judge_resource(listed: ListedResource, response: DeliveredResponse) -> Iterator[RuleFinding]:
-    """Compare the answer for a resource with its entry (§7, §12.1)."""
+def judge_resource(
+    listed: ListedResource, response: DeliveredResponse, applied: set[str]
+) -> Iterator[RuleFinding]:
+    """Compare the answer for a resource with its entry (§7, §12.1); add the rules that applied."""
     if listed.change == "deleted":
+        applied.add("HT03")
         if response.status not in _GONE:
             message = f"{listed.uri} was deleted and answers {response.status}"
             yield at_listed("HT03", message, listed)
         return
+    applied.add("HT01")
     if response.status != _OK:
         yield at_listed("HT01", f"{listed.uri} answers {response.status}", listed)
         return
     yield from _judge_representation(listed, response)
+    if response.hashes:
+        applied.add("HT02")
     for name, digest in listed.hashes.items():
         if response.hashes.get(name, digest) != digest:
             yield at_listed("HT02", f"the {name} of {listed.uri} is not the list's", listed)
-    modified = modified_at(response.headers)
-    if listed.lastmod is not None and modified is not None and modified > listed.lastmod:
-        whole_day = listed.lastmod.time() == datetime.min.time()
-        if not whole_day or modified >= listed.lastmod + _DAY:
+    if listed.lastmod is not None and "last-modified" in response.headers:
+        applied.add("HT04")
+        yield from _judge_modified(listed, listed.lastmod, modified_at(response.headers))
+
+
+def _judge_modified(
+    listed: ListedResource, lastmod: datetime, modified: datetime | None
+) -> Iterator[RuleFinding]:
+    if modified is not None and modified > lastmod:
+        whole_day = lastmod.time() == datetime.min.time()
+        if not whole_day or modified >= lastmod + _DAY:
             message = f"{listed.uri} was modified {modified:%FT%TZ}, after its lastmod"
             yield at_listed("HT04", message, listed)
-
-
-def rules_for(listed: ListedResource, response: DeliveredResponse) -> Iterator[str]:
-    """Yield the ids of the rules of delivery that apply to an entry and the answer for it."""
-    if listed.change == "deleted":
-        yield "HT03"
-        return
-    yield "HT01"
-    if response.hashes:
-        yield "HT02"
-    if listed.lastmod is not None and "last-modified" in response.headers:
-        yield "HT04"
 
 
 def _judge_representation(

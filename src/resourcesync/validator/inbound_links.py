@@ -88,11 +88,9 @@ class InboundLinks:
         """Check the links that were added (§6.3.3), each once."""
         applied: set[str] = set()
         for way in dict.fromkeys(self._ways):
-            try:
-                target = self._target(way.target)
-            except (errors.SourceError, errors.StorageError) as error:
-                yield Unreached(uri=way.target, error=error)
-                self._fetched[way.target] = None
+            target = self._target(way.target)
+            if isinstance(target, Unreached):
+                yield target
                 continue
             if target is _NO_SUMMARY:
                 continue
@@ -119,28 +117,29 @@ class InboundLinks:
             return
         targets: list[DocumentSummary] = []
         for uri in named:
-            try:
-                target = self._target(uri)
-            except (errors.SourceError, errors.StorageError) as error:
-                yield Unreached(uri=uri, error=error)
-                continue
-            if target is not None and target is not _NO_SUMMARY:
+            target = self._target(uri)
+            if isinstance(target, Unreached):
+                yield target
+            elif target is not None and target is not _NO_SUMMARY:
                 targets.append(target)
         if any(target.label for target in targets):
             yield AppliedRules(robots, frozenset({"DI03"}))
         yield from judge_robots(robots, targets)
 
-    def _target(self, uri: str) -> DocumentSummary | None:
+    def _target(self, uri: str) -> DocumentSummary | Unreached | None:
         """Return the target of a link; ``None`` when it is not a document of ResourceSync."""
         if uri in self._known:
             return self._known[uri]
         if uri not in self._fetched:
             if len(self._fetched) >= _MOST_FETCHED:
                 return _NO_SUMMARY
+            self._fetched[uri] = None
             try:
                 self._fetched[uri] = self._read(uri)
             except errors.ResourceMissingError:
-                self._fetched[uri] = None
+                return None
+            except (errors.SourceError, errors.StorageError) as error:
+                return Unreached(uri=uri, error=error)
         return self._fetched[uri]
 
     def _read(self, uri: str) -> DocumentSummary | None:

@@ -182,6 +182,5 @@ def judge_delivery(
         else:
             yield Unreached(uri=uri, error=outcome.error)
             continue
-        applied.update(delivery.rules_for(meter.listed, answer))
-        yield from delivery.judge_resource(meter.listed, answer)
+        yield from delivery.judge_resource(meter.listed, answer, applied)
     yield AppliedRules(source, frozenset(applied))

@@ -83,7 +83,7 @@ MEMBERS: Final = (
 
 
 def answered(**changes: object) -> Judge:
-    return lambda: judge_resource(LISTED, replace(ANSWER, **changes))
+    return lambda: judge_resource(LISTED, replace(ANSWER, **changes), set())
 
 
 def served_as(media_type: str) -> Judge:
@@ -127,13 +127,13 @@ FACTS: Final = [
         answered(length=11),
         answered(status=404),
         headed("content-type", "text/plain"),
-        lambda: judge_resource(replace(LISTED, encoding="gzip"), ANSWER),
+        lambda: judge_resource(replace(LISTED, encoding="gzip"), ANSWER, set()),
     ),
     *facts("HT02", answered(), answered(hashes={"sha-256": "1" * 64})),
     *facts(
         "HT03",
-        lambda: judge_resource(DELETED, GONE),
-        lambda: judge_resource(DELETED, ANSWER),
+        lambda: judge_resource(DELETED, GONE, set()),
+        lambda: judge_resource(DELETED, ANSWER, set()),
     ),
     *facts("HT04", answered(), headed("last-modified", "Mon, 02 Mar 2026 00:00:00 GMT")),
     *facts(

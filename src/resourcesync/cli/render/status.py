@@ -122,15 +122,12 @@ def _ago(moment: datetime | None, now: datetime) -> str:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return a table as lines; the first row has the names of the columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(_cells(row, rows[0], widths)).rstrip() for row in rows]
-
-
-def _cells(row: Sequence[str], heads: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [
-        cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
-        for head, cell, width in zip(heads, row, widths, strict=True)
-    ]
+    columns = []
+    for head, *cells in zip(*rows, strict=True):
+        width = max(map(len, (head, *cells)))
+        adjust = str.rjust if head in _NUMBERS else str.ljust
+        columns.append([adjust(cell, width) for cell in (head, *cells)])
+    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
 
 
 def _row(seen: CheckedMirror, now: datetime) -> tuple[str, ...]:

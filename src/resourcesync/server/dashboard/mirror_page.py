@@ -81,10 +81,8 @@ def _numbers(summary: views.MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
 
 
 def _causes(detail: views.MirrorDetail) -> Markup | None:
-    if not detail.causes:
-        return None
-    rows = [layout.row(_CAUSE_HEADS, _cause(cause, detail)) for cause in detail.causes]
-    return layout.card(layout.table(_CAUSE_HEADS, rows), title="Pending resources, by cause")
+    cells = [_cause(cause, detail) for cause in detail.causes]
+    return layout.rows_card("Pending resources, by cause", _CAUSE_HEADS, cells) if cells else None
 
 
 def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
@@ -103,10 +101,11 @@ def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
 def _runs(detail: views.MirrorDetail) -> Markup:
     """Return the pulls, those with the same result in a row as one."""
     groups = groupby(detail.runs, key=lambda ran: (ran.outcome, _pull_text(ran)))
-    same = [list(group) for _, group in groups]
-    rows = [layout.row(_RUN_HEADS, _run(group)) for group in same[:_SHOWN_RUNS]]
+    same = [list(group) for _, group in groups][:_SHOWN_RUNS]
     since = "since the service was started" if detail.summary.error else "of the last 7 days"
-    return layout.card(layout.table(_RUN_HEADS, rows) if rows else "None.", title=f"Pulls {since}")
+    if not same:
+        return layout.card("None.", title=f"Pulls {since}")
+    return layout.rows_card(f"Pulls {since}", _RUN_HEADS, map(_run, same))
 
 
 def _run(same: Sequence[views.EndedPull]) -> Iterator[Piece]:
@@ -136,12 +135,7 @@ def _pull_text(ran: views.EndedPull) -> str:
 
 
 def _audits(audits: Sequence[AuditRecord]) -> Markup | None:
-    if not audits:
-        return None
-    return layout.card(
-        layout.table(_AUDIT_HEADS, [layout.row(_AUDIT_HEADS, _audit(kept)) for kept in audits]),
-        title="Audits",
-    )
+    return layout.rows_card("Audits", _AUDIT_HEADS, map(_audit, audits)) if audits else None
 
 
 def _audit(kept: AuditRecord) -> Iterator[Piece]:
