@@ -22,7 +22,6 @@ from resourcesync.cli.output import (
     Screen,
     TextLine,
     problem_of,
-    render_nothing,
     with_local_times,
     write_line,
 )
@@ -210,7 +209,6 @@ def job(**options: Any) -> Job:
         command="pull",
         output=OutputOptions(**options),
         work=lambda _screen: CommandOutcome(),
-        render=render_nothing,
         subject="museum",
     )
 

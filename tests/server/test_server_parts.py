@@ -30,11 +30,8 @@ async def parts(scope, receive, send):
 
 root = Path(sys.argv[1])
 served = ServedSource(
-    root=root,
-    capability_list_uri="http://x/c.xml",
-    media_type=lambda _: "",
-    documents=root / "resourcesync",
-    well_known=root / "description.xml",
+    root=root, documents=root / "resourcesync", well_known=root / "description.xml",
+    capability_list_uri="http://x/c.xml", media_type=lambda _: "",
 )
 app = Application(served, clock=SystemClock(), mounts={"/parts": parts})
 serve_forever(app, "127.0.0.1", 0, on_ready=lambda uri: print(uri, flush=True))

@@ -271,11 +271,8 @@ from resourcesync.server.uvicorn_server import serve_forever
 
 root = Path(sys.argv[1])
 served = ServedSource(
-    root=root,
-    capability_list_uri="http://x/c.xml",
-    media_type=lambda _: "",
-    documents=root / "resourcesync",
-    well_known=root / "description.xml",
+    root=root, documents=root / "resourcesync", well_known=root / "description.xml",
+    capability_list_uri="http://x/c.xml", media_type=lambda _: "",
 )
 app = Application(served, clock=SystemClock())
 serve_forever(app, sys.argv[2], 0, on_ready=lambda uri: print(uri, flush=True))

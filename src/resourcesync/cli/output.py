@@ -226,12 +226,6 @@ def write_line(stream: TextIO, text: str) -> None:
 _ASCII: Final = str.maketrans({"→": "->", "…": "...", "│": "|", "├": "|", "└": "`", "─": "-"})
 
 
-def render_nothing(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
-    """Return no line: for commands whose closing lines are enough."""
-    del event, fields
-    return ()
-
-
 _AS_GIVEN: Final = OutputOptions()
 
 
@@ -242,7 +236,7 @@ class Job(NamedTuple):
     """
 
     work: Callable[[Screen], CommandOutcome]
-    render: Renderer = render_nothing
+    render: Renderer = lambda _event, _fields: ()  # for closing lines that are enough
     subject: str = ""  # such as the mirror's folder: for progress and the log
     fields: Mapping[str, object] = _NO_FIELDS  # further ones of ``run.start``
     acts: bool = False  # it changes something: so -q shows nothing on success

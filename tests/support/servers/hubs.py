@@ -13,11 +13,10 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.app.serving.hubs import open_hub
 from resourcesync.documents.writer import write
-from resourcesync.model.entries import Change, Resource
+from resourcesync.model.entries import Change, Header, Link, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import HubApplication
-from resourcesync.websub import payloads
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field, sign
 
@@ -32,8 +31,10 @@ def payload(*uris: str, minute: int = 0, topic: str = TOPIC) -> bytes:
         Change(kind=ChangeKind.UPDATED, time=at, resource=Resource(uri=uri, lastmod=at))
         for uri in uris or ("https://museum.example/a",)
     ]
-    links = "https://museum.example/resourcesync/capabilitylist.xml", topic
-    header = payloads.notification_header(Capability.CHANGE_NOTIFICATION, links, [], at, at)
+    up = "https://museum.example/resourcesync/capabilitylist.xml"
+    links = (Link(rel="up", href=up), Link(rel="self", href=topic))
+    kind = Capability.CHANGE_NOTIFICATION
+    header = Header(capability=kind, from_=at, until=at, links=links)
     return b"".join(write(header, changes))
 
 

@@ -22,14 +22,9 @@ def media_type(path: str) -> str:
 
 
 def served_source(root: Path, **more: Any) -> ServedSource:
-    """A tree with its documents in their usual places."""
-    usual: dict[str, Any] = {
-        "capability_list_uri": LIST_URI,
-        "media_type": media_type,
-        "documents": root / "resourcesync",
-        "well_known": root / ".well-known" / "resourcesync",
-    }
-    return ServedSource(root=root, **(usual | more))
+    documents, well_known = root / "resourcesync", root / ".well-known" / "resourcesync"
+    usual = {"capability_list_uri": LIST_URI, "media_type": media_type}
+    return ServedSource(root=root, documents=documents, well_known=well_known, **(usual | more))
 
 
 def application(root: Path, clock: ManualClock | SystemClock | None = None) -> ASGIApp:

@@ -33,7 +33,7 @@ from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model import formatting
 from resourcesync.settings import files
-from resourcesync.settings.schema import Field, fields_of, without_empty
+from resourcesync.settings.schema import fields_of, without_empty
 from resourcesync.source.publication_settings import PublicationSettings
 
 if TYPE_CHECKING:
@@ -54,18 +54,15 @@ _PLACES: Final = frozenset({"out", "versions_in"})
 
 def _given_settings(values: Mapping[str, Any]) -> dict[str, object]:
     """Return the given settings by their names; without those that are places."""
-    for key, field in fields_of(PublicationSettings).items():
+    fields = fields_of(PublicationSettings)
+    for key, field in fields.items():
         if values[key] == "" and not field.setting.is_clearable:
             raise ConfigurationError(f"--{key.replace('_', '-')} is empty")
     return {
         field.name: without_empty(field, values[key])
-        for key, field in fields_of(PublicationSettings).items()
-        if key not in _PLACES and _is_given(field, values[key])
+        for key, field in fields.items()
+        if key not in _PLACES and values[key] not in (None, ())
     }
-
-
-def _is_given(field: Field, value: object) -> bool:
-    return value not in (None, ()) and (value != "" or field.setting.is_clearable)
 
 
 def _forced_step(values: Mapping[str, Any]) -> str:

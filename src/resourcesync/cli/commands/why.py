@@ -109,7 +109,10 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
     if pending is not None and pending.tries:
         tries = formatting.counted(pending.tries, "time") if pending.tries != 1 else "once"
         since = formatting.moment(from_microseconds(pending.first))
-        yield "Tried", f"{tries} since {since}: {pending.reason}{_retry_note(found)}"
+        again = ""
+        if found.next_try is not None:
+            again = f"; next try after {formatting.moment(from_microseconds(found.next_try))}"
+        yield "Tried", f"{tries} since {since}: {pending.reason}{again}"
     elif pending is not None and pending.reason and not found.finding:
         yield "Tried" if pending.task == "fetch" else "Deletion", pending.reason
     if found.finding is not None:
@@ -130,12 +133,6 @@ def _subject(found: "Explanation", mirror: Path) -> str:
     if is_here and path:
         names.append(str(mirror / path))
     return "  ".join(names) or found.address
-
-
-def _retry_note(found: "Explanation") -> str:
-    if found.next_try is None:
-        return ""
-    return f"; next try after {formatting.moment(from_microseconds(found.next_try))}"
 
 
 def _finding_state(found: "Explanation") -> str:

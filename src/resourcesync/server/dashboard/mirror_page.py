@@ -33,16 +33,18 @@ _URL: Final = ("http://", "https://")
 def mirror_page(detail: views.MirrorDetail, *, can_act: bool = False) -> str:
     """Return the page; with a form for operators who may act."""
     summary, now = detail.summary, detail.now
+    causes = [_cause(cause, detail) for cause in detail.causes]
+    audits = [_audit(kept) for kept in detail.audits]
     return layout.page(
         summary.name,
         tag("div", tag("h1", summary.name), state_labels(summary, now), class_="title"),
         tag("p", _source(summary), "next pull: ", next_pull(summary, now), class_="muted"),
         _advice(summary, now),
         None if summary.error else layout.numbers(_numbers(summary)),
-        _causes(detail),
+        layout.rows_card("Pending resources, by cause", _CAUSE_HEADS, causes) if causes else None,
         push_card(summary.push, now),
         _runs(detail),
-        _audits(detail.audits),
+        layout.rows_card("Audits", _AUDIT_HEADS, audits) if audits else None,
         operator_form(summary) if can_act else None,
         now=now,
         home=HOME,
@@ -78,11 +80,6 @@ def _numbers(summary: views.MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
     if disk := summary.seen.disk:
         used = f"of {formatting.size(disk.total)} of its file system"
         yield "Disk, free", formatting.size(disk.free), used
-
-
-def _causes(detail: views.MirrorDetail) -> Markup | None:
-    cells = [_cause(cause, detail) for cause in detail.causes]
-    return layout.rows_card("Pending resources, by cause", _CAUSE_HEADS, cells) if cells else None
 
 
 def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
@@ -132,10 +129,6 @@ def _pull_text(ran: views.EndedPull) -> str:
     if report.held:
         parts.append(f"{formatting.counted(report.held, 'deletion')} held")
     return ", ".join(parts) or "nothing new"
-
-
-def _audits(audits: Sequence[AuditRecord]) -> Markup | None:
-    return layout.rows_card("Audits", _AUDIT_HEADS, map(_audit, audits)) if audits else None
 
 
 def _audit(kept: AuditRecord) -> Iterator[Piece]:
