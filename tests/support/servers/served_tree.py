@@ -23,7 +23,7 @@ def media_type(path: str) -> str:
 
 def served_source(root: Path, **more: Any) -> ServedSource:
     documents, well_known = root / "resourcesync", root / ".well-known" / "resourcesync"
-    usual = {"capability_list_uri": LIST_URI, "media_type": media_type}
+    usual: dict[str, Any] = {"capability_list_uri": LIST_URI, "media_type": media_type}
     return ServedSource(root=root, documents=documents, well_known=well_known, **(usual | more))
 
 
