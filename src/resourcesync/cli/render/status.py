@@ -261,13 +261,14 @@ def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
 
 def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     """Yield the time, reason and exit code of the last failed run, and the next step."""
-    failed = mirror.failed_run or FailedRun(code=mirror.outcome)
+    failed = mirror.failed_run
     again = f"resourcesync pull {mirror.mirror}" if mirror.source else ""
     if mirror.judged is not MirrorState.FAILING:
-        if failed.is_stop and mirror.last_run is not None:
+        if failed is not None and failed.is_stop and mirror.last_run is not None:
             at = formatting.moment(mirror.last_run)
             yield f"the last pull was asked to stop {at}; next: {again}"
         return
+    failed = failed or FailedRun(code=mirror.outcome)
     other = f"resourcesync why {failed.code}" if failed.kind else again
     yield from _failed(
         "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or other
