@@ -37,10 +37,6 @@ _WRITES: Final = {
 }
 _READING: Final = re.compile(r"\s*(SELECT|PRAGMA|WITH)\b")
 _WAITS: Final = {"time.sleep", "sleep", "threading.Timer", "Timer"}
-_LIBRARIES: Final = {
-    *("_Element", "_asdict", "_exit", "_fields", "_is_protocol", "_make", "_replace"),
-}
-"""Names of Python's library and of lxml, which have no other name or are public by tradition."""
 _QUOTED: Final = {"_id", "_index", "_shards", "_source", "_proxy"}
 """Strings of other systems: fields of Elasticsearch, and the end of ``http_proxy``."""
 _NOT_OURS: Final = """
@@ -254,14 +250,23 @@ def _waits(node: ast.AST) -> Iterator[int]:
 
 
 def private_names(package: set[str]) -> Callable[[CodeFile], Iterator[str]]:
-    """Return the rule that tests know the package by its public names; it may change the others.
+    """Return the rule that tests import nothing private, nor name it in a string to change it.
+
+    Attributes are for the linter (SLF001).
 
     Args:
         package: All private names of the package.
     """
 
     def private(file: CodeFile) -> Iterator[str]:
-        found = {name for node in file.nodes for name in _known(node, package)}
+        found: set[str] = set()
+        for node in file.nodes:
+            match node:
+                case ast.ImportFrom(module=str(module), names=names):
+                    found |= {part for part in module.split(".") if part in package}
+                    found |= {alias.name for alias in names if alias.name in package}
+                case ast.Constant(value=str(text)) if re.fullmatch(r"[\w.]*", text):
+                    found |= {text.rpartition(".")[2]} & package
         yield from (f"knows {name}" for name in sorted(found))
 
     return private
@@ -272,41 +277,7 @@ def package_names() -> set[str]:
     found = set()
     for path in python_files(SOURCES):
         found |= {path.stem, *re.findall(r"\b_\w+", path.read_text("utf-8"))}
-    return set(filter(_is_private, found)) - _QUOTED
-
-
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__") and name not in _LIBRARIES | {"_"}
-
-
-def _is_own(value: ast.expr) -> bool:
-    """True for ``self``, ``cls`` and ``super()``: a class may have private names."""
-    match value:
-        case ast.Name(id="self" | "cls") | ast.Call(func=ast.Name(id="super")):
-            return True
-        case _:
-            return False
-
-
-def _known(node: ast.AST, package: set[str]) -> Iterator[str]:
-    """Yield the private names that a node uses: an attribute, imports, a name in a string."""
-    match node:
-        case ast.Attribute(value=value, attr=name) if not _is_own(value):
-            yield from filter(_is_private, [name])
-        case ast.ImportFrom(module=str(module), names=names):
-            if re.match(r"(?:resourcesync\w*|tests|fuzz|campaigns)\b", module):
-                yield from filter(_is_private, module.split("."))
-                yield from filter(_is_private, (alias.name for alias in names))
-        case ast.Import(names=names):
-            for alias in names:
-                if alias.name.startswith("resourcesync"):
-                    yield from filter(_is_private, alias.name.split("."))
-        case ast.Constant(value=str(text)):
-            path, _, name = text.rpartition(".")
-            if name in package and re.fullmatch(r"[\w.]*", path):
-                yield name
-        case _:
-            pass
+    return {name for name in found if re.match("_[^_]", name)} - _QUOTED
 
 
 Rule = Callable[[CodeFile], Iterator[str]]
