@@ -25,6 +25,7 @@ _UNSTEADY = (
     (r'"hashed":\d+,"left"', '"hashed":N,"left"'),
     (r"127\.0\.0\.1(:|%3A)\d+", "HOST"),
     (r"\bpid \d+", "pid N"),
+    (rf"\bprocess {os.getpid()} on \S+", "process OURS"),
     (r"reports/\d+-", "reports/NOW-"),
     (r"\d{8}T\d{12}Z", "NOW"),
     (r"(?<![.0-9a-f])[0-9a-f]{16}\b", "ID"),
@@ -134,7 +135,7 @@ def scene(make: Callable[[Scene], None]) -> Callable[[Scene], None]:
 @scene
 def pull_0(at: Scene) -> None:
     at.run(f"resourcesync pull {at.source.url} museum")
-    at.run("resourcesync pull museum")
+    at.run(f"resourcesync pull {at.source.url}/ museum")
     files = {**FILES, "/new.txt": b"new", "/objects/0003.txt": b"changed"}
     del files["/objects/0004.txt"]
     at.source.offer(files, at=LATER)
@@ -325,6 +326,9 @@ def why_1(at: Scene) -> None:
     at.run("resourcesync why museum objects/0001.txt --json")
     at.run("resourcesync why museum nothing.txt")
     at.run("resourcesync why unavailable")
+    at.run("resourcesync why RS402")
+    at.run("resourcesync why ch05")
+    at.refuse("why RS4o2", "why ''", "why nothing", "why ' '")
 
 
 @scene

@@ -7,7 +7,7 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import FILES, LATER, spoil
-from tests.support.servers.tiny_source import Answer
+from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 
@@ -78,6 +78,8 @@ def pull_of_sets(at: Scene) -> None:
     Path("museum/maps/maps/a.txt").unlink()
     at.run("resourcesync status museum")
     at.run("resourcesync audit museum")
+    at.run(f"resourcesync pull {at.source.url}/ museum -qq")
+    at.refuse(f"pull {at.source.url}/other museum")
     offer_sets(at.source, {**SETS, "maps": {"/maps/a.txt": b"map a\n"}}, at=LATER)
     at.run("resourcesync pull museum -q")
     at.files("museum")
@@ -215,6 +217,30 @@ def pull_3_of_a_file_that_was_edited_here(at: Scene) -> None:
 
 
 @scene
+def pull_onto_a_file_of_others(at: Scene) -> None:
+    mine = Path("museum/objects/0003.txt")
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    at.run(f"resourcesync pull {at.source.url} museum")
+    kept = [path for path in (OWN / "quarantine").iterdir() if path.suffix != ".note"]
+    at.note(f"quarantine: {[path.read_text() for path in kept]}")
+
+
+@scene
+def pull_of_a_source_that_moved(at: Scene) -> None:
+    at.pulled()
+    with TinySource() as second:
+        second.offer(FILES, at=LATER)
+        moved = f"--moved {second.url}"
+        at.run(f"resourcesync pull {second.url} museum")
+        at.run(f"resourcesync pull museum {moved} -n")
+        at.run(f"resourcesync pull museum {moved}")
+        at.run("resourcesync pull museum")
+        at.refuse(f"pull {at.source.url} museum {moved}", f"pull --all {moved}")
+        at.note(f"fetched again: {FILES.keys() & {asked.target for asked in second.asked}}")
+
+
+@scene
 def pull_3_of_a_list_that_was_cut(at: Scene) -> None:
     at.pulled()
     at.source.offer(dict(list(FILES.items())[:5]))  # of the same moment
@@ -258,8 +284,7 @@ def trash(at: Scene) -> None:
     at.refuse("trash restore museum nothing*", "trash list elsewhere")
     at.refuse("trash restore elsewhere --all")
     with MirrorFolder(Path("museum"), SystemClock()):
-        at.silently("resourcesync trash restore museum --all")
-        at.silently("resourcesync trash empty museum --all")
+        at.refuse("trash restore museum --all", "trash empty museum --all")
         at.run("resourcesync trash list museum")
     for _ in range(2):
         at.run(f"resourcesync trash restore museum {ONE}")

@@ -2,7 +2,6 @@
 
 import ssl
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,55 +9,11 @@ import trustme
 
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
-from tests.support.commands.settings_file import AUTH, museum, put
 from tests.support.servers.hostile_server import HostileServer
-from tests.support.servers.tiny_source import TinySource, dead_address
 
 
 def verdicts(said: Said) -> dict[str, dict[str, Any]]:
     return {row["check"]: row for row in rows(said) if row["type"] == "verdict"}
-
-
-def files_in(mirror: str) -> list[str]:
-    # SQLite's own two files beside the memory come and go with whoever reads it.
-    return sorted(str(path) for path in Path(mirror).rglob("*") if "state.db-" not in path.name)
-
-
-@pytest.fixture
-def mirror(source: TinySource, said: Said) -> str:
-    assert run(["pull", source.url, "museum"]) == 0
-    said.readouterr()
-    return "museum"
-
-
-def test_where_no_folder_can_be_made_is_a_problem(said: Said) -> None:
-    Path("file").write_text("in the way")
-
-    assert run(["doctor", "file/museum", "--json"]) == 1
-    assert "Not a directory" in verdicts(said)["writing"]["text"]
-
-
-def test_a_source_that_does_not_answer_is_a_problem(said: Said) -> None:
-    with dead_address() as address:
-        assert run(["doctor", address, "--json"]) == 1
-
-    assert "does not answer" in verdicts(said)["clock"]["text"]
-
-
-def test_a_configured_mirror_is_looked_at_by_its_name(source: TinySource, said: Said) -> None:
-    put(museum(source, 'auth = "key"') + AUTH)  # the secret is not there, nor needed
-
-    assert run(["doctor", "museum", "--json"]) == 0
-
-    found = verdicts(said)
-    assert "will be created, can be written" in found["writing"]["text"]
-    assert "tls" in found
-    assert {asked.target for asked in source.asked} == {"/robots.txt"}
-
-
-def test_nothing_to_look_at_is_a_matter_of_usage(said: Said) -> None:
-    assert run(["doctor"]) == 2
-    assert "name a mirror or a Source" in said.readouterr().err
 
 
 # --- TLS ---

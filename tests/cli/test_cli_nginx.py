@@ -209,31 +209,3 @@ def test_the_lines_for_caddy_serve_files_as_the_lists_say(tree: Path, said: Said
     assert (validated, pulled, hidden, gone) == (0, 0, {404}, 503), said.readouterr()
     assert (listed["content-encoding"], listed["cache-control"]) == ("gzip", "no-cache")
     assert link == '</resourcesync/capabilitylist.xml>; rel="resourcesync"'
-
-
-@pytest.mark.parametrize(
-    ("tables", "reason"),
-    [
-        ("", "there is no configuration file"),
-        ("[defaults]\n", "there is no mirror and no source"),
-        (TABLE, "museum was not published yet"),
-        (TABLE + "versions = true\n", "it has public versions"),
-        (TABLE + 'hub = ["{url}/hub"]\n', "it has a hub of its own"),
-        (TABLE + 'out = "lists"\n', "lists/resourcesync is not at the path of its address"),
-        (TABLE.replace("{url}", "{url}/data/"), "my tree is not at the path of its address"),
-        (TABLE.replace("my tree", "a$b"), "nginx has no way to write"),
-    ],
-)
-def test_what_nginx_cannot_serve_alone_is_refused_with_the_reason(
-    tables: str, reason: str, tree: Path, said: Said
-) -> None:
-    if "a$b" in tables:
-        tree.rename(tree.parent / "a$b")
-    if tables:
-        put(tables.format(url="https://museum.example"))
-    if "not published" not in reason and "source.museum" in tables:
-        run(["publish", "museum", "-q"])
-    assert run(["config", "nginx"]) == 2
-    captured = said.readouterr()
-    assert reason in captured.err
-    assert "server {" not in captured.out

@@ -15,7 +15,7 @@ from tests.support.commands.started import python
 from tests.support.documents.written import sha256
 from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.scripted_source import ScriptedSource, serve
+from tests.support.sources.scripted_source import serve
 from tests.support.worlds.loose_source import PATCH, Links, LooseLists, Style, link
 
 CODE = """
@@ -38,12 +38,6 @@ def site(here: Path) -> Path:
     site = install(here / "site", "acme_sync", points, CODE)
     broken = {"resourcesync.engines": {"broken": "acme_broken:go"}}
     return install(site, "acme_broken", broken, BROKEN, version="0.0.1")
-
-
-@pytest.fixture
-def listed(here: Path) -> Iterator[ScriptedSource]:
-    with ScriptedSource(here / "mirror") as running:
-        yield running
 
 
 @pytest.fixture

@@ -109,18 +109,6 @@ def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> N
     assert "the publisher's note 'settings' in the catalogue is damaged" in said.readouterr().err
 
 
-# --- What publish says about files that it leaves out, or cannot read -----------------------------
-
-
-@pytest.fixture
-def museum(here: Path) -> Path:
-    for name in ("page.txt", "a~", "old~/b.txt", ".hidden", "resourcesync/mine.txt"):
-        path = Path("museum", name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(name)
-    return Path("museum")
-
-
 # --- publish --sitemap: at the top, where the protocol lets a sitemap list all of a site ----------
 
 
@@ -330,10 +318,6 @@ BASE = "https://museum.example/"
 def hub() -> Iterator[Listener]:
     with Listener() as found:
         yield found
-
-
-def changed(name: str) -> None:
-    Path("public", name).write_text(name)
 
 
 def test_a_catalogue_notifies_as_a_folder_does(here: Path, hub: Listener) -> None:

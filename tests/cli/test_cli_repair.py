@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror import small_files
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
 from tests.support.commands.command_line import FILES, LATER, Said, rows, spoil
@@ -99,13 +97,6 @@ def test_a_source_that_lists_it_again_has_the_say_again(mirror: TinySource, said
 
     assert not here().keys() & set(GONE)
     assert len(list(TRASH.iterdir())) == 2
-
-
-def test_nobody_else_may_work_on_the_mirror_meanwhile(mirror: TinySource) -> None:
-    with MirrorFolder(Path("museum"), SystemClock()):
-        assert run(["trash", "restore", "museum", "--all"]) == 9
-        assert run(["trash", "empty", "museum", "--all"]) == 9
-        assert run(["trash", "list", "museum"]) == 0
 
 
 # --- Audits of a part of the files, of the Source itself, and options that exclude each other -----
@@ -199,22 +190,6 @@ def test_a_file_may_be_named_as_the_shell_names_it(
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_rule_is_explained_by_its_code_and_by_its_id(said: Said) -> None:
-    rule = RULES["CH05"]
-
-    assert run(["why", rule.code]) == 0
-    by_code = said.readouterr().out
-    assert run(["why", "ch05"]) == 0
-
-    assert said.readouterr().out == by_code
-    lines = by_code.splitlines()
-    assert lines[0].startswith(f"{rule.code} (CH05)  MUST, error  ")
-    assert lines[0].endswith("section 12.1")
-    assert lines[1] == f"  rule      {rule.sentence}"
-    assert lines[2] == f"  why       {rule.why}"
-    assert lines[3] == f"  fix       {rule.fix}"
-
-
 def test_every_rule_has_its_page(said: Said) -> None:
     for rule in RULES.values():
         assert run(["why", rule.code]) == 0
@@ -222,13 +197,3 @@ def test_every_rule_has_its_page(said: Said) -> None:
         assert len(lines) == 7
         page, _, anchor = lines[6].removeprefix("  page      ").partition("#")
         assert f"\n## {anchor.upper()}\n" in (ROOT / page).read_text("utf-8")
-
-
-@pytest.mark.parametrize("name", ["RS4o2", "", "nothing", " "])
-def test_an_unknown_code_is_a_mistake(name: str, said: Said) -> None:
-    assert run(["why", name]) == 2
-
-    err = said.readouterr().err
-    assert err.startswith("error[config]: there is no rule")
-    assert "RS4  Times" in err
-    assert "the rules of a family: resourcesync why RS4;" in err

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED, Said
+from tests.support.commands.command_line import MIRRORED
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.started import Started
 from tests.support.waiting import wait_until
@@ -117,34 +117,6 @@ def test_answers_are_logged_to_a_file_that_is_begun_again_when_it_was_moved(
     else:
         assert first.startswith("127.0.0.1 - - [")
         assert '"GET /nope HTTP/1.1" 404' in last
-
-
-def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:
-    assert run(["serve", "public"]) == 2
-    assert "fix    publish it first: resourcesync publish public --url" in said.readouterr().err
-
-    assert run(["serve", "nothere"]) == 2
-    err = said.readouterr().err
-    assert "nothere: there is no such folder" in err
-    assert "resourcesync publish" not in err
-
-
-def test_serve_refuses_a_description_that_is_none(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    description = tree / ".well-known/resourcesync"
-
-    description.write_text("<html/>")
-    assert run(["serve", "public"]) == 5
-    description.write_text(
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-        '<rs:md capability="description"/></urlset>'
-    )
-    assert run(["serve", "public"]) == 2
-    description.unlink()
-    description.mkdir()
-    assert run(["serve", "public"]) == 8
-    assert said.readouterr().out.count("exit") == 0
 
 
 def test_serve_answers_its_operators_elsewhere(tree: Path, here: Path) -> None:

@@ -3,7 +3,6 @@
 import re
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +10,6 @@ from msgspec.structs import replace
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
-from resourcesync.cli.options import load
 from resourcesync.cli.render.metrics import mirror_figures
 from resourcesync.cli.render.status import status_table
 from resourcesync.destination.reports import CheckedMirror, ListedCounts, MirrorState, MirrorStatus
@@ -21,8 +19,7 @@ from resourcesync.mirror_state.rows import RunRow
 from resourcesync.server.metrics import write_metrics
 from resourcesync.settings.mirror import FreshnessSettings
 from tests.support.commands.command_line import Said, rows
-from tests.support.commands.settings_file import museum, put
-from tests.support.servers.tiny_source import Answer, TinySource
+from tests.support.servers.tiny_source import TinySource
 
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)
 
@@ -102,11 +99,6 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
 # --- status after a run that failed: when, why, with which exit code, and what to do now ----------
 
 
-def told(said: Said) -> dict[str, Any]:
-    (mirror,) = [row for row in rows(said) if row["type"] == "mirror"]
-    return mirror
-
-
 def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
     with SqliteMirrorState(":memory:") as state:
         row = RunRow(run="1", started=1, ended=2, mode="", outcome="dns", counts="{}")
@@ -115,93 +107,6 @@ def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
 
     assert failed is not None
     assert (failed.code, failed.message) == ("dns", "")
-
-
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        ["http://127.0.0.1:9/other", "copy"],
-        ["copy", "--include", "[a-z]"],
-        ["copy", "-o", "map=no-such-rule"],
-        ["copy", "--set", "no-such-set"],
-        ["copy", "-o", "proxy=gopher://h/"],
-    ],
-    ids=["another Source", "a bad glob", "another mapping", "another set", "a bad proxy"],
-)
-def test_a_mistake_on_the_command_line_says_nothing_of_the_mirror(
-    mistake: list[str], source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "copy"]) == 0
-    said.readouterr()
-    run(["status", "copy", "--json"])
-    before = told(said)
-
-    assert run(["pull", *mistake]) == 2
-
-    said.readouterr()
-    assert run(["status", "copy", "--check"]) == 0
-    said.readouterr()
-    run(["status", "copy", "--json"])
-    assert told(said)["last_run"] == before["last_run"]
-
-
-@pytest.mark.parametrize(
-    ("answer", "cause", "step"),
-    [
-        (
-            Answer(status=502),
-            "unavailable (502 Bad Gateway): ",
-            "try again later; if it lasts, tell",
-        ),
-        (Answer(status=503), "unavailable (503 Service Unavailable): ", "try again later;"),
-        (Answer(status=403), "refuses access (403 Forbidden): ", "ask the operator of the server"),
-        (
-            Answer(body=b"<urlset>"),
-            "The document stops before its end: ",
-            "resourcesync validate http",
-        ),
-    ],
-    ids=["502", "503", "403", "a list that was cut"],
-)
-def test_a_failure_is_told_with_its_number_its_address_and_what_helps(
-    answer: Answer, cause: str, step: str, source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "copy", "-q"]) == 0
-    source.answers.update(dict.fromkeys(source.answers, answer))
-    assert run(["pull", "copy", "-qq", "-o", "retries=0"]) in {4, 5, 6}
-
-    assert run(["status", "copy"]) == 0
-
-    _, _, note, following, *_ = said.readouterr().out.splitlines()[1:]
-    assert f"{cause}{source.url}" in note
-    assert following.strip().startswith("next   ")
-    assert step in following
-
-
-def test_only_what_is_bad_is_told_in_short_and_the_worst_is_first(
-    source: TinySource, said: Said
-) -> None:
-    names = ["good", "failing", "late"]
-    tables = [museum(source).replace("museum", name) for name in names]
-    put("".join(tables) + "max_lag = 0\n")
-    assert run(["pull", "--all", "-qq"]) == 0
-    source.answers.clear()
-    assert run(["pull", "failing", "-qq", "-o", "retries=0"]) == 5
-    load(None).state_file("paused").write_text('["good"]')
-
-    assert run(["status", "--check"]) == 1
-    table = said.readouterr().out.splitlines()
-    assert run(["status", "--check", "-q"]) == 1
-    short = said.readouterr()
-    assert run(["status", "good", "--check", "-q"]) == 0
-
-    assert [line.split()[0] for line in table[1:4]] == ["failing", "late", "good"]
-    assert "  in sync, paused  " in table[3]
-    assert short.out == ""
-    assert [line.split()[0] for line in short.err.splitlines()[:3]] == ["MIRROR", "failing", "late"]
-    assert "good" not in short.err
-    assert "failing  the last pull failed " in short.err
-    assert said.readouterr() == ("", "")
 
 
 # --- status for programs that watch: figures for Prometheus, the order ----------------------------
