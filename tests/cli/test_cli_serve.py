@@ -5,7 +5,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -14,6 +13,7 @@ from resourcesync.cli.main import run
 from tests.support.commands.command_line import MIRRORED
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.started import Started
+from tests.support.servers.listening import get
 from tests.support.waiting import wait_until
 
 
@@ -106,7 +106,7 @@ def test_answers_are_logged_to_a_file_that_is_begun_again_when_it_was_moved(
         urlopen(address).read()
         wait_until(lambda: log.exists() and "/" in log.read_text())
         log.rename(old)
-        wait_until(lambda: ask_status(address + "nope") == 404 and log.exists())
+        wait_until(lambda: get(address, "/nope").status == 404 and log.exists())
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
 
@@ -140,11 +140,3 @@ def test_serve_answers_its_operators_elsewhere(tree: Path, here: Path) -> None:
     assert "<h1>https://museum.example/</h1>" in page
     assert "changelist.xml" in page
     assert (out, err, process.returncode) == ("Stopped   no longer served\n", "", 0)
-
-
-def ask_status(uri: str) -> int:
-    try:
-        return int(urlopen(uri).status)
-    except HTTPError as error:
-        with error:
-            return error.code

@@ -5,10 +5,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -21,32 +18,10 @@ from resourcesync.model.entries import CapabilityEntry
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.started import Started
+from tests.support.servers.listening import static
 
 SETS = ("files", "metadata")
 OLD = 1_700_000_000
-
-
-class Static(SimpleHTTPRequestHandler):
-    """A plain web server that knows the media type of the Source Description."""
-
-    def guess_type(self, path: object) -> str:
-        return super().guess_type(str(path)).replace("application/octet-stream", "application/xml")
-
-    def log_message(self, *said: object) -> None:
-        pass
-
-
-@contextmanager
-def static(folder: Path, port: int) -> Iterator[None]:
-    handler = partial(Static, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @contextmanager

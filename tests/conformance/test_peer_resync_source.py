@@ -4,8 +4,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,7 @@ from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import Severity
 from tests.support.commands.peers import needs_resync
 from tests.support.commands.run import files_of, free_port, resourcesync, run, script
-from tests.support.servers.listening import serving
+from tests.support.servers.listening import static
 
 pytestmark = needs_resync
 
@@ -79,13 +77,6 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return made
 
 
-class Plain(SimpleHTTPRequestHandler):
-    """What ``python -m http.server`` answers with, without a log."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        pass
-
-
 @pytest.fixture
 def built(described: Built, tmp_path: Path) -> Iterator[Built]:
     """A copy of that tree, served."""
@@ -93,7 +84,7 @@ def built(described: Built, tmp_path: Path) -> Iterator[Built]:
     shutil.copytree(described.tree, tree)
     home.mkdir()
     port = int(described.url.rpartition(":")[2])
-    with serving(ThreadingHTTPServer(("127.0.0.1", port), partial(Plain, directory=str(tree)))):
+    with static(tree, port):
         yield Built(tree=tree, url=described.url, home=home)
 
 

@@ -55,7 +55,6 @@ class HarvestedRepository:
                 )
             asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
             return Answer(body=self.answer(asked))
-        self.provider.heads.append(parts.path)
         status, body, media_type, links = self.provider.file(parts.path)
         fields = {"content-length": str(len(body)), "content-type": media_type, "link": links}
         return Answer(status=status, headers=fields)

@@ -1,13 +1,16 @@
-"""A receiver of deliveries on loopback: it keeps what comes, and answers as it is told."""
+"""Plain HTTP on loopback: a receiver of deliveries, a host of static files, a client."""
 
 import contextlib
+import functools
 import socketserver
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
 
@@ -23,6 +26,41 @@ def serving(server: socketserver.TCPServer) -> Iterator[str]:
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+class _Static(SimpleHTTPRequestHandler):
+    def guess_type(self, path: object) -> str:
+        """Return a media type; a Source Description has no extension."""
+        return super().guess_type(str(path)).replace("application/octet-stream", "application/xml")
+
+    def log_message(self, *_: Any) -> None:
+        """Stay quiet."""
+
+
+@contextlib.contextmanager
+def static(folder: Path, port: int = 0) -> Iterator[str]:
+    """Serve what is in a folder, as a host of static files does; yield the origin."""
+    handler = functools.partial(_Static, directory=str(folder))
+    with serving(ThreadingHTTPServer(("127.0.0.1", port), handler)) as origin:
+        yield origin
+
+
+class Got(NamedTuple):
+    """An answer, with its fields by their names in lower case."""
+
+    status: int
+    body: bytes
+    fields: dict[str, str]
+
+
+def get(origin: str, target: str, **fields: str) -> Got:
+    """Ask for a target just as it is written; ``_`` in the names of fields stands for ``-``."""
+    asked = {name.replace("_", "-"): value for name, value in fields.items()}
+    with contextlib.closing(HTTPConnection(urlsplit(origin).netloc)) as connection:
+        connection.request("GET", target, headers=asked)
+        answer = connection.getresponse()
+        found = {name.lower(): value for name, value in answer.getheaders()}
+        return Got(answer.status, answer.read(), found)
 
 
 @dataclass(frozen=True)
@@ -95,9 +133,7 @@ class Listener:
                 """Clients may go away."""
 
         self._server = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
+        self._serving = serving(self._server)
 
     @property
     def origin(self) -> str:
@@ -128,10 +164,8 @@ class Listener:
         return True
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._serving.__enter__()
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._serving.__exit__(None, None, None)
