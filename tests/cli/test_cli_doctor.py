@@ -1,7 +1,6 @@
 """``doctor``: what it looks at, in a real mirror and at a real server."""
 
 import ssl
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,26 +18,12 @@ def verdicts(said: Said) -> dict[str, dict[str, Any]]:
 # --- TLS ---
 
 
-@pytest.fixture
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-@pytest.fixture
-def secure(authority: trustme.CA) -> Iterator[str]:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    with HostileServer(tls=context) as server:
-        yield server.origin
-
-
 def test_a_certificate_is_read_and_its_days_are_counted(
-    secure: str, authority: trustme.CA, said: Said, monkeypatch: pytest.MonkeyPatch
+    secure: HostileServer, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority.cert_pem.write_to_path("ca.pem")
     monkeypatch.setenv("SSL_CERT_FILE", "ca.pem")
 
-    assert run(["doctor", secure, "--json"]) == 0
+    assert run(["doctor", secure.origin, "--json"]) == 0
 
     tls = verdicts(said)["tls"]
     assert tls["level"] == "ok"
@@ -48,7 +33,6 @@ def test_a_certificate_is_read_and_its_days_are_counted(
 def test_no_renewal_is_advised_for_a_certificate_of_another_name(
     authority: trustme.CA, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority.cert_pem.write_to_path("ca.pem")
     monkeypatch.setenv("SSL_CERT_FILE", "ca.pem")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("other.example").configure_cert(context)
@@ -60,8 +44,10 @@ def test_no_renewal_is_advised_for_a_certificate_of_another_name(
     assert "certificate with this name" in tls["next"]
 
 
-def test_a_certificate_that_nobody_vouches_for_is_a_problem(secure: str, said: Said) -> None:
-    assert run(["doctor", secure, "--json"]) == 1
+def test_a_certificate_that_nobody_vouches_for_is_a_problem(
+    secure: HostileServer, said: Said
+) -> None:
+    assert run(["doctor", secure.origin, "--json"]) == 1
 
     tls = verdicts(said)["tls"]
     assert (tls["level"], "self-signed" in tls["text"] or "issuer" in tls["text"]) == (

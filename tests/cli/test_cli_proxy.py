@@ -2,22 +2,19 @@
 in the library; no secret is ever shown."""
 
 import shutil
-import ssl
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trustme
 
 import resourcesync
-from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, SourceRefusedError
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.settings_file import museum, put
-from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.proxying import Proxy
 from tests.support.servers.tiny_source import TinySource
 
@@ -257,26 +254,6 @@ def test_doctor_names_the_proxy_that_counts_without_its_secret(
 # --- ca_file, ca_file in the configuration, and both ways of the library --------------------------
 
 
-@pytest.fixture
-def secure(here: Path) -> Iterator[HostileServer]:
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(here / "ca.pem"))
-    trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    with HostileServer(tls=context) as server:
-        now = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        body = (
-            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-            f'<rs:md capability="resourcelist" at="{now}"/>'
-            f"<url><loc>{server.origin}/a.txt</loc></url></urlset>"
-        )
-        server.on("/list.xml", answer(body=body.encode(), Content_Type="application/xml"))
-        server.on("/a.txt", answer(body=b"a"))
-        yield server
-
-
 def test_a_source_of_an_own_authority_is_pulled_with_its_file(
     secure: HostileServer, said: Said
 ) -> None:
@@ -286,7 +263,7 @@ def test_a_source_of_an_own_authority_is_pulled_with_its_file(
     assert "-o ca_file" in said.readouterr().err
     assert not Path("here").exists()
     assert run(["pull", uri, "here", "-o", "ca_file=ca.pem"]) == 0
-    assert files_of(Path("here")) == {"a.txt": b"a"}
+    assert files_of(Path("here")) == {"a.txt": b"abc"}
 
 
 def test_the_library_asks_by_a_proxy_and_trusts_a_file(secure: HostileServer, here: Path) -> None:

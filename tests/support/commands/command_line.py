@@ -1,6 +1,7 @@
 """What the tests of the commands share: files, JSON lines, damage."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 FILES = {f"/objects/{number:04d}.txt": b"object %d\n" % number for number in range(12)}
 MIRRORED = {target.removeprefix("/"): body for target, body in FILES.items()}
+CERTIFICATE_END = datetime(2031, 5, 17, 12, 30, 1, tzinfo=UTC)
 LATER = "2026-01-02T00:00:00Z"
 Said = pytest.CaptureFixture[str]
 
