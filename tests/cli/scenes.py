@@ -69,7 +69,6 @@ class Scene:
         self.source.offer({name: body for name, body in files.items() if body is not None}, at=at)
 
     def configure(self, text: str) -> None:
-        """Write the configuration file."""
         Path("resourcesync.toml").write_text(text.replace("URL", self.source.url))
 
     def files(self, folder: str) -> None:
@@ -79,7 +78,6 @@ class Scene:
         self._lines += [f"# {folder}/{name}: {there[name]!r}" for name in shown] + [""]
 
     def note(self, text: str) -> None:
-        """Add a line that says what a scene left."""
         self._lines += [f"# {text}", ""]
 
     def requests(self) -> None:

@@ -15,7 +15,6 @@ OLD = (1_700_000_000, 1_700_000_000)  # long enough ago to be trusted unread
 
 
 def locations(path: Path) -> str:
-    """The addresses that a document lists."""
     return " ".join(line.partition("<")[0] for line in path.read_text().split("<loc>")[1:])
 
 

@@ -104,7 +104,6 @@ ODD = ("odd", -7, 2**62, b"\x00\xff", "é\x00", None)
 
 
 def columns(path: Path) -> list[tuple[str, str]]:
-    """Return the tables and columns of a file."""
     with closing(sqlite3.connect(path)) as db:
         query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         tables = [table for (table,) in db.execute(query).fetchall()]

@@ -40,8 +40,6 @@ ODD_NOTES = ("{}", "9" * 18, b"\x00\xff")
 
 
 class Column(NamedTuple):
-    """A column of the schema."""
-
     table: str
     name: str
     kind: str
@@ -49,7 +47,6 @@ class Column(NamedTuple):
 
 
 def columns() -> list[Column]:
-    """Return the columns of all tables of the schema."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(SCHEMA)
         tables = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()

@@ -24,7 +24,6 @@ NAME = re.compile(r"resourcesync_[a-z_]+")
 
 
 def samples(text: str) -> dict[str, float]:
-    """Return the samples by names and labels."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 

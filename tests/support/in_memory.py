@@ -24,7 +24,6 @@ class ManualClock:
         self._elapsed = 0.0
 
     def now(self) -> datetime:
-        """Return the present moment, aware, in UTC."""
         return self._now
 
     def monotonic(self) -> float:
@@ -37,7 +36,6 @@ class ManualClock:
         self._now += timedelta(seconds=max(0.0, seconds))
 
     def advance(self, *, hours: float = 0, seconds: float = 0) -> None:
-        """Let time pass."""
         self.sleep(hours * 3_600 + seconds)
 
     def set(self, moment: datetime) -> None:
@@ -85,7 +83,6 @@ class MemoryOriginals(Originals):
         return None if held is None else BytesIO(held.content)
 
     def scan(self) -> Iterator[Original]:
-        """Yield every original in rising URI order."""
         for uri, held in sorted(self._stored.items()):
             yield Original(
                 uri=uri,

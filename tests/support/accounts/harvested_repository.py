@@ -105,7 +105,6 @@ class HarvestedRepository:
         return news
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of the metadata, by their addresses."""
         return {
             BASE + path.relative_to(self.out).as_posix(): path.read_bytes()
             for path in self.out.rglob("*")

@@ -23,8 +23,6 @@ BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Quirks:
-    """What is wrong with the provider."""
-
     page: int = 20
     granularity: str = "YYYY-MM-DDThh:mm:ssZ"
     deletions: str = "persistent"
@@ -250,7 +248,6 @@ class Provider:
 
 
 def changed(provider: Provider, local: str, **what: Any) -> None:
-    """Replace an item by one that differs."""
     _, item = provider.items[local]
     assert item is not None
     provider.put(replace(item, **what))

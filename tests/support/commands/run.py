@@ -19,8 +19,6 @@ from tests.support.commands.forking import Forked
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command did."""
-
     code: int
     stdout: str
     stderr: str
@@ -85,7 +83,6 @@ def environment(home: Path) -> Mapping[str, str]:
 
 
 def resourcesync(*words: str | Path, cwd: Path) -> Ran:
-    """Run our command."""
     return run(script("resourcesync"), *words, cwd=cwd)
 
 

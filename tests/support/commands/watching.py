@@ -33,7 +33,6 @@ class AdminPages:
             return str(answer.read().decode())
 
     def answers(self) -> bool:
-        """Whether it answers already."""
         with suppress(OSError):
             return bool(self.get("livez"))
         return False
@@ -50,11 +49,9 @@ class AdminPages:
         return {}
 
     def reason(self) -> str:
-        """Return the reason of the next pull."""
         return str(self.next_pull().get("reason", ""))
 
     def metrics(self) -> list[str]:
-        """Return the lines of its metrics."""
         return self.get("metrics").splitlines()
 
 

@@ -40,8 +40,6 @@ def payload(*uris: str, minute: int = 0, topic: str = TOPIC) -> bytes:
 
 @dataclass
 class Said:
-    """An answer."""
-
     status: int
     text: str
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -54,7 +52,6 @@ def said(
     body: bytes | None = None,
     fields: Mapping[str, str] | None = None,
 ) -> Said:
-    """Return what is answered to a request."""
     parts = urlsplit(uri)
     connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
     with contextlib.closing(connection):
@@ -73,8 +70,6 @@ def post(uri: str, body: bytes, **fields: str) -> Said:
 
 @dataclass
 class RunningHub:
-    """A hub that listens."""
-
     uri: str
     hub: HubApplication
 

@@ -65,8 +65,6 @@ def get(origin: str, target: str, **fields: str) -> Got:
 
 @dataclass(frozen=True)
 class Heard:
-    """One request as it came in."""
-
     method: str
     target: str
     body: bytes

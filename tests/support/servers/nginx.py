@@ -46,8 +46,6 @@ _SERVER: Final = """
 
 
 class Asked(NamedTuple):
-    """One request, as nginx wrote it down."""
-
     connection: int  # the number of the connection
     protocol: str
     status: int
@@ -66,8 +64,6 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nginx:
-    """A running server."""
-
     url: str
     log: Path  # where it writes down what it was asked
 
@@ -93,7 +89,6 @@ def _asked(line: str) -> Asked:
 
 
 def installed() -> bool:
-    """Whether nginx is here."""
     return shutil.which("nginx") is not None
 
 

@@ -17,8 +17,6 @@ STAMP = "2026-01-01T00:00:00Z"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one path answers."""
-
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -26,8 +24,6 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request as it came."""
-
     method: str
     target: str
     headers: Mapping[str, str]
@@ -149,7 +145,6 @@ class TinySource:
         )
 
     def put_document(self, target: str, head: str, entries: list[str]) -> None:
-        """Serve one document."""
         lines = (f"\n{entry}" for entry in entries)
         self.put(target, written(f"\n{head}", lines).encode(), "application/xml")
 

@@ -2,6 +2,5 @@
 
 
 def known(figure: float | None) -> float:
-    """Return a figure that is there."""
     assert figure is not None
     return figure

@@ -67,7 +67,6 @@ class Habits:
 
 
 def habits_of(luck: random.Random) -> Habits:
-    """Return the habits of one Source."""
     index = luck.random() < 0.3
     forgets = luck.random() < 0.25
     newest_first = luck.random() < 0.25
@@ -354,5 +353,4 @@ class ForeignLife:
 
 
 def live_foreign(folder: Path, seed: int) -> None:
-    """Live the life of a seed, in an empty folder that is made."""
     live("foreign", ForeignLife, habits_of, folder, seed)

@@ -68,7 +68,6 @@ def live(
     folder: Path,
     seed: int,
 ) -> None:
-    """Live the life of a seed, in an empty folder that is made."""
     luck = random.Random(f"{name} {seed}")
     folder.mkdir(parents=True)
     habits = habits_of(luck)

@@ -45,7 +45,6 @@ class Kind:
 
 
 def kind_of(luck: random.Random) -> Kind:
-    """Return the kind of one Source."""
     dates = luck.random() < 0.3
     name = luck.choice(("WEKO3", "Hyrax", "DSpace of May", "DSpace of July", "CORE"))
     match name:
@@ -213,5 +212,4 @@ class SoftwareLife:
 
 
 def live_software(folder: Path, seed: int) -> None:
-    """Live the life of a seed, in an empty folder that is made."""
     live("software", SoftwareLife, kind_of, folder, seed)

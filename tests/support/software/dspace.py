@@ -35,7 +35,6 @@ class Update:
 
     @property
     def path(self) -> str:
-        """Where it is."""
         return f"resourcesync/changelist_{zulu(self.end)}.xml"
 
 
@@ -83,7 +82,6 @@ class DSpace(ABC):
         )
 
     def change_list(self, update: Update) -> bytes:
-        """One Change List."""
         kinds = {"created": "updated"}  # it does not tell the one from the other
         return document(
             f'capability="changelist" {self.interval(update)}',
@@ -142,7 +140,6 @@ class DSpaceOfJuly(DSpace):
     """In version 0.9."""
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents as they were written last."""
         entries = [points_to(CAPABILITY_LIST, 'capability="capabilitylist"')]
         description = {_DESCRIPTION: document('capability="resourcesync"', entries)}
         return super().documents(known) | description

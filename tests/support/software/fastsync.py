@@ -36,8 +36,6 @@ class Style:
 
 
 class FastSync:
-    """The software."""
-
     def __init__(self, style: Style) -> None:
         self._style = style
         self._files: dict[str, bytes] = {}
@@ -53,7 +51,6 @@ class FastSync:
         return self._began
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents, as they were written last."""
         if self._began is None:
             self._began = self._last = known.now
             self.dump(known)

@@ -14,13 +14,10 @@ _KINDS = {True: "created", False: "updated"}
 
 
 class Hyrax:
-    """The software."""
-
     def __init__(self) -> None:
         self._began: datetime | None = None
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents at this moment."""
         self._began = began = self._began or known.now
         up = link("up", CAPABILITY_LIST)
         modified = {uri: known.modified(uri) or began for uri in known.contents}

@@ -19,8 +19,6 @@ _NAMESPACES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What happened to one resource."""
-
     time: datetime
     uri: str
     change: str
@@ -47,9 +45,7 @@ class Known:
 class Software(Protocol):
     """Software that writes the documents of a Source."""
 
-    def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents at this moment, by path."""
-        ...
+    def documents(self, known: Known) -> dict[str, bytes]: ...
 
 
 class SoftwareSource(FileSource):

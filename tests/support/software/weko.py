@@ -22,14 +22,11 @@ INDEX = "resync/33/changelist.xml"
 
 
 class Weko:
-    """The software."""
-
     def __init__(self, *, ahead: timedelta = timedelta(0)) -> None:
         self._ahead = ahead
         self._published: datetime | None = None
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents at this moment."""
         self._published = self._published or midnight(known.now) - DAY
         return {
             ".well-known/resourcesync": document(

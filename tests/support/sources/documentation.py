@@ -28,7 +28,6 @@ class Site:
         return sorted(self.root.rglob("*.html"))
 
     def files(self) -> dict[str, bytes]:
-        """Return the pages by their relative paths."""
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in self.pages()}
 
     def write_sitemap(self, url: str, *, lastmod: bool) -> None:

@@ -15,8 +15,6 @@ DESCRIPTION = BASE + ".well-known/resourcesync"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One ``url`` or ``sitemap`` element."""
-
     element: ET.Element
 
     @property
@@ -35,8 +33,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
-    """One document."""
-
     uri: str
     content: bytes
     root: ET.Element
@@ -111,7 +107,6 @@ def sites() -> tuple[Site, ...]:
 
 
 def everything() -> list[Published]:
-    """All documents of both sites."""
     return [document for site in sites() for document in site.values()]
 
 

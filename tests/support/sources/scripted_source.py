@@ -123,7 +123,6 @@ class ScriptedSource:
         return sorted(path.name for path in (self.folder / ".resourcesync/tmp").iterdir())
 
     def ranges(self, target: str) -> list[str | None]:
-        """The ranges asked for of a target."""
         return [a.fields.get("range") for a in self.server.asked if a.target == target]
 
 
