@@ -260,7 +260,11 @@ def mistakes_2(at: Scene) -> None:
     at.refuse("pull ./a http://h/", "pull file.txt", "pull http://h/ --auth x")
     at.refuse("pull x --config none.toml", "pull museum there", "pull ftp://h/ new")
     at.refuse("pull http://user:pw@h/ new", "pull http://h/../x new", "pull http://other/ museum")
-    at.refuse("audit museum --sample 12", "audit museum --sample 10% --method lists")
+    at.refuse(
+        f"watch {at.source.url}",
+        "audit museum --sample 12",
+        "audit museum --sample 10% --method lists",
+    )
     at.refuse("audit museum --method remote --offline", "list nowhere", "list museum --csv --json")
     at.refuse("changes museum --ack", "changes museum --restart", "changes museum --csv --paths0")
     at.refuse("changes museum --consumer rag --since 3", "changes museum --since 'some day'")

@@ -12,7 +12,7 @@ import resourcesync
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, SourceRefusedError
 from tests.support.commands.command_line import Said
-from tests.support.commands.run import files_of, free_port
+from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.proxying import Proxy
@@ -99,35 +99,6 @@ def test_what_is_no_address_of_a_proxy_is_refused_and_not_repeated(
 
 
 # --- the configuration ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("command", ["pull", "explore", "doctor"])
-def test_a_table_or_the_defaults_name_the_proxy(
-    command: str, source: TinySource, proxy: Proxy, said: Said
-) -> None:
-    for text in (
-        museum(source, f'proxy = "{proxy.origin}"'),
-        f'[defaults]\nproxy = "{proxy.origin}"\n{museum(source)}',
-    ):
-        put(text)
-        proxy.asked.clear()
-        run([command, "museum"])
-
-        if command == "doctor":
-            assert proxy.origin in said.readouterr().out
-        else:
-            assert proxy.asked
-
-
-def test_the_command_line_leads_past_the_proxy_of_the_file(
-    source: TinySource, proxy: Proxy
-) -> None:
-    put(museum(source, f'proxy = "http://127.0.0.1:{free_port()}"'))
-
-    assert run(["pull", "museum", "-o", "proxy=direct"]) == 0
-    assert run(["repair", "museum", "-o", f"proxy={proxy.origin}"]) == 0
-
-    assert proxy.asked
 
 
 @pytest.mark.parametrize("command", [["pull"], ["audit", "--method", "remote"], ["explore"]])

@@ -52,12 +52,9 @@ class _StoredOriginal(msgspec.Struct, frozen=True):
 class MemoryOriginals(Originals):
     """Originals in a dictionary."""
 
-    def __init__(
-        self, clock: Clock, *, trusted: bool = True, media_type: str = "text/plain"
-    ) -> None:
+    def __init__(self, clock: Clock, *, trusted: bool = True) -> None:
         self._clock = clock
         self._trusted = trusted
-        self._media_type = media_type
         self._stored: dict[str, _StoredOriginal] = {}
         self._versions = 0
         self.measured = 0
@@ -89,7 +86,7 @@ class MemoryOriginals(Originals):
                 fingerprint=self._fingerprint(held),
                 length=len(held.content),
                 lastmod=held.lastmod,
-                media_type=self._media_type,
+                media_type="text/plain",
             )
 
     def measure(self, original: Original) -> tuple[Resource, str]:
@@ -103,7 +100,7 @@ class MemoryOriginals(Originals):
             lastmod=held.lastmod,
             length=len(held.content),
             digests=(Digest("sha-256", hashlib.sha256(held.content).hexdigest()),),
-            media_type=self._media_type,
+            media_type="text/plain",
         )
         return resource, self._fingerprint(held)
 

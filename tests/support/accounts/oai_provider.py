@@ -53,7 +53,6 @@ class Quirks:
     ignores_from: bool = False
     refuses_seconds: bool = False
     empty_pages: bool = False
-    no_sets: bool = False
     down: bool = False
     junk_before: bytes = b""
     junk_after: bytes = b""
@@ -149,8 +148,6 @@ class Provider:
         return f"<ListMetadataFormats>{rows}</ListMetadataFormats>"
 
     def _sets(self, _arguments: dict[str, str]) -> str:
-        if self.quirks.no_sets:
-            return _error("noSetHierarchy", "")
         specs = sorted({spec for _, item in self.items.values() if item for spec in item.sets})
         rows = "".join(
             f"<set><setSpec>{spec}</setSpec><setName>{spec}</setName></set>" for spec in specs

@@ -85,13 +85,13 @@ class EventServer:
             self._log.append((kind, data))
             self._changed.notify_all()
 
-    def tell_next(self, data: bytes, kind: str = "message") -> None:
+    def tell_next(self, data: bytes) -> None:
         """Add an event once the next one who comes listens."""
 
         def wait() -> None:
             with self._changed:
                 self._changed.wait_for(lambda: self._listening > before, 15)
-            self.tell(data, kind)
+            self.tell(data)
 
         before = self._listening
         threading.Thread(target=wait, daemon=True).start()

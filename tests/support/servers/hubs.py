@@ -24,7 +24,7 @@ TOPIC = "https://museum.example/resourcesync/changenotification.xml"
 KEY = b"the publisher's key"
 
 
-def payload(*uris: str, minute: int = 0, topic: str = TOPIC) -> bytes:
+def payload(*uris: str, minute: int = 0) -> bytes:
     """Return a Change Notification of updates."""
     at = datetime(2026, 11, 21, 12, minute, tzinfo=UTC)
     changes = [
@@ -32,7 +32,7 @@ def payload(*uris: str, minute: int = 0, topic: str = TOPIC) -> bytes:
         for uri in uris or ("https://museum.example/a",)
     ]
     up = "https://museum.example/resourcesync/capabilitylist.xml"
-    links = (Link(rel="up", href=up), Link(rel="self", href=topic))
+    links = (Link(rel="up", href=up), Link(rel="self", href=TOPIC))
     kind = Capability.CHANGE_NOTIFICATION
     header = Header(capability=kind, from_=at, until=at, links=links)
     return b"".join(write(header, changes))

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from tests.support.waiting import wait_until
+
 RESETTING: Final = struct.pack("ii", 1, 0)
 """Linger for no second: a connection that is closed so is reset."""
 
@@ -119,7 +121,7 @@ class _Handler(BaseHTTPRequestHandler):
             headers=dict(self.headers.items()),
             at=time.monotonic(),
         )
-        self.server.listener.hear(heard)
+        self.server.listener.heard.append(heard)
         self._send(*self.server.listener.answer(heard))
 
     def _send(self, status: int, body: bytes, more: Mapping[str, str] | None = None) -> None:
@@ -190,33 +192,16 @@ class Listener:
         self.answer = answer
         self.has_clock = False
         self.heard: list[Heard] = []
-        self._changed = threading.Condition()
         self._server = _Server(self, port)
         self._serving = serving(self._server)
         self.origin = f"http://127.0.0.1:{self._server.server_port}"
 
-    def hear(self, heard: Heard) -> None:
-        with self._changed:
-            self.heard.append(heard)
-            self._changed.notify_all()
+    def posts(self) -> list[Heard]:
+        return [heard for heard in list(self.heard) if heard.method == "POST"]
 
-    def posts(self, path: str = "") -> list[Heard]:
-        with self._changed:
-            return [
-                heard
-                for heard in self.heard
-                if heard.method == "POST" and heard.path.startswith(path)
-            ]
-
-    def wait(self, until: Callable[[], bool], seconds: float = 10.0) -> bool:
-        """Wait until something is so; it is looked at whenever a request comes."""
-        end = time.monotonic() + seconds
-        with self._changed:
-            while not until():
-                left = end - time.monotonic()
-                if left <= 0:
-                    return False
-                self._changed.wait(min(0.05, left))
+    def wait(self, until: Callable[[], bool]) -> bool:
+        """Wait until something is so."""
+        wait_until(until)
         return True
 
     def __enter__(self) -> Self:

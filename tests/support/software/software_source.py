@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from resourcesync.ports import FetchRequest
-from tests.support.worlds.network import BASE, Answer, Network, Route
+from tests.support.worlds.network import BASE, Answer, Network
 from tests.support.worlds.served_files import FileSource
 from tests.support.worlds.world import World
 
@@ -107,7 +107,7 @@ class SoftwareSource(FileSource):
 
 
 def software_world(
-    folder: Path, software: Software, *, is_open: bool = True, route: Route | None = None
+    folder: Path, software: Software, *, is_open: bool = True
 ) -> World[SoftwareSource]:
     """Return a mirror of some software, which writes its documents just before each pull."""
     source = SoftwareSource(software, is_open=is_open)
@@ -116,7 +116,7 @@ def software_world(
         source.clock.advance(seconds=5)
         source.write()
 
-    return World(folder, source, network=Network(route), before_pull=written)
+    return World(folder, source, network=Network(), before_pull=written)
 
 
 def document(
