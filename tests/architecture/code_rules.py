@@ -35,7 +35,6 @@ _PREDICATE: Final = re.compile(r"_{0,2}(is|has|can|may|should|needs)_")
 _WRITES: Final = {
     *("write", "put", "append", "add", "insert", "delete", "remove", "commit", "unlink"),
 }
-_READING: Final = re.compile(r"\s*(SELECT|PRAGMA|WITH)\b")
 _WAITS: Final = {"time.sleep", "sleep", "threading.Timer", "Timer"}
 _QUOTED: Final = {"_id", "_index", "_shards", "_source", "_proxy"}
 """Strings of other systems: fields of Elasticsearch, and the end of ``http_proxy``."""
@@ -179,54 +178,23 @@ def _public_names(tree: ast.Module | ast.ClassDef) -> Iterator[str]:
 
 
 def writing_predicates(file: CodeFile) -> Iterator[str]:
-    """A predicate never writes."""
-    functions = [
-        node for node in file.nodes if isinstance(node, Function) and _PREDICATE.match(node.name)
-    ]
-    named = _texts(file.nodes) if functions else {}
-    for function in functions:
-        yield from (f"{function.name} {written}" for written in _writes(function, named))
+    """A predicate never writes: no attribute, no entry, and nothing that is not its own."""
+    for function in file.nodes:
+        if isinstance(function, Function) and _PREDICATE.match(function.name):
+            yield from (f"{function.name} {written}" for written in _writes(function))
 
 
-def _texts(nodes: list[ast.AST]) -> dict[str, str]:
-    """Return the texts that a module gives names to, such as its SQL."""
-    return {
-        target.id: node.value.value
-        for node in nodes
-        if isinstance(node, (ast.Assign, ast.AnnAssign))
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name)
-    }
-
-
-def _is_query(call: ast.Call, named: dict[str, str]) -> bool:
-    match call.args:
-        case [ast.Constant(value=str(text)), *_]:
-            return bool(_READING.match(text))
-        case [ast.Name(id=name), *_]:
-            return bool(_READING.match(named.get(name, "")))
-        case _:
-            return False
-
-
-def _writes(function: ast.AST, named: dict[str, str]) -> Iterator[str]:
-    """Yield what a function changes outside itself: attributes, entries, or calls that store."""
-    local = {
-        node.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    for node in ast.walk(function):
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            yield f"assigns in line {node.lineno}"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner, name = node.func.value, node.func.attr
-            is_local = isinstance(owner, ast.Name) and owner.id in local
-            if (name in _WRITES and not is_local) or (
-                name == "execute" and not _is_query(node, named)
-            ):
+def _writes(function: ast.AST) -> Iterator[str]:
+    nodes = list(ast.walk(function))
+    names = (node for node in nodes if isinstance(node, ast.Name))
+    local = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    for node in nodes:
+        match node:
+            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+                yield f"assigns in line {node.lineno}"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner))) if owner in local:
+                pass
+            case ast.Call(func=ast.Attribute(attr=name)) if name in _WRITES:
                 yield f"calls {name} in line {node.lineno}"
 
 

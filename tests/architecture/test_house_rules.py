@@ -126,7 +126,7 @@ def test_test_modules_have_names_of_their_own() -> None:
 
 FUNCTION = 'def f(\n    a: int,\n) -> str:\n    """Says.\n\n    More.\n    """\n    # why\n\n'
 FUNCTION += '    return """x\n\n  y"""\n'
-PREDICATE = "SQL = 'SELECT 1'\ndef is_new(self, state, memory, uri):\n    {}\n    return True\n"
+PREDICATE = "def is_new(self, state, memory, uri):\n    {}\n    return True\n"
 LOOP = "for _ in range(99):\n    if is_here():\n        break\n    sleep(1)"
 
 
@@ -147,8 +147,7 @@ LOOP = "for _ in range(99):\n    if is_here():\n        break\n    sleep(1)"
         ("writing_predicates", PREDICATE.format("memory[uri] = 1"), ["is_new assigns"]),
         ("writing_predicates", PREDICATE.format("state.put(uri)"), ["is_new calls put"]),
         ("writing_predicates", PREDICATE.format("self.rows.append(1)"), ["is_new calls append"]),
-        ("writing_predicates", PREDICATE.format("self.execute('DELETE')"), ["is_new calls exec"]),
-        ("writing_predicates", PREDICATE.format("a = []; a.append(state.execute(SQL))"), []),
+        ("writing_predicates", PREDICATE.format("a = []; a.append(state.execute(uri))"), []),
         ("fixed_waits", "time.sleep(3)\nthreading.Timer(3, act).start()", ["waits 2 times"]),
         ("fixed_waits", "clock.sleep(3); asyncio.sleep(3)", []),
         ("fixed_waits", LOOP, []),
