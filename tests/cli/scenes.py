@@ -337,6 +337,14 @@ def catalogue_0(at: Scene) -> None:
     at.run("resourcesync catalogue check things.db")
     Path("changes").write_text('{"uri":"https://museum.example/b","change":"created"}\n')
     at.run("resourcesync catalogue post posted.db changes --json")
+    with Path("changes").open("a") as file:
+        file.write('{"uri":"https://museum.example/a","change":"deleted"}\n')
+    at.run("resourcesync catalogue post things.db changes")
+    at.run("resourcesync publish catalogue:things.db --json")
+    at.run("resourcesync publish catalogue:things.db")
+    for name in ("resourcelist", "changelist"):
+        uris = Path(f"out/resourcesync/{name}.xml").read_text().split("<loc>")[1:]
+        at.note(f"{name}: {[uri.partition('<')[0] for uri in uris]}")
 
 
 @scene

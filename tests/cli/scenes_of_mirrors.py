@@ -45,6 +45,20 @@ def pull_with_filters(at: Scene) -> None:
 
 
 @scene
+def pull_by_a_rule_of_places(at: Scene) -> None:
+    at.source.offer({"/objects/1/a.txt": b"a", "/1-a.txt": b"b"})
+    table = '[mirror.museum]\nsource = "URL"\ndest = "museum"\nmap = "{}"\n'
+    at.configure(table.format("objects/{item}/{name} => {item}-{name}"))
+    at.run("resourcesync pull museum")
+    at.files("museum")
+    at.run(f"resourcesync why museum {at.source.url}/1-a.txt")
+    at.configure(table.format("objects/{item}/{name} => {item}"))
+    at.refuse("pull museum")
+    at.configure(table.replace('dest = "museum"', 'dest = "other"').format("{a} => {b}"))
+    at.refuse("pull museum")
+
+
+@scene
 def pull_and_prune(at: Scene) -> None:
     at.pulled()
     at.run(f"resourcesync pull museum {THREE} -n")
@@ -307,6 +321,20 @@ def trash_3(at: Scene) -> None:
     at.run("resourcesync trash restore museum --all")
     at.run("resourcesync trash restore museum --all --json")
     at.files("museum")
+
+
+@scene
+def trash_of_what_is_listed_again(at: Scene) -> None:
+    at.pulled()
+    at.offer({ONE: None, FEW[1]: None})
+    at.silently("resourcesync pull museum")
+    at.silently("resourcesync trash restore museum --all")
+    at.offer({}, at="2026-01-02T12:00:00Z")
+    at.run("resourcesync pull museum")
+    at.offer({ONE: None, FEW[1]: None}, at=STILL_LATER)
+    at.run("resourcesync pull museum")  # it has the say again
+    at.files("museum")
+    at.run("resourcesync trash list museum")
 
 
 @scene

@@ -9,8 +9,7 @@ import pytest
 from resourcesync.cli.main import run
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said
-from tests.support.commands.run import Ran, files_of
-from tests.support.commands.settings_file import museum, put
+from tests.support.commands.run import Ran
 from tests.support.commands.started import python
 from tests.support.documents.written import sha256
 from tests.support.servers.hostile_server import HostileServer
@@ -98,27 +97,6 @@ def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:
 
 
 # --- --link ---
-
-
-def test_a_rule_of_the_configuration_gives_the_places_and_why_names_what_clashes(
-    source: TinySource, said: Said
-) -> None:
-    source.offer({"/objects/1/a.txt": b"a", "/1-a.txt": b"b"})
-    put(museum(source, 'map = "objects/{item}/{name} => {item}-{name}"'))
-
-    assert run(["pull", "museum"]) == 3
-    assert files_of(Path("copies/museum")) == {"1-a.txt": b"a"}
-    said.readouterr()
-    assert run(["why", "museum", f"{source.url}/1-a.txt"]) == 1
-    assert f"belongs to {source.url}/objects/1/a.txt" in said.readouterr().out
-    put(museum(source, 'map = "objects/{item}/{name} => {item}"'))
-    assert run(["pull", "museum"]) == 2
-    told = said.readouterr().err
-    assert "error[other-mapper]" in told
-    assert "-o map='objects/{item}/{name} => {item}-{name}'" in told
-    put(museum(source, 'map = "{a} => {b}"').replace("copies/", "other/"))
-    assert run(["pull", "museum"]) == 2
-    assert "'{a} => {b}' is not a valid rule: " in said.readouterr().err
 
 
 def test_a_pull_from_the_web_into_a_folder_searches_for_no_plug_ins(

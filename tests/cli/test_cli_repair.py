@@ -11,8 +11,7 @@ import pytest
 from resourcesync.adapters.mirror import small_files
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
-from tests.support.commands.command_line import FILES, LATER, Said, rows, spoil
-from tests.support.commands.run import files_of
+from tests.support.commands.command_line import Said, rows, spoil
 from tests.support.servers.tiny_source import TinySource
 
 
@@ -65,38 +64,6 @@ def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
 
 
 # --- trash: what a mirror deleted is listed, brought back, or removed for good --------------------
-
-
-GONE = ["objects/0001.txt", "objects/0002.txt"]
-TRASH = Path("museum/.resourcesync/trash")
-LAST = "2026-01-03T00:00:00Z"
-
-
-def here() -> dict[str, bytes]:
-    return {str(path): body for path, body in files_of(Path("museum")).items()}
-
-
-@pytest.fixture
-def mirror(source: TinySource, said: Said) -> TinySource:
-    """Give a Source that deleted two files, which a mirror followed."""
-    run(["pull", source.url, "museum"])
-    source.offer({k: v for k, v in FILES.items() if k[1:] not in GONE}, at=LATER)
-    assert run(["pull", "museum"]) == 0
-    assert len(list(TRASH.iterdir())) == 2
-    said.readouterr()
-    return source
-
-
-def test_a_source_that_lists_it_again_has_the_say_again(mirror: TinySource, said: Said) -> None:
-    run(["trash", "restore", "museum", "--all"])
-    mirror.offer(FILES, at="2026-01-02T12:00:00Z")
-    assert run(["pull", "museum"]) == 0
-    mirror.offer({k: v for k, v in FILES.items() if k[1:] not in GONE}, at=LAST)
-
-    assert run(["pull", "museum"]) == 0
-
-    assert not here().keys() & set(GONE)
-    assert len(list(TRASH.iterdir())) == 2
 
 
 # --- Audits of a part of the files, of the Source itself, and options that exclude each other -----
