@@ -12,6 +12,7 @@ import trustme
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli import main
+from resourcesync.cli.main import run
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
 from resourcesync.model.timestamps import format_w3c
 from tests.support.commands.command_line import CERTIFICATE_END, FILES, Said
@@ -45,6 +46,15 @@ def source() -> Iterator[TinySource]:
     with TinySource() as running:
         running.offer(FILES)
         yield running
+
+
+@pytest.fixture
+def museum(source: TinySource, said: Said) -> str:
+    """Make a mirror of the Source."""
+    assert run(["pull", source.url, "museum"]) == 0
+    said.readouterr()
+    source.asked.clear()
+    return "museum"
 
 
 @pytest.fixture

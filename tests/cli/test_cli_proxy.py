@@ -13,7 +13,8 @@ from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, SourceRefusedError
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import files_of
-from tests.support.commands.settings_file import museum, put
+from tests.support.commands.settings_file import museum as table
+from tests.support.commands.settings_file import put
 from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.proxying import Proxy
 from tests.support.servers.tiny_source import TinySource
@@ -26,15 +27,6 @@ SENT = "Basic " + b64encode(b"me:s3cret").decode()
 def proxy() -> Iterator[Proxy]:
     with Proxy() as running:
         yield running
-
-
-@pytest.fixture
-def mirror(source: TinySource, said: Said) -> str:
-    assert run(["pull", source.url, "museum"]) == 0
-    Path("museum/a.txt").write_bytes(b"altered")
-    said.readouterr()
-    source.asked.clear()
-    return "museum"
 
 
 def by(proxy: Proxy) -> set[str]:
@@ -61,10 +53,11 @@ def test_every_command_that_asks_asks_by_the_proxy_of_an_option_or_of_the_enviro
     command: tuple[str, ...],
     source: TinySource,
     proxy: Proxy,
-    mirror: str,
+    museum: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     words = [word.format(url=source.url) for word in command]
+    Path(museum, "a.txt").write_bytes(b"altered")
 
     assert run([*words, "-o", f"proxy={proxy.origin}"]) in {0, 1}
     assert source.asked
@@ -74,7 +67,6 @@ def test_every_command_that_asks_asks_by_the_proxy_of_an_option_or_of_the_enviro
     shutil.rmtree("here", ignore_errors=True)
     monkeypatch.setenv("HTTP_PROXY", proxy.origin.replace("//", "//me:s3cret@"))
     assert run(words) in {0, 1}
-    assert mirror == "museum"
     assert len(proxy.asked) == len(source.asked) > 0
     assert by(proxy) == {SENT}
 
@@ -111,7 +103,7 @@ def test_the_secret_of_the_proxy_is_sent_to_it_and_never_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("DOOR", "s3cret")
-    put(AUTH + museum(source, f'proxy = "{proxy.origin}"\nproxy_auth = "door"'))
+    put(AUTH + table(source, f'proxy = "{proxy.origin}"\nproxy_auth = "door"'))
     assert run(["pull", "museum"]) == 0
     proxy.asked.clear()
 
@@ -134,12 +126,12 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
 ) -> None:
     monkeypatch.setenv("DOOR", "s3cret")
     first = 'proxy = "http://127.0.0.1:9"\nproxy_auth = "door"'
-    own = museum(source, f'proxy = "{proxy.origin}"')
+    own = table(source, f'proxy = "{proxy.origin}"')
 
     put(f"{AUTH}[defaults]\n{first}\n{own}")
     for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
         run([command[0], "museum", *command[1:]])
-    put(AUTH + museum(source, first))
+    put(AUTH + table(source, first))
     for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
         run([command[0], "museum", *command[1:], "-o", f"proxy={proxy.origin}"])
     monkeypatch.setenv("RESOURCESYNC_MIRROR__MUSEUM__PROXY", proxy.origin)
@@ -166,7 +158,7 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
 def test_a_mistake_in_the_file_is_told_without_what_stands_there(
     line: str, told: str, source: TinySource, said: Said
 ) -> None:
-    put(museum(source, line))
+    put(table(source, line))
 
     for command in (["config", "check"], ["config", "show"], ["pull", "museum"]):
         assert run(command) == 2

@@ -12,36 +12,33 @@ from resourcesync.adapters.mirror import small_files
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
 from tests.support.commands.command_line import Said, rows, spoil
-from tests.support.servers.tiny_source import TinySource
 
 
 @pytest.fixture
-def museum(source: TinySource, said: Said) -> str:
-    run(["pull", source.url, "museum"])
-    spoil("museum")
-    said.readouterr()
-    return "museum"
+def spoilt(museum: str) -> str:
+    spoil(museum)
+    return museum
 
 
-def test_of_two_audits_in_one_second_the_later_one_is_the_last(museum: str, said: Said) -> None:
+def test_of_two_audits_in_one_second_the_later_one_is_the_last(spoilt: str, said: Said) -> None:
     # Their random ids are in the order of time by chance only once in 40,320.
     audits = []
     for _ in range(8):
-        run(["audit", museum, "--method", "stat"])
+        run(["audit", spoilt, "--method", "stat"])
         audits += re.findall(r"repair museum --from-audit (\w+)", said.readouterr().out)
 
-    assert run(["repair", museum, "--from-audit", "unknown"]) == 2
+    assert run(["repair", spoilt, "--from-audit", "unknown"]) == 2
     assert ", ".join(audits) in said.readouterr().err
 
 
-def test_a_repair_names_the_damage_that_only_a_later_audit_found(museum: str, said: Said) -> None:
-    run(["audit", museum, "--method", "stat"])
+def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, said: Said) -> None:
+    run(["audit", spoilt, "--method", "stat"])
     (older,) = re.findall(r"repair museum --from-audit (\w+)", said.readouterr().out)
-    Path(museum, "objects/0007.txt").unlink()
-    run(["audit", museum, "--method", "stat"])
+    Path(spoilt, "objects/0007.txt").unlink()
+    run(["audit", spoilt, "--method", "stat"])
     said.readouterr()
 
-    assert run(["repair", museum, "--from-audit", older]) == 3
+    assert run(["repair", spoilt, "--from-audit", older]) == 3
 
     first, last, step = said.readouterr().out.splitlines()
     assert first == "! /objects/0007.txt   missing; not part of this repair"
@@ -50,14 +47,14 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(museum: str, sa
 
 
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
-    museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
+    spoilt: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(small_files, "MAX_AUDITS", 2)
     monkeypatch.setattr(small_files, "MAX_FINDINGS", 2)
     for _ in range(4):
-        run(["audit", museum])
+        run(["audit", spoilt])
 
-    kept = list(Path(museum, ".resourcesync/reports").iterdir())
+    kept = list(Path(spoilt, ".resourcesync/reports").iterdir())
     assert len(kept) == 2
     assert [len(path.read_text().splitlines()) for path in kept] == [2, 2]
     assert json.loads(kept[0].read_text().splitlines()[0])["kind"] in {"+", "*"}
@@ -69,19 +66,12 @@ def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
 # --- Audits of a part of the files, of the Source itself, and options that exclude each other -----
 
 
-@pytest.fixture
-def museum_options(source: TinySource, said: Said) -> str:
-    assert run(["pull", source.url, "museum"]) == 0
-    said.readouterr()
-    return "museum"
-
-
 @pytest.mark.founding(
     "WWW §2.1", "Periodic audits, in place of rsync", "`audit --sample P% --oldest-first`"
 )
-def test_a_rolling_audit_proves_every_file_in_turn(museum_options: str, said: Said) -> None:
-    command = ["audit", museum_options, "--sample", "25%", "--oldest-first"]
-    Path(museum_options, "objects/0005.txt").write_bytes(b"objecT 5\n")
+def test_a_rolling_audit_proves_every_file_in_turn(museum: str, said: Said) -> None:
+    command = ["audit", museum, "--sample", "25%", "--oldest-first"]
+    Path(museum, "objects/0005.txt").write_bytes(b"objecT 5\n")
     codes = []
 
     for _ in range(6):
@@ -99,13 +89,6 @@ def test_a_rolling_audit_proves_every_file_in_turn(museum_options: str, said: Sa
 ONE = "/objects/0001.txt"
 
 
-@pytest.fixture
-def museum_why(source: TinySource, said: Said) -> str:
-    assert run(["pull", source.url, "museum"]) == 0
-    said.readouterr()
-    return "museum"
-
-
 def verdict(said: Said) -> str:
     return str(rows(said)[-1]["verdict"])
 
@@ -113,34 +96,34 @@ def verdict(said: Said) -> str:
 @pytest.mark.parametrize("mending", ["repair", "pull"])
 @pytest.mark.parametrize("how", [(), ("--offline",)])
 def test_what_why_advises_mends_damage_that_leaves_size_and_time(
-    museum_why: str, said: Said, mending: str, how: tuple[str, ...]
+    museum: str, said: Said, mending: str, how: tuple[str, ...]
 ) -> None:
-    path = Path(museum_why, ONE[1:])
+    path = Path(museum, ONE[1:])
     good, stat = path.read_bytes(), path.stat()
     path.write_bytes(bad := good.swapcase())
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
-    assert run(["why", museum_why, ONE, *how]) == 1
+    assert run(["why", museum, ONE, *how]) == 1
 
     _, _, here, *_, advice, _ = said.readouterr().out.splitlines()
     assert here.startswith(f"Here      9 B  sha-256 {hashlib.sha256(bad).hexdigest()}  fetched ")
     assert advice == "Next      resourcesync repair museum"
-    assert run(["status", museum_why, "--check"]) == 1
+    assert run(["status", museum, "--check"]) == 1
     assert path.read_bytes() == bad
-    assert run([mending, museum_why]) == 0
+    assert run([mending, museum]) == 0
     assert path.read_bytes() == good
-    assert run(["status", museum_why, "--check"]) == 0
+    assert run(["status", museum, "--check"]) == 0
 
 
 def test_a_file_may_be_named_as_the_shell_names_it(
-    museum_why: str, said: Said, monkeypatch: pytest.MonkeyPatch
+    museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = Path(museum_why, ONE[1:])
+    path = Path(museum, ONE[1:])
     here = path.resolve()
     names = [str(here), f"museum{ONE}", f"./museum{ONE}", f"{Path.cwd().name}/../museum{ONE}"]
     Path(Path.cwd().name).mkdir()
     for name in names:
-        assert run(["why", museum_why, name, "--json"]) == 0, name
+        assert run(["why", museum, name, "--json"]) == 0, name
         assert rows(said)[-1]["path"] == ONE[1:]
     monkeypatch.chdir(here.parent)
     assert run(["why", "..", here.name, "--json"]) == 0

@@ -14,16 +14,15 @@ from typing import Final
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceError, SyncError
 from resourcesync.model.settings import Limit
-from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import killed
-from tests.support.simulated.movements import DatedAnswers, Movements, live
+from tests.support.simulated.movements import Movements, live
 from tests.support.software.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
 from tests.support.software.fastsync import FastSync, Style
 from tests.support.software.hyrax import Hyrax
 from tests.support.software.software_source import Software, SoftwareSource
 from tests.support.software.weko import Weko
 from tests.support.worlds.moving import Moving
-from tests.support.worlds.network import BASE, Answer, Network
+from tests.support.worlds.network import BASE, Network
 from tests.support.worlds.world import World
 
 STEPS: Final = 20
@@ -66,35 +65,17 @@ def kind_of(luck: random.Random) -> Kind:
             return Kind(name=name, software=software, entry=CAPABILITY_LIST, dates=dates)
 
 
-class SoftwareServer:
-    """Serves what some software writes, with dates if that is its kind."""
-
-    def __init__(self, kind: Kind) -> None:
-        self.files = SoftwareSource(kind.software, is_open=kind.is_open)
-        self.clock = self.files.clock
-        self.entry = f"{BASE}{kind.entry}"
-        self._dates = DatedAnswers(self.clock) if kind.dates else None
-
-    def contents(self) -> dict[str, bytes]:
-        return self.files.contents()
-
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        answer = self.files.serve(request)
-        if self._dates is None or not isinstance(answer, Answer):
-            return answer
-        return self._dates.dated(request.uri, answer)
-
-
 class SoftwareLife:
     """One mirror and its Source."""
 
     def __init__(self, folder: Path, kind: Kind, luck: random.Random) -> None:
         self.kind, self.luck = kind, luck
         self.log: list[str] = []
-        server = SoftwareServer(kind)
-        self.source = server.files
+        self.source = SoftwareSource(
+            kind.software, is_open=kind.is_open, entry=kind.entry, dates=kind.dates
+        )
         self.moving = Moving(kind.entry)
-        self.world = World(folder, server, network=Network(self.moving.route))
+        self.world = World(folder, self.source, network=Network(self.moving.route))
         self.movements = Movements(self.world, self.moving, luck, self.log)
         self.source.begin(a="1", b="2", c="3")
         self.show()

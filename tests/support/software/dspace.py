@@ -15,6 +15,7 @@ from tests.support.software.software_source import (
     document,
     link,
     loc,
+    offering,
     points_to,
     zulu,
 )
@@ -130,19 +131,17 @@ class DSpaceOfMay(DSpace):
         return f'modified="{zulu(update.end)}"'
 
     def capability_list(self, now: datetime, last: Update | None) -> bytes:
-        entries = [points_to(_RESOURCE_LIST, 'capability="resourcelist"')]
-        if last is not None:
-            entries.append(points_to(ARCHIVE, 'capability="changelist"'))
-        return document(f'capability="capabilitylist" modified="{zulu(now)}"', entries)
+        changes = {} if last is None else {"changelist": ARCHIVE}
+        metadata = f'capability="capabilitylist" modified="{zulu(now)}"'
+        return offering(metadata, resourcelist=_RESOURCE_LIST, **changes)
 
 
 class DSpaceOfJuly(DSpace):
     """In version 0.9."""
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        entries = [points_to(CAPABILITY_LIST, 'capability="capabilitylist"')]
-        description = {_DESCRIPTION: document('capability="resourcesync"', entries)}
-        return super().documents(known) | description
+        description = offering('capability="resourcesync"', capabilitylist=CAPABILITY_LIST)
+        return super().documents(known) | {_DESCRIPTION: description}
 
     def since(self, moment: datetime) -> str:
         return f'from="{zulu(moment)}"'
@@ -151,10 +150,8 @@ class DSpaceOfJuly(DSpace):
         return f'from="{zulu(update.start)}" until="{zulu(update.end)}"'
 
     def capability_list(self, now: datetime, last: Update | None) -> bytes:
-        entries = [points_to(_RESOURCE_LIST, 'capability="resourcelist"')]
-        if last is not None:
-            entries.append(points_to(ARCHIVE, 'capability="changelist-archive"'))
-            entries.append(points_to(last.path, 'capability="changelist"'))
-        return document(
-            'capability="capabilitylist"', entries, links=link("resourcesync", _DESCRIPTION)
+        changes = {} if last is None else {"changelist_archive": ARCHIVE, "changelist": last.path}
+        links = link("resourcesync", _DESCRIPTION)
+        return offering(
+            'capability="capabilitylist"', links=links, resourcelist=_RESOURCE_LIST, **changes
         )

@@ -16,6 +16,7 @@ from tests.support.software.software_source import (
     SoftwareSource,
     document,
     loc,
+    offering,
     points_to,
     software_world,
 )
@@ -114,12 +115,10 @@ class FastSync:
                 f'capability="resourcedump" at="{at}"',
                 [points_to("exports/resync_dump.tar.xz", about)],
             ),
-            "capabilitylist.xml": document(
+            "capabilitylist.xml": offering(
                 'capability="capabilitylist"',
-                [
-                    points_to("resourcedump.xml", 'capability="resourcedump"'),
-                    points_to(CHANGE_LIST, 'capability="changelist"'),
-                ],
+                resourcedump="resourcedump.xml",
+                changelist=CHANGE_LIST,
             ),
         }
 

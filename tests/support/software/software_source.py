@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Protocol
 
 from resourcesync.ports import FetchRequest
+from tests.support.documents.written import written
+from tests.support.simulated.movements import DatedAnswers
 from tests.support.worlds.network import BASE, Answer, Network
 from tests.support.worlds.served_files import FileSource
 from tests.support.worlds.world import World
-
-_NAMESPACES = (
-    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +48,14 @@ class Software(Protocol):
 class SoftwareSource(FileSource):
     """Files in memory, listed by software that is not ours."""
 
-    entry = BASE
-
-    def __init__(self, software: Software, *, is_open: bool = True) -> None:
+    def __init__(
+        self, software: Software, *, is_open: bool = True, entry: str = "", dates: bool = False
+    ) -> None:
         super().__init__()
         self.software = software
         self.is_open = is_open
+        self.entry = f"{BASE}{entry}"
+        self._dates = DatedAnswers(self.clock) if dates else None
         self._before: dict[str, bytes] = {}
         self._events: list[Event] = []
 
@@ -103,7 +102,8 @@ class SoftwareSource(FileSource):
     def serve(self, request: FetchRequest) -> Answer | Exception:
         if not self.is_open and request.uri in self.contents():
             return Answer(status=401)
-        return self.honest(request.uri)
+        answer = self.honest(request.uri)
+        return answer if self._dates is None else self._dates.dated(request.uri, answer)
 
 
 def software_world(
@@ -124,11 +124,15 @@ def document(
 ) -> bytes:
     """An XML document with this ``rs:md`` and these entries."""
     root, child = ("sitemapindex", "sitemap") if is_index else ("urlset", "url")
-    body = "".join(f"<{child}>{entry}</{child}>\n" for entry in entries)
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} {_NAMESPACES}>\n'
-        f"{links}<rs:md {metadata}/>\n{body}</{root}>\n"
-    ).encode()
+    lines = (f"<{child}>{entry}</{child}>\n" for entry in entries)
+    return written(f"{links}<rs:md {metadata}/>\n", lines, root).encode()
+
+
+def offering(metadata: str, *, links: str = "", **offered: str) -> bytes:
+    """A document that leads to others, given by their capabilities."""
+    kinds = {name.replace("_", "-"): path for name, path in offered.items()}
+    entries = [points_to(path, f'capability="{kind}"') for kind, path in kinds.items()]
+    return document(metadata, entries, links=links)
 
 
 def link(rel: str, path: str) -> str:
