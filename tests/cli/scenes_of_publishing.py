@@ -108,6 +108,27 @@ def publish_a_sitemap_and_robots(at: Scene) -> None:
 
 
 @scene
+def publish_sets_of_a_site(at: Scene) -> None:
+    description = Path("www/.well-known/resourcesync")
+    for place in (Path("www/files/a.txt"), Path("www/texts/b.txt"), description):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("<urlset/>")
+    for name in ("files", "texts"):
+        at.refuse(f"publish www/{name} --url https://h.example/{name}/ -o site=www")
+        at.note(f"{description.read_text()} {Path('www', name, 'resourcesync').exists()}")
+    description.unlink()
+    for name in ("files", "texts"):
+        at.silently(f"resourcesync publish www/{name} --url https://h.example/{name}/ -o site=www")
+    at.refuse("publish www/files --url https://h.example/x/files/")
+    for name in ("files", "texts"):
+        at.silently(f"resourcesync publish www/{name} --url https://new.example/{name}/")
+        at.note(locations(description))
+    both = f"publish public {URL} -o site=public --out public/lists --state"
+    at.silently(f"resourcesync {both} one")
+    at.refuse(f"{both} two --initialise")
+
+
+@scene
 def publish_dumps(at: Scene) -> None:
     at.run(f"resourcesync publish public {URL} --dumps resources -o max_package=40")
     at.run("resourcesync publish public --dumps resources")

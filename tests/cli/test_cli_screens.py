@@ -125,10 +125,6 @@ def test_output_that_is_lost_ends_the_run(number: int, code: int) -> None:
     assert caught.value.reason == "gone"
 
 
-def test_lost_output_is_no_failure_of_a_resource() -> None:
-    assert not issubclass(OutputLostError, Exception)
-
-
 @pytest.mark.parametrize(
     ("encoding", "shown"),
     [

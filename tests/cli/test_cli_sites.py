@@ -186,18 +186,6 @@ def test_nothing_is_written_when_nothing_changed_and_what_is_lost_is_written_aga
     assert description.read_bytes() == text
 
 
-def test_the_description_of_somebody_else_is_refused_and_not_touched(
-    site: Path, said: Said
-) -> None:
-    put(site / ".well-known/resourcesync", "<urlset/>")
-
-    assert run(["publish", "files"]) == 2
-
-    assert ".well-known/resourcesync already exists" in said.readouterr().err
-    assert (site / ".well-known/resourcesync").read_text() == "<urlset/>"
-    assert not (site / "files/resourcesync").exists()
-
-
 def test_a_folder_that_had_its_own_description_shares_it_and_may_leave_again(
     site: Path, port: int
 ) -> None:
@@ -236,17 +224,6 @@ def test_the_set_at_the_root_keeps_the_description_that_others_share(
         assert run(["pull", address, "all", "--all-sets", "-q"]) == 0
     assert files_of(Path("all/resourcesync")) == {"a.txt": b"root"}
     assert files_of(Path("all/b")) == {"b/b.txt": b"elsewhere"}
-
-
-def test_another_address_replaces_the_former_entry(site: Path, port: int, said: Said) -> None:
-    run(["publish", "--all"])
-
-    assert run(["publish", "www/files", "--url", f"http://127.0.0.1:{port}/x/files/"]) == 2
-    assert "is not an address in the site" in said.readouterr().err
-    for name in SETS:
-        assert run(["publish", f"www/{name}", "--url", f"https://new.example/{name}/"]) == 0
-
-    assert described(site) == below("https://new.example")
 
 
 def test_a_set_that_cannot_be_served_takes_no_other_with_it(site: Path, port: int) -> None:
@@ -317,13 +294,3 @@ def test_publishers_at_the_same_time_lose_no_set(here: Path) -> None:
 
     assert sorted(described(here / "www")) == [f"https://museum.example/{name}" for name in names]
     assert len(json.loads((here / "www/.resourcesync/site.json").read_text())["sets"]) == 6
-
-
-def test_two_sets_with_the_same_documents_are_refused(here: Path, said: Said) -> None:
-    put(here / "www/a.txt", "a")
-    shared = ["publish", "www", "--url", "https://museum.example/", "-o", "site=www"]
-    assert run([*shared, "--out", "www/lists", "--state", "one"]) == 0
-
-    assert run([*shared, "--out", "www/lists", "--state", "two", "--initialise"]) == 2
-
-    assert "another set of" in said.readouterr().err

@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -30,17 +31,19 @@ def seen(status: MirrorStatus, **limits: float) -> CheckedMirror:
     )
 
 
+def status(state: MirrorState, **more: Any) -> MirrorStatus:
+    return MirrorStatus(mirror="m", source="", state=state, **more)
+
+
 def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:
-    new = MirrorStatus(mirror="m", source="", state=MirrorState.NEW)
+    new = seen(status(MirrorState.NEW))
 
-    (_, row) = status_table([seen(new)], NOW)
-
-    assert row.split() == ["m", "new", "-", "-", "never", "0", "0"]
-    assert not seen(new).is_fine
+    assert status_table([new], NOW)[1].split() == ["m", "new", "-", "-", "never", "0", "0"]
+    assert not new.is_fine
 
 
 def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:
-    timeless = MirrorStatus(mirror="m", source="", state=MirrorState.IN_SYNC)
+    timeless = status(MirrorState.IN_SYNC)
 
     assert seen(timeless).is_fine
     assert not seen(timeless, max_lag=3600).is_fine
@@ -48,33 +51,19 @@ def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:
 
 
 def test_the_share_counts_each_listed_resource_once() -> None:
-    behind = MirrorStatus(
-        mirror="m",
-        source="",
-        state=MirrorState.BEHIND,
-        resources=11,  # of which one is an old copy of what waits
-        listed=ListedCounts(unchanged=10, pending=2, refused=8),
-    )
+    listed = ListedCounts(unchanged=10, pending=2, refused=8)
+    behind = status(MirrorState.BEHIND, resources=11, listed=listed)  # one is old, of what waits
 
     assert (behind.listed.right, behind.wanted) == (10, 20)
     assert "  50 %  " in status_table([seen(behind)], NOW)[1]
 
 
 def test_rechecks_that_are_late_change_no_exit_code() -> None:
-    late = MirrorStatus(
-        mirror="m",
-        source="",
-        state=MirrorState.IN_SYNC,
-        recheck_seconds=1.0,
-        recheck_reached_seconds=2.0,
-    )
+    times = {"recheck_seconds": 1.0, "recheck_reached_seconds": 2.0}
+    late = status(MirrorState.IN_SYNC, in_sync_at=NOW, **times)
 
     assert late.is_recheck_late
-    assert (
-        StatusCheck(is_requested=True, limits=FreshnessSettings())
-        .measure(replace(late, in_sync_at=NOW), FreshnessSettings(), NOW)
-        .is_fine
-    )
+    assert seen(late).is_fine
 
 
 def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
@@ -110,13 +99,9 @@ def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
 
 
 def test_the_figures_for_prometheus_are_well_formed() -> None:
-    there = MirrorStatus(mirror='a"b\\', source="", state=MirrorState.IN_SYNC)
-    behind = MirrorStatus(
-        mirror="c",
-        source="",
-        state=MirrorState.BEHIND,
-        listed=ListedCounts(unchanged=10, pending=10),
-    )
+    listed = ListedCounts(unchanged=10, pending=10)
+    there = replace(status(MirrorState.IN_SYNC), mirror='a"b\\')
+    behind = replace(status(MirrorState.BEHIND, listed=listed), mirror="c")
     mirrors = [CheckedMirror(there, 60, None), CheckedMirror(behind, None, None)]
     lines = write_metrics(mirror_figures(mirrors, [])).decode().splitlines()
 

@@ -56,22 +56,6 @@ def test_a_signal_ends_a_run_with_its_code_and_a_closing_line(
     assert signal.getsignal(number) is before
 
 
-def test_a_stop_that_a_callback_swallows_comes_again(
-    with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exit_codes, "REPEAT_SECONDS", 0.02)
-
-    def work(_screen: Screen) -> CommandOutcome:
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(30)
-        raise AssertionError("it did not come again")
-
-    with_job(work)
-
-    assert main.run(["demo"]) == 130
-
-
 def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
     with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch, said: Said
 ) -> None:
