@@ -3,7 +3,6 @@
 import inspect
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from resourcesync.cli import crash, main
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for, worst
 from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.errors import LockedError, ResourceSyncError
-from tests.support.commands.run import environment
+from tests.support.commands.run import environment, program
 from tests.support.commands.started import python
 
 HEAVY = ("pycurl", "starlette", "uvicorn", "rich", "sqlite3", "protego", "asyncio", "msgspec")
@@ -99,15 +98,11 @@ def test_a_mistake_is_told_in_json_when_json_was_asked_for(
 
 
 def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "resourcesync", "--version"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment(tmp_path),
-    )
+    command = (sys.executable, "-m", "resourcesync", "--version")
 
-    assert (ran.returncode, ran.stdout) == (0, f"resourcesync {__version__}\n")
+    ran = program(*command, env=environment(tmp_path))
+
+    assert (ran.code, ran.stdout) == (0, f"resourcesync {__version__}\n")
 
 
 # --- errors and crashes ---

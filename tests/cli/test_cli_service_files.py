@@ -3,7 +3,6 @@
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from resourcesync.app import unit_files
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
+from tests.support.commands.run import Ran, program
 from tests.support.commands.settings_file import put
 
 TABLES = """\
@@ -85,8 +85,7 @@ def test_each_unit_may_write_its_folders_and_no_other(said: Said, tmp_path: Path
     if shutil.which("systemd-analyze"):
         files = [str(tmp_path / unit.replace("@", "@a")) for unit in units]
         verify = ["systemd-analyze", "verify", "--man=no", *files]
-        ran = subprocess.run(verify, check=False, capture_output=True, text=True)
-        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+        assert program(*verify) == Ran(0, "", "")
 
 
 def test_a_word_of_the_unit_is_quoted_as_systemd_reads_it(

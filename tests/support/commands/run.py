@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -59,6 +60,27 @@ def run(program: Path, *words: str | Path, cwd: Path, lines: str = "", timeout: 
             with Forked(program, *words, cwd=cwd, env=environment(cwd), streams=streams) as process:
                 code = process.wait(timeout)
             return Ran(code, _all_of(out), _all_of(err))
+
+
+def program(
+    *words: str | Path | bytes,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdout: int | IO[str] = subprocess.PIPE,
+) -> Ran:
+    """Run any program to its end, which is not one of ours or begins as a user begins it."""
+    done = subprocess.run(
+        words,
+        check=False,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="backslashreplace",
+    )
+    return Ran(done.returncode, done.stdout or "", done.stderr)
 
 
 @contextlib.contextmanager
