@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import FILES
+from tests.support.documents.written import written
 from tests.support.rules.judged import CHANGES, offer, write
 from tests.support.servers.tiny_source import STAMP, Answer, TinySource
 
@@ -39,6 +40,22 @@ def pull_of_a_source_that_is_hidden(at: Scene) -> None:
     at.source.put("/page.txt", b"<!doctype html><title>log in</title>", "text/html")
     at.refuse(f"pull {at.source.url}/page.txt museum", f"pull {at.source.url}/no/such/ museum")
     at.files("museum")
+
+
+@scene
+def pull_beside_unknown_capabilities(at: Scene) -> None:
+    at.source.put_document("/telepathy.xml", '<rs:md capability="telepathy"/>', [])
+    at.source.put("/levitation.xml", b"no document at all")
+    entries = [at.source.pointer(f"/{name}.xml", name) for name in ("telepathy", "levitation")]
+    entries.append(at.source.pointer("/resourcelist.xml", "resourcelist"))
+    entries.append(f"<url><loc>{at.source.url}/telepathy.xml</loc></url>")
+    entries.append('<url><loc>http://[</loc><rs:md capability="telekinesis"/></url>')
+    at.source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', entries)
+    at.source.answers["/sd.xml"] = at.source.answers["/.well-known/resourcesync"]
+    parts = [f"<sitemap><loc>{at.source.url}/{n}.xml</loc></sitemap>" for n in ("telepathy", "sd")]
+    index = written('<rs:md capability="description"/>', parts, "sitemapindex")
+    at.source.put("/.well-known/resourcesync", index.encode())
+    at.run(f"resourcesync pull {at.source.url} museum")
 
 
 @scene

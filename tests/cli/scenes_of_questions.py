@@ -287,6 +287,23 @@ def mistakes_2(at: Scene) -> None:
 def mistakes_with_secrets(at: Scene) -> None:
     at.configure(AUTH)
     at.refuse(f"validate {at.source.url} http://127.0.0.1:1/ --auth key")
+    for proxy in (
+        *("http://me:s3cret@127.0.0.1:3128", "http://s3cret@127.0.0.1:3128", "ftp://s3cret:3128"),
+        *("http://s3cret", "http://s3cret:65536", "http://s3cret:3128/path"),
+        *("socks5://s3cret:1080", "s3cret", ""),
+    ):
+        at.refuse(f"pull {at.source.url} here -o 'proxy={proxy}'")
+    museum = '[mirror.museum]\nsource = "URL"\ndest = "copies"\n'
+    for line in (
+        *('proxy = "http://me:s3cret@127.0.0.1:3128"', 'proxy = "s3cret"', "proxy = 3128"),
+        *('proxy_auth = "none"', 'ca_file = ""', 'ca_file = "~no-such-user-at-all/a"'),
+    ):
+        at.configure(f"{museum}{line}\n")
+        at.refuse("config check", "config show", "pull museum")
+    door = '[auth.door]\ntype = "basic"\nusername = "{}"\npassword = "s3cret"\n'
+    for user in ("me:s3cret", "me\\u0000", "me\\n", ""):
+        at.configure(door.format(user))
+        at.refuse(f"pull {at.source.url} here -o proxy={at.source.url} -o proxy_auth=door")
     at.requests()
 
 

@@ -71,25 +71,6 @@ def test_every_command_that_asks_asks_by_the_proxy_of_an_option_or_of_the_enviro
     assert by(proxy) == {SENT}
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        *("http://me:s3cret@127.0.0.1:3128", "http://s3cret@127.0.0.1:3128", "ftp://s3cret:3128"),
-        *("http://s3cret", "http://s3cret:65536", "http://s3cret:3128/path"),
-        *("socks5://s3cret:1080", "s3cret", ""),
-    ],
-)
-def test_what_is_no_address_of_a_proxy_is_refused_and_not_repeated(
-    written: str, source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "here", "-o", f"proxy={written}"]) == 2
-
-    captured = said.readouterr()
-    assert "proxy" in captured.err
-    assert "s3cret" not in captured.err + captured.out
-    assert not source.asked
-
-
 # --- the configuration ------------------------------------------------------------------------
 
 
@@ -142,45 +123,6 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
 
     assert len(proxy.asked) > 8
     assert by(proxy) == {""}
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ('proxy = "http://me:s3cret@127.0.0.1:3128"', "`proxy` in [mirror.museum]"),
-        ('proxy = "s3cret"', "`proxy` in [mirror.museum]"),
-        ("proxy = 3128", "`proxy` in [mirror.museum]"),
-        ('proxy_auth = "none"', "[auth.none]"),
-        ('ca_file = ""', "`ca_file` in [mirror.museum] must be a file"),
-        ('ca_file = "~no-such-user-at-all/a"', "names a user who does not exist"),
-    ],
-)
-def test_a_mistake_in_the_file_is_told_without_what_stands_there(
-    line: str, told: str, source: TinySource, said: Said
-) -> None:
-    put(table(source, line))
-
-    for command in (["config", "check"], ["config", "show"], ["pull", "museum"]):
-        assert run(command) == 2
-        captured = said.readouterr()
-        assert told in captured.err
-        assert "s3cret" not in captured.err + captured.out
-
-
-@pytest.mark.parametrize("user", ["me:s3cret", "me\\u0000", "me\\n", ""])
-def test_a_user_that_no_proxy_can_be_told_is_refused(
-    user: str, source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, said: Said
-) -> None:
-    monkeypatch.setenv("DOOR", "s3cret")
-    put(AUTH.replace('"me"', f'"{user}"'))
-
-    words = ["pull", source.url, "here", "-o", f"proxy={proxy.origin}", "-o", "proxy_auth=door"]
-    assert run(words) == 2
-
-    captured = said.readouterr()
-    assert "the user of the proxy" in captured.err.lower()
-    assert "s3cret" not in captured.err + captured.out
-    assert not proxy.asked
 
 
 # --- the environment --------------------------------------------------------------------------
