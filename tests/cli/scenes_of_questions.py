@@ -300,7 +300,8 @@ def mistakes_with_secrets(at: Scene) -> None:
     ):
         at.configure(f"{museum}{line}\n")
         at.refuse("config check", "config show", "pull museum")
-    door = '[auth.door]\ntype = "basic"\nusername = "{}"\npassword = "s3cret"\n'
+    door = '[auth.door]\ntype = "basic"\npassword = {{ command = ["echo", "s3cret"] }}\n'
+    door += 'username = "{}"\n'
     for user in ("me:s3cret", "me\\u0000", "me\\n", ""):
         at.configure(door.format(user))
         at.refuse(f"pull {at.source.url} here -o proxy={at.source.url} -o proxy_auth=door")
