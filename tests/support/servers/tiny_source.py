@@ -75,6 +75,25 @@ class TinySource(Listener):
             "/resourcelist.xml", f'<rs:md capability="resourcelist" at="{at}"/>', entries
         )
 
+    def offer_changes(self, *changes: str) -> None:
+        """Serve a Change List of these entries beside the Resource List."""
+        lists = ("changelist", "resourcelist")
+        self.put_document(
+            "/capabilitylist.xml",
+            '<rs:md capability="capabilitylist"/>',
+            [self.pointer(f"/{name}.xml", name) for name in lists],
+        )
+        head = f'<rs:md capability="changelist" from="{STAMP}"/>'
+        self.put_document("/changelist.xml", head, list(changes))
+
+    def change(self, kind: str, target: str, body: bytes, *, at: str, more: str = "") -> str:
+        """Return the entry of a change; one that deletes says nothing of bytes."""
+        said = "" if kind == "deleted" else facts(body)
+        return (
+            f"<url><loc>{self.url}{target}</loc><lastmod>{at}</lastmod>"
+            f'<rs:md change="{kind}" datetime="{at}"{said}/>{more}</url>'
+        )
+
     def put_document(self, target: str, head: str, entries: list[str]) -> None:
         lines = (f"\n{entry}" for entry in entries)
         self.put(target, written(f"\n{head}", lines).encode(), "application/xml")
