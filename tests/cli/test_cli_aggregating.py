@@ -276,14 +276,8 @@ ODD = {
 
 
 @pytest.fixture
-def late() -> LateApplication:
-    return LateApplication()
-
-
-@pytest.fixture
-def mirror(here: Path, late: LateApplication) -> Iterator[Site]:
-    with ServerThread(late) as running:
-        yield Site(here / "mirror", late, running.uri)
+def mirror(chain: Chain) -> Site:
+    return chain[1]
 
 
 def pull(source: TinySource, mirror: Site, *words: str) -> int:

@@ -1,9 +1,5 @@
 """``watch`` tells what keeps notifications from coming."""
 
-import os
-import signal
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +10,7 @@ from resourcesync.app.publishing import trees
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
-from tests.support.commands.run import free_port
+from tests.support.commands.run import files_of, free_port
 from tests.support.commands.settings_file import museum, put
 from tests.support.commands.watching import AdminPages
 from tests.support.servers.pushing import served_with_hub
@@ -33,18 +29,8 @@ def test_push_without_a_callback_is_warned_of_and_the_mirror_is_polled(
 ) -> None:
     put(museum(source, 'every = "1s"\npush = true\n'))
 
-    def stop() -> None:
-        until = time.monotonic() + 20
-        while len(list(Path("copies/museum").rglob("*.txt"))) < len(MIRRORED):
-            if time.monotonic() > until:
-                break
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    thread = threading.Thread(target=stop)
-    thread.start()
-    assert run(["watch", "--json"]) == 0
-    thread.join()
+    with meanwhile(lambda: files_of(Path("copies/museum")) == MIRRORED):
+        assert run(["watch", "--json"]) == 0
 
     lines = rows(said)
     [warning] = [line for line in lines if line["type"] == "warning"]
