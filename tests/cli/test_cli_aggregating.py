@@ -22,13 +22,13 @@ from resourcesync.app.publishing.accounts import FollowedAccount, publish_accoun
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.app.serving.published_tree import PUBLICATION
 from resourcesync.cli.main import run
-from resourcesync.documents import reader
 from resourcesync.model.entries import Resource
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.publication_options import PublishRequest
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import files_of
+from tests.support.documents.text import tell
 from tests.support.servers.listening import get
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.aggregating import Site, via
@@ -183,15 +183,10 @@ def test_a_mirror_in_a_store_is_published_where_its_state_is(
     assert run(["pull", first.url, store]) == 0
     assert run(["publish", f"mirror:{store}", "--url", "https://mine.example/"]) == 0
     (listed,) = (here / "home").rglob("publication/resourcesync/resourcelist.xml")
-    with listed.open("rb") as stream:
-        told = [
-            entry
-            for entry in reader.read_stream(stream, uri="").entries()
-            if isinstance(entry, Resource)
-        ]
-    assert [(resource.uri, via(resource).href) for resource in told] == [
-        ("https://mine.example/a.txt", f"{first.url}a.txt")
-    ]
+    (resource,) = tell(listed.read_bytes()).entries
+    assert isinstance(resource, Resource)
+    found = (resource.uri, via(resource).href)
+    assert found == ("https://mine.example/a.txt", f"{first.url}a.txt")
     sys.modules.pop("acme_shelf", None)
 
 

@@ -13,9 +13,9 @@ import pytest
 from resourcesync import Catalogue, Change
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
-from resourcesync.documents import reader
 from resourcesync.model.entries import Entry
 from tests.support.commands.command_line import Said
+from tests.support.documents.text import tell
 
 BASE = "https://h.example/"
 LINES = Path("all.ndjson")
@@ -26,8 +26,7 @@ def told(*lines: Mapping[str, object]) -> None:
 
 
 def listed(name: str) -> list[Entry]:
-    with Path("out/resourcesync", name).open("rb") as stream:
-        return list(reader.read_stream(stream, uri=name).entries())
+    return tell(Path("out/resourcesync", name).read_bytes()).entries
 
 
 def begin() -> None:

@@ -13,11 +13,11 @@ import pytest
 
 from resourcesync import Catalogue, Publisher, Resource
 from resourcesync.cli.main import run
-from resourcesync.documents import reader
 from resourcesync.model.entries import CapabilityEntry
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.started import Started
+from tests.support.documents.text import tell
 from tests.support.servers.listening import static
 
 SETS = ("files", "metadata")
@@ -58,9 +58,7 @@ def site(here: Path, port: int) -> Path:
 
 def described(site: Path) -> list[str]:
     """Return the Capability Lists that the description of a site names."""
-    path = site / ".well-known/resourcesync"
-    with path.open("rb") as stream:
-        entries = list(reader.read_stream(stream, uri=str(path)).entries())
+    entries = tell((site / ".well-known/resourcesync").read_bytes()).entries
     assert all(isinstance(entry, CapabilityEntry) and len(entry.links) == 1 for entry in entries)
     return [entry.uri.removesuffix("/resourcesync/capabilitylist.xml") for entry in entries]
 
