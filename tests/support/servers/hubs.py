@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -19,6 +18,7 @@ from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import HubApplication
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field, sign
+from tests.support.servers.listening import get
 
 TOPIC = "https://museum.example/resourcesync/changenotification.xml"
 KEY = b"the publisher's key"
@@ -53,19 +53,14 @@ def said(
     fields: Mapping[str, str] | None = None,
 ) -> Said:
     parts = urlsplit(uri)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
-    with contextlib.closing(connection):
-        target = parts.path + (f"?{parts.query}" if parts.query else "")
-        connection.request(method, target or "/", body, dict(fields or {}))
-        found = connection.getresponse()
-        heads = {name.lower(): value for name, value in found.getheaders()}
-        return Said(found.status, found.read().decode(), heads)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    got = get(uri, target, method=method, body=body, **(fields or {}))
+    return Said(got.status, got.body.decode(), got.fields)
 
 
 def post(uri: str, body: bytes, **fields: str) -> Said:
     """Send a message; ``_`` in the names of fields stands for ``-``."""
-    named = {name.replace("_", "-"): value for name, value in fields.items()}
-    return said(uri, method="POST", body=body, fields=named)
+    return said(uri, method="POST", body=body, fields=fields)
 
 
 @dataclass

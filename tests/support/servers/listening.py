@@ -61,11 +61,13 @@ class Got(NamedTuple):
     fields: dict[str, str]
 
 
-def get(origin: str, target: str, **fields: str) -> Got:
+def get(
+    origin: str, target: str, *, method: str = "GET", body: bytes | None = None, **fields: str
+) -> Got:
     """Ask for a target just as it is written; ``_`` in the names of fields stands for ``-``."""
     asked = {name.replace("_", "-"): value for name, value in fields.items()}
-    with contextlib.closing(HTTPConnection(urlsplit(origin).netloc)) as connection:
-        connection.request("GET", target, headers=asked)
+    with contextlib.closing(HTTPConnection(urlsplit(origin).netloc, timeout=30)) as connection:
+        connection.request(method, target, body, asked)
         answer = connection.getresponse()
         found = {name.lower(): value for name, value in answer.getheaders()}
         return Got(answer.status, answer.read(), found)
