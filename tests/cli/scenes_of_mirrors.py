@@ -7,6 +7,7 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import FILES, LATER, spoil
+from tests.support.commands.run import files_of
 from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
@@ -238,6 +239,18 @@ def pull_onto_a_file_of_others(at: Scene) -> None:
     at.run(f"resourcesync pull {at.source.url} museum")
     kept = [path for path in (OWN / "quarantine").iterdir() if path.suffix != ".note"]
     at.note(f"quarantine: {[path.read_text() for path in kept]}")
+
+
+@scene
+def pull_into_what_is_published(at: Scene) -> None:
+    at.silently(f"resourcesync publish public --url {at.source.url}")
+    before = files_of(Path("public"))
+    at.refuse(f"pull {at.source.url} public")
+    at.requests()
+    at.note(f"as before: {files_of(Path('public')) == before}")
+    at.pulled()
+    at.silently("resourcesync publish museum --url http://other.example/")
+    at.run("resourcesync pull museum")  # a mirror that is published again goes on
 
 
 @scene

@@ -284,6 +284,20 @@ def mistakes_2(at: Scene) -> None:
 
 
 @scene
+def mistakes_with_folders_of_mirrors(at: Scene) -> None:
+    Path("link").symlink_to("copies/museum")
+    table = '[mirror.{}]\nsource = "URL"\ndest = "{}"\n'
+    others = table.format("museum", "copies/museum") + table.format("three", "copies3")
+    for dest in ("copies/museum", "copies/x/../museum/", "link", "copies", "copies/museum/a/b"):
+        at.configure(table.format("two", dest) + others)
+        at.source.asked.clear()
+        at.refuse("pull museum", "pull two", "audit museum", "status two", "config check")
+        at.requests()
+        at.run("resourcesync pull --all -q")
+        at.note(f"made: {Path('copies').exists()} {Path('copies3').exists()}")
+
+
+@scene
 def mistakes_with_secrets(at: Scene) -> None:
     at.configure(AUTH)
     at.refuse(f"validate {at.source.url} http://127.0.0.1:1/ --auth key")

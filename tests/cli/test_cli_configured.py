@@ -91,36 +91,6 @@ def test_a_mistake_in_the_environment_names_the_variable(
     assert f"RESOURCESYNC_MIRROR__MUSEUM__{name}" in said.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("dest", "told"),
-    [
-        ("copies/museum", "`dest` in [mirror.museum] is the folder of [mirror.two] too"),
-        ("copies/x/../museum/", "`dest` in [mirror.museum] is the folder of [mirror.two] too"),
-        ("link", "`dest` in [mirror.museum] is the folder of [mirror.two] too"),
-        ("copies", "`dest` in [mirror.museum] is inside the folder of [mirror.two]"),
-        ("copies/museum/a/b", "`dest` in [mirror.museum] contains the folder of [mirror.two]"),
-    ],
-)
-def test_two_mirrors_in_each_others_folder_are_refused_before_anything_runs(
-    source: TinySource, said: Said, dest: str, told: str
-) -> None:
-    Path("link").symlink_to("copies/museum")
-    put(
-        f'{museum(source)}[mirror.two]\nsource = "{source.url}"\ndest = "{dest}"\n'
-        f'[mirror.three]\nsource = "{source.url}"\ndest = "copies3"\n'
-    )
-
-    for command in (["pull", "museum"], ["pull", "two"], ["audit", "museum"], ["status", "two"]):
-        assert run(command) == 2
-    assert source.asked == []
-    assert told in said.readouterr().err
-    assert run(["config", "check"]) == 2
-
-    assert run(["pull", "--all"]) == 2
-    assert not Path("copies").exists()
-    assert files_of(Path("copies3")) == MIRRORED
-
-
 # --- Secrets of configured mirrors, and the commands that take a mirror by its name ---------------
 
 

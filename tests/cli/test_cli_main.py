@@ -77,24 +77,17 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
 # --- mistakes ---
 
 
-@pytest.mark.parametrize("asked", ["option", "environment"])
-def test_a_mistake_is_told_in_json_when_json_was_asked_for(
-    asked: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_mistake_is_told_in_json_when_the_environment_asks_for_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    arguments = ["pull", "--mode", "sideways", "http://h/"]
-    if asked == "option":
-        arguments.append("--json")
-    else:
-        monkeypatch.setenv("RESOURCESYNC_PULL_JSON", "1")
+    monkeypatch.setenv("RESOURCESYNC_PULL_JSON", "1")
 
-    assert main.run(arguments) == 2
+    assert main.run(["pull", "--mode", "sideways", "http://h/"]) == 2
 
     said = capsys.readouterr()
     rows = [json.loads(line) for line in said.out.splitlines()]
     assert [row["type"] for row in rows] == ["run.start", "error", "run.end"]
-    assert rows[-1]["exit"] == 2
-    assert rows[0]["command"] == "pull"
-    assert said.err == ""
+    assert (rows[0]["command"], rows[-1]["exit"], said.err) == ("pull", 2, "")
 
 
 def test_the_package_runs_as_a_module(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, Said, rows
-from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
 from tests.support.commands.started import command
 from tests.support.servers.tiny_source import Answer, TinySource
@@ -32,22 +31,6 @@ def test_a_validator_that_is_not_ascii_is_not_sent_back(source: TinySource) -> N
 
     assert source.asked
     assert not [asked for asked in source.asked if "If-None-Match" in asked.headers]
-
-
-def test_a_source_is_not_mirrored_into_the_folder_that_it_publishes(
-    tree: Path, source: TinySource, said: Said
-) -> None:
-    assert run(["publish", str(tree), "--url", source.url]) == 0
-    before = files_of(tree)
-
-    assert run(["pull", source.url, str(tree)]) == 2
-
-    assert "it is the Source, and cannot be its mirror" in said.readouterr().err
-    assert files_of(tree) == before
-    assert not source.asked
-    assert run(["pull", source.url, "copies"]) == 0
-    assert run(["publish", "copies", "--url", "http://other.example/"]) == 0
-    assert run(["pull", "copies"]) == 0  # a mirror that is published again goes on
 
 
 # --- A first pull that fails takes away what it made, and nothing else ----------------------------
