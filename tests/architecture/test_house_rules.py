@@ -29,7 +29,7 @@ SATELLITES: Final = {
 
 WAITS: Final = {
     "annexes/s3/tests/test_cli_buckets.py": 1,
-    "tests/cli/test_cli_stopping.py": 4,
+    "tests/cli/test_cli_stopping.py": 3,
     "tests/cli/test_cli_watch.py": 1,
     "tests/journeys/test_library_keeping.py": 1,
     "tests/journeys/test_transfer_resume.py": 1,
