@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 
@@ -65,11 +63,12 @@ def address(pages: WatchView) -> Iterator[str]:
         yield found
 
 
-def get(address: str) -> str:
-    with urlopen(address, timeout=30) as answer:
-        assert answer.headers["cache-control"] == "no-store"
-        assert answer.headers["content-security-policy"].startswith("default-src 'none';")
-        return str(answer.read().decode())
+def get(address: str, place: str = "") -> str:
+    found = ask(address, f"/{place}")
+    assert found.status == 200
+    assert found.fields["cache-control"] == "no-store"
+    assert found.fields["content-security-policy"].startswith("default-src 'none';")
+    return found.body.decode()
 
 
 def test_a_mirror_shows_since_when_it_fails_why_and_what_is_pending(
@@ -84,7 +83,7 @@ def test_a_mirror_shows_since_when_it_fails_why_and_what_is_pending(
         assert run(["pull", "museum", "-qq"]) != 0
 
     assert "Failing since" in get(address)
-    page = get(f"{address}mirror?name=museum")
+    page = get(address, "mirror?name=museum")
     assert "Failing since" in page
     assert f"{len(FILES) - 1} created, 1 failed" in page
     causes = page.partition("Pending resources, by cause")[2]
@@ -131,12 +130,9 @@ def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path
             raise PermissionError(13, "Permission denied", str(tmp_path))
 
     with served(Closed(lambda: ((), load(None)), SystemClock())) as address:
-        with pytest.raises(HTTPError) as caught:
-            urlopen(address)
-        with caught.value as answer:
-            text = answer.read().decode()
-    assert (caught.value.code, str(tmp_path) in text) == (503, False)
-    assert "Permission denied." in text
+        found = ask(address, "/")
+    assert (found.status, str(tmp_path) in found.body.decode()) == (503, False)
+    assert b"Permission denied." in found.body
 
 
 def test_a_running_pull_is_shown_with_its_progress_until_it_ends(
@@ -194,10 +190,7 @@ def test_a_source_shows_who_is_subscribed_without_what_only_they_may_know(tmp_pa
         assert CALLBACK.rpartition("/")[2] not in page
         assert "resourcelist.xml" in page
         (tmp_path / "demo" / "resourcesync").rename(tmp_path / "gone")
-        with pytest.raises(HTTPError) as caught:
-            get(address)
-        with caught.value:
-            assert caught.value.code == 503
+        assert ask(address, "/").status == 503
 
 
 @pytest.mark.night
@@ -246,8 +239,9 @@ def test_the_checker_of_the_w3c_finds_no_fault(
     assert run(["pull", "museum", "-qq"]) == 7
     operator = OperatorApplication("a-token-of-this-test", lambda *_: False)
     with source_served(tmp_path / "demo") as own, served(pages, operator) as address:
-        for number, place in enumerate([address, f"{address}mirror?name=museum", own]):
-            (tmp_path / f"{number}.html").write_text(get(place))
+        shown = [get(address), get(address, "mirror?name=museum"), get(own)]
+        for number, text in enumerate(shown):
+            (tmp_path / f"{number}.html").write_text(text)
         assert "held deletions" in (tmp_path / "1.html").read_text()
     faults = markup_faults(tmp_path)
     assert {fault for fault in faults if not fault.startswith("CSS: ")} == set()

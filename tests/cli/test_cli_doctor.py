@@ -15,9 +15,6 @@ def verdicts(said: Said) -> dict[str, dict[str, Any]]:
     return {row["check"]: row for row in rows(said) if row["type"] == "verdict"}
 
 
-# --- TLS ---
-
-
 def test_a_certificate_is_read_and_its_days_are_counted(
     secure: HostileServer, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:

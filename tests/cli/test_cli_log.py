@@ -113,9 +113,6 @@ def test_the_log_of_a_service_has_what_it_reports(source: TinySource, said: Said
     assert '"message":"watch ends with exit 0 after ' in log.read_text()
 
 
-# --- what the library warns of --------------------------------------------------------------------
-
-
 def warned(screen: Screen) -> CommandOutcome:
     log = logging.getLogger("resourcesync.somewhere")
     for number in range(30):
@@ -152,9 +149,6 @@ def test_a_warning_of_the_library_is_in_the_log_once(tmp_path: Path) -> None:
 
     text = (tmp_path / "log").read_text()
     assert text.count("row 7 is left out") == text.count("told as an event") == 1
-
-
-# --- a log never stops a run ----------------------------------------------------------------------
 
 
 def test_a_log_whose_folder_goes_and_comes_back_loses_lines_and_nothing_else(

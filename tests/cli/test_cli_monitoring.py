@@ -100,9 +100,6 @@ def test_the_dashboard_the_alerts_and_the_reference_name_what_is_really_given(
     assert {name for name in offered if not name.startswith(REPORTS)} <= named
 
 
-# --- what the metrics say -------------------------------------------------------------------------
-
-
 def certificate_of(folder: str) -> datetime | None:
     return mirror_state.read_status(Path(folder)).certificate_until
 

@@ -109,9 +109,6 @@ def test_damaged_settings_in_the_catalogue_are_told(tree: Path, said: Said) -> N
     assert "the publisher's note 'settings' in the catalogue is damaged" in said.readouterr().err
 
 
-# --- publish --sitemap: at the top, where the protocol lets a sitemap list all of a site ----------
-
-
 NAME = "resourcesync-sitemap.xml"
 
 
@@ -158,9 +155,6 @@ def test_links_by_rule_are_published_and_remembered(tree: Path, said: Said) -> N
     assert link in changes
     assert "describedby" not in without
     said.readouterr()
-
-
-# --- publish --watch: from a change to its place in the list, and a clean end ---------------------
 
 
 @contextmanager

@@ -33,9 +33,6 @@ def test_a_validator_that_is_not_ascii_is_not_sent_back(source: TinySource) -> N
     assert not [asked for asked in source.asked if "If-None-Match" in asked.headers]
 
 
-# --- A first pull that fails takes away what it made, and nothing else ----------------------------
-
-
 NOBODY = "http://127.0.0.1:9/"
 
 
@@ -53,9 +50,6 @@ def test_what_was_there_outlives_a_first_pull_that_fails(tmp_path: Path) -> None
     for name in names:
         assert (own / name).read_text() == name
     assert not (own / "state.db").exists()
-
-
-# --- The first hour with the program: what is advised can be done, and everything is told at once
 
 
 def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(

@@ -60,12 +60,6 @@ def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
     assert json.loads(kept[0].read_text().splitlines()[0])["kind"] in {"+", "*"}
 
 
-# --- trash: what a mirror deleted is listed, brought back, or removed for good --------------------
-
-
-# --- Audits of a part of the files, of the Source itself, and options that exclude each other -----
-
-
 @pytest.mark.founding(
     "WWW §2.1", "Periodic audits, in place of rsync", "`audit --sample P% --oldest-first`"
 )
@@ -81,9 +75,6 @@ def test_a_rolling_audit_proves_every_file_in_turn(museum: str, said: Said) -> N
 
     assert codes == sorted(codes)  # what is bad stays the first to be looked at
     assert codes[-1] == 1
-
-
-# --- why: one resource explained, whatever became of it -------------------------------------------
 
 
 ONE = "/objects/0001.txt"
@@ -132,9 +123,6 @@ def test_a_file_may_be_named_as_the_shell_names_it(
     for name in (str(here), here.name):
         assert run(["why", "..", name, "--json"]) == 1
         assert verdict(said) == "lost"
-
-
-# --- why CODE: every code of the judge and of the errors is explained -----------------------------
 
 
 ROOT = Path(__file__).parents[2]

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 
@@ -18,7 +16,7 @@ from tests.support.commands.command_line import Said
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.started import Started
 from tests.support.documents.text import tell
-from tests.support.servers.listening import static
+from tests.support.servers.listening import get, static
 
 SETS = ("files", "metadata")
 OLD = 1_700_000_000
@@ -231,14 +229,12 @@ def test_a_set_that_cannot_be_served_takes_no_other_with_it(site: Path, port: in
     (site / "metadata/.resourcesync/catalogue.db").write_bytes(b"damaged" * 1_000)
 
     with served(site, port):
-        for _ in range(2):
-            with pytest.raises(HTTPError, match="503"):
-                urlopen(f"http://127.0.0.1:{port}/metadata/1.txt")
-        assert urlopen(f"http://127.0.0.1:{port}/robots.txt").read() == b"User-agent: *"
+        address = f"http://127.0.0.1:{port}"
+        assert [get(address, "/metadata/1.txt").status for _ in range(2)] == [503, 503]
+        assert get(address, "/robots.txt").body == b"User-agent: *"
         for absent in ("secret.txt", ".resourcesync/site.json", "files/.resourcesync/catalogue.db"):
-            with pytest.raises(HTTPError, match="404"):
-                urlopen(f"http://127.0.0.1:{port}/{absent}")
-        assert run(["pull", f"http://127.0.0.1:{port}/files", "files", "-q"]) == 0
+            assert get(address, f"/{absent}").status == 404
+        assert run(["pull", f"{address}/files", "files", "-q"]) == 0
         tables = (site.parent / "resourcesync.toml").read_text()
         (site.parent / "more/new").mkdir(parents=True)
         new = tables.replace("metadata", "more").replace("www/more", "more")
@@ -246,7 +242,7 @@ def test_a_set_that_cannot_be_served_takes_no_other_with_it(site: Path, port: in
         assert run(["publish", "more"]) == 2  # it is empty
         put(site.parent / "more/3.txt", "three")
         assert run(["publish", "more"]) == 0
-        assert urlopen(f"http://127.0.0.1:{port}/more/3.txt").read() == b"three"
+        assert get(address, "/more/3.txt").body == b"three"
 
 
 def test_a_library_and_a_catalogue_share_the_description_too(here: Path) -> None:

@@ -85,9 +85,6 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
     assert [row["mirror"] for row in rows(said) if row["type"] == "mirror"] == ["mirror"]
 
 
-# --- status after a run that failed: when, why, with which exit code, and what to do now ----------
-
-
 def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
     with SqliteMirrorState(":memory:") as state:
         row = RunRow(run="1", started=1, ended=2, mode="", outcome="dns", counts="{}")

@@ -33,9 +33,6 @@ def test_what_an_author_writes_cannot_fool_the_terminal(said: Said) -> None:
     assert not re.search("[\x80-\x9f\u202e]", said.readouterr().out)
 
 
-# --- Sources ---
-
-
 def test_of_a_resource_that_changed_since_the_last_telling_counts(
     source: TinySource, said: Said
 ) -> None:

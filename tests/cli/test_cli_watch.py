@@ -193,9 +193,6 @@ def test_a_mirror_is_watched_by_its_folder_alone(source: TinySource) -> None:
         assert run(["watch", "docs", "--every", "1s"]) == 0
 
 
-# --- The settings of watch: what each mirror gets of what all share -------------------------------
-
-
 @pytest.mark.parametrize(
     ("own", "jobs", "parallel", "share"),
     [("", 64, 4, 16), ("jobs = 5", 64, 4, 5), ("jobs = 50", 64, 4, 16), ("", 2, 4, 1)],
