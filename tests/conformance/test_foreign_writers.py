@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import Severity
 
 PATHS: Final = sorted((Path(__file__).parents[1] / "data" / "writers").glob("*.xml"))
@@ -26,7 +26,7 @@ KNOWN_FOR: Final = {
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_validate_names_the_faults_of_a_writer_and_raises_no_false_alarm(path: Path) -> None:
-    findings = validate_document([path.read_bytes()], uri=path.name)
+    findings = Examination([path.read_bytes()], uri=path.name)
 
     found = sorted(
         finding.rule.id for finding in findings if finding.severity is not Severity.ADVICE

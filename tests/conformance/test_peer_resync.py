@@ -6,17 +6,15 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import Severity
 from tests.support.commands.peers import needs_resync
 from tests.support.commands.run import Ran, files_of, free_port, resourcesync, run, running, script
-from tests.support.servers.listening import serving
+from tests.support.servers.listening import static
 
 pytestmark = needs_resync
 
@@ -223,13 +221,6 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return made
 
 
-class Plain(SimpleHTTPRequestHandler):
-    """What ``python -m http.server`` answers with, without a log."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        pass
-
-
 @pytest.fixture
 def built(described: Built, tmp_path: Path) -> Iterator[Built]:
     """A copy of that tree, served."""
@@ -237,7 +228,7 @@ def built(described: Built, tmp_path: Path) -> Iterator[Built]:
     shutil.copytree(described.tree, tree)
     home.mkdir()
     port = int(described.url.rpartition(":")[2])
-    with serving(ThreadingHTTPServer(("127.0.0.1", port), partial(Plain, directory=str(tree)))):
+    with static(tree, port):
         yield Built(tree=tree, url=described.url, home=home)
 
 
@@ -287,7 +278,7 @@ def test_pull_follows_a_source_whose_change_list_has_no_times(built: Built) -> N
 def test_validate_raises_no_false_alarm_at_a_resource_list_of_resync(described: Built) -> None:
     text = (described.tree / "resourcelist.xml").read_bytes()
 
-    found = list(validate_document([text], uri=f"{described.url}/resourcelist.xml"))
+    found = list(Examination([text], uri=f"{described.url}/resourcelist.xml"))
 
     assert len(text) > 1_000
     assert [str(finding) for finding in found if finding.severity is not Severity.ADVICE] == []

@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.source.paging import PageLimits
 from resourcesync.validator.cross_document import judge_together
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from tests.support.sources.published import (
     DESCRIPTION,
     Published,
@@ -39,7 +39,7 @@ def moment(text: str) -> datetime:
 @pytest.mark.conformance("CH03", "CH09", "CH12", "CH13", "CI04", "CI07")
 def test_no_document_breaks_a_rule_alone_or_beside_the_others() -> None:
     for site in sites():
-        examined = [validate_document([found.content], uri=uri) for uri, found in site.items()]
+        examined = [Examination([found.content], uri=uri) for uri, found in site.items()]
         assert [finding for examination in examined for finding in examination] == []
         summaries = [examination.summary for examination in examined]
         together = [finding.rule.id for finding in judge_together(summaries, whole_source=True)]

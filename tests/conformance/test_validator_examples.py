@@ -9,7 +9,7 @@ import pytest
 
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.validator.examination import Examination, validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import Severity
 from tests.support.documents.examples import DIALECTS, OURS, PROFILES, Example, examples
 
@@ -49,7 +49,7 @@ FINDINGS: Final = {"1.1": SERIOUS, "1.0": SERIOUS, "0.9": OLD, "archives": {}}
 def examined(
     example: Example, profile: RuleProfile | None = None
 ) -> tuple[Examination, Counter[str], Counter[str]]:
-    examination = validate_document(
+    examination = Examination(
         [example.path.read_bytes()],
         uri=example.path.name,
         profile=profile or PROFILES[example.version],
@@ -91,7 +91,7 @@ def test_attributes_of_0_9_may_have_the_prefix_of_their_namespace() -> None:
     found = {
         profile: Counter(
             finding.rule.id
-            for finding in validate_document([text], uri="http://a/l.xml", profile=profile)
+            for finding in Examination([text], uri="http://a/l.xml", profile=profile)
         )
         for profile in ("rs-0.9", "rs-0.6")
     }

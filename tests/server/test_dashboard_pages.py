@@ -19,7 +19,7 @@ from resourcesync.destination.reports import (
     MirrorStatus,
 )
 from resourcesync.model import formatting
-from resourcesync.server.admin import AdminApplication, OperationsApplication
+from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import mirror_pages
 from resourcesync.server.dashboard.layout import missing_page
 from resourcesync.server.dashboard.markup import tag
@@ -238,12 +238,15 @@ def test_pages_and_figures_are_compressed_for_who_accepts_it(place: str) -> None
     figure = Metric(
         name="x", kind="gauge", help_text="x", values=tuple(((), n) for n in range(999))
     )
-    operations = OperationsApplication(look=lambda: None, counts=[lambda: [figure]])
+    operations = OperationsApplication(
+        look=lambda: None,
+        counts=[lambda: [figure]],
+        status=lambda: b"[" + b"1," * 999 + b"1]",
+    )
     views = ManyViews([mirror(number) for number in range(1_000)])
     pages = mirror_pages(views, operations)  # type: ignore[arg-type]  # only the overview
-    app = AdminApplication(lambda: b"[" + b"1," * 999 + b"1]", pages)
-    plain = ask(app, f"/{place}")
-    coded = ask(app, f"/{place}", fields={"accept-encoding": "gzip"})
+    plain = ask(pages, f"/{place}")
+    coded = ask(pages, f"/{place}", fields={"accept-encoding": "gzip"})
 
     assert "content-encoding" not in plain.fields
     assert (coded.fields["content-encoding"], coded.fields["vary"]) == ("gzip", "accept-encoding")

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.app import Application, ServedSource, create_app
+from resourcesync.server.app import Application, ServedSource
 from tests.support.servers.asgi import ask
 from tests.support.servers.served_tree import (
     BIG,
@@ -24,6 +24,7 @@ from tests.support.servers.served_tree import (
     application,
     media_type,
     plant,
+    served_source,
     settled,
 )
 
@@ -120,7 +121,7 @@ def test_documents_outside_the_tree_are_served_under_their_own_name(
         capability_list_uri=LIST_URI,
         media_type=media_type,
     )
-    app = create_app(served, clock=SystemClock())
+    app = Application(served, clock=SystemClock())
 
     assert ask(app, "/lists/capabilitylist.xml").body == b"<urlset/>"
     assert ask(app, "/.well-known/resourcesync").body == b"<here/>"
@@ -257,7 +258,7 @@ def test_a_request_is_logged_in_one_line_that_it_cannot_shape(
 )
 def test_an_address_that_cannot_stand_in_a_header_is_refused(root: Path, uri: str) -> None:
     with pytest.raises(ConfigurationError):
-        ServedSource(root=root, capability_list_uri=uri, media_type=media_type)
+        served_source(root, capability_list_uri=uri)
 
 
 def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
@@ -283,13 +284,14 @@ def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
 
 
 @pytest.fixture
-def served(root: Path) -> ServedSource:
-    return ServedSource(root=root, capability_list_uri=LIST_URI, media_type=media_type)
+def served(tmp_path: Path) -> ServedSource:
+    root = plant(tmp_path / "tree")
+    return served_source(root)
 
 
 def make(served: ServedSource, **mounts: ASGIApp) -> Application:
     paths = {"/" + name.replace("_", "/"): app for name, app in mounts.items()}
-    return create_app(served, clock=SystemClock(), mounts=paths)
+    return Application(served, clock=SystemClock(), mounts=paths)
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -349,6 +351,6 @@ def test_a_mounted_application_gets_what_is_below_its_path_and_no_more(
 
 @pytest.mark.parametrize("value", ["<a>\r\nx: y", "a", "<a b>", "<ü>", ""])
 def test_what_cannot_stand_in_a_link_field_is_never_sent(served: ServedSource, value: str) -> None:
-    app = create_app(served, clock=SystemClock(), links=lambda _: (value,))
+    app = Application(served, clock=SystemClock(), links=lambda _: (value,))
 
     assert isinstance(ask(app, "/empty.txt").error, ConfigurationError)

@@ -14,9 +14,10 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.own_files import link_target
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application
 from resourcesync.server.files import is_hidden, is_plain, read_path
 from tests.support.servers.asgi import CANARY, ask
+from tests.support.servers.served_tree import served_source
 
 INSIDE = b"everybody may see this"
 
@@ -64,10 +65,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> ServedRoot:
         (root / name).symlink_to(target)
     for number in range(12):
         (root / f"chain-{number}").symlink_to(f"chain-{number + 1}" if number < 11 else "in.txt")
-    served = ServedSource(
-        root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
-    )
-    return ServedRoot(root, create_app(served, clock=SystemClock()))
+    served = served_source(root, media_type=lambda _: "text/plain")
+    return ServedRoot(root, Application(served, clock=SystemClock()))
 
 
 PARTS = st.sampled_from(
@@ -138,10 +137,7 @@ def test_files_and_links_within_the_tree_are_served(world: ServedRoot, path: str
 def test_the_tree_itself_may_be_reached_by_a_link(world: ServedRoot, tmp_path: Path) -> None:
     (tmp_path / "current").symlink_to(world.root)
     (world.root / "through-link").symlink_to(tmp_path / "current" / "in.txt")
-    served = ServedSource(
-        root=tmp_path / "current", capability_list_uri="http://x/c.xml", media_type=lambda _: ""
-    )
-    app = create_app(served, clock=SystemClock())
+    app = Application(served_source(tmp_path / "current"), clock=SystemClock())
 
     assert ask(app, "/in.txt").body == INSIDE
     assert ask(app, "/through-link").body == INSIDE
@@ -194,11 +190,9 @@ def test_a_folder_swapped_for_a_link_is_not_entered(world: ServedRoot, tmp_path:
 )
 def test_a_name_of_any_bytes_is_served_under_its_escapes(tmp_path: Path, name: bytes) -> None:
     Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), name))).write_bytes(INSIDE)
-    served = ServedSource(
-        root=tmp_path, capability_list_uri="http://x/c.xml", media_type=lambda _: ""
-    )
+    served = served_source(tmp_path)
 
-    answer = ask(create_app(served, clock=SystemClock()), "/" + quote_from_bytes(name, safe=""))
+    answer = ask(Application(served, clock=SystemClock()), "/" + quote_from_bytes(name, safe=""))
 
     assert answer.body == INSIDE
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
 from resourcesync.server import mementos
 from resourcesync.server.representations import format_http_date, parse_http_date
-from resourcesync.source.publication_settings import PublicationSettings
 from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import Answer, ask
 
@@ -202,16 +202,17 @@ def test_a_patch_is_served_with_its_kind_and_never_changes(app: ASGIApp, root: P
     assert b'"two"' in answer.body
 
 
-def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:
-    uri = listed(app, "%C3%A9.txt")[0][1]
-    versioned = applications.find_tree(root)
-    closed = applications.memento_application(
-        root, PublicationSettings(), versioned.base, lambda path: path != "é.txt"
-    )
+def test_a_version_of_what_is_no_longer_published_is_absent(
+    root: Path, app: ASGIApp, tmp_path: Path
+) -> None:
+    uri, tree, clock = listed(app, "%C3%A9.txt")[0][1], tmp_path / "tree", ManualClock()
+    shutil.copytree(root, tree)
+    clock.advance(hours=3)
+    publish_tree(tree, {"url": BASE, "versions": True, "exclude": ("é.txt",)}, clock=clock)
+    closed = applications.find_tree(tree).application(clock)
 
-    path = "/" + uri.removeprefix(f"{BASE}resourcesync/versions/")
-    assert ask(closed, path).status == 404
-    assert ask(closed, "/timemap/a%20b.json").status == 200
+    assert get(closed, uri).status == 404
+    assert get(closed, MAP + "a%20b.json").status == 200
 
 
 def test_a_content_that_was_harmed_is_cut_off_before_its_end(root: Path, app: ASGIApp) -> None:

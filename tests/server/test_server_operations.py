@@ -9,10 +9,10 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publisher import Publisher
 from resourcesync.app.serving.applications import PublishedTree, find_tree
 from resourcesync.server.admin import OperationsApplication
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application
 from resourcesync.server.metrics import Metric, write_metrics
 from tests.support.servers.asgi import ask
-from tests.support.servers.served_tree import media_type, plant, settled
+from tests.support.servers.served_tree import plant, served_source, settled
 
 
 @pytest.fixture
@@ -113,9 +113,7 @@ def test_the_page_at_the_top_leads_to_the_lists_and_says_how_to_follow(tree: Pub
 
 
 def test_nothing_in_the_address_of_the_lists_is_taken_for_markup(tmp_path: Path) -> None:
-    served = ServedSource(
-        root=plant(tmp_path), capability_list_uri="http://x/'&c.xml", media_type=media_type
-    )
-    text = ask(create_app(served, clock=settled()), "/").body.decode()
+    served = served_source(plant(tmp_path), capability_list_uri="http://x/'&c.xml")
+    text = ask(Application(served, clock=settled()), "/").body.decode()
 
     assert 'href="http://x/&#x27;&amp;c.xml"' in text

@@ -19,7 +19,7 @@ if sys.argv[2] == "plain":
 from pathlib import Path
 from starlette.responses import PlainTextResponse
 from resourcesync.adapters.system import SystemClock
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application, ServedSource
 from resourcesync.server.uvicorn_server import serve_forever
 
 async def parts(scope, receive, send):
@@ -28,10 +28,12 @@ async def parts(scope, receive, send):
     if scope["type"] == "http":
         await PlainTextResponse(f"{parser} {loop}")(scope, receive, send)
 
+root = Path(sys.argv[1])
 served = ServedSource(
-    root=Path(sys.argv[1]), capability_list_uri="http://x/c.xml", media_type=lambda _: ""
+    root=root, documents=root / "resourcesync", well_known=root / "description.xml",
+    capability_list_uri="http://x/c.xml", media_type=lambda _: "",
 )
-app = create_app(served, clock=SystemClock(), mounts={"/parts": parts})
+app = Application(served, clock=SystemClock(), mounts={"/parts": parts})
 serve_forever(app, "localhost", 0, on_ready=lambda uri: print(uri, flush=True))
 print("returned", flush=True)
 """

@@ -9,7 +9,8 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import LateApplication, find_tree
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
+from resourcesync.server.connection_limits import ConnectionLimits
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers import nginx
 from tests.support.servers.real_sockets import connected, requested
 

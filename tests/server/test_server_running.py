@@ -18,14 +18,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.app import ServedSource, create_app
-from resourcesync.server.uvicorn_server import (
-    ConnectionLimits,
-    SecondApplication,
-    ServerThread,
-    serve_forever,
-)
+from resourcesync.server.app import Application
+from resourcesync.server.connection_limits import ConnectionLimits
+from resourcesync.server.uvicorn_server import ServerThread, serve_forever
 from tests.support.servers.real_sockets import connected, requested
+from tests.support.servers.served_tree import served_source
 
 IMPATIENT = ConnectionLimits(
     connections=20, client_timeout=0.3, keep_alive=1, grace=1, header_bytes=4096
@@ -48,10 +45,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(root: Path) -> ASGIApp:
-    served = ServedSource(
-        root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
-    )
-    return create_app(served, clock=SystemClock())
+    served = served_source(root, media_type=lambda _: "text/plain")
+    return Application(served, clock=SystemClock())
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +234,7 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
 
         threading.Thread(target=ask).start()
 
-    aside = SecondApplication(second, "127.0.0.1", 0)
+    aside = ServerThread(second)
     serve_forever(
         busy,
         "127.0.0.1",

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from resourcesync.server.connection_shares import client_of
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
+from resourcesync.server.connection_limits import ConnectionLimits, client_of
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.real_sockets import connected, requested
 from tests.support.waiting import wait_until
 

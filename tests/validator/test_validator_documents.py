@@ -6,14 +6,8 @@ from msgspec.structs import replace
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.settings import RuleProfile
 from resourcesync.validator.cross_document import judge_announced, judge_together
-from resourcesync.validator.delivery import (
-    DeliveredResponse,
-    judge_document_response,
-    judge_resource,
-    judge_robots,
-)
-from resourcesync.validator.examination import validate_document
-from resourcesync.validator.packages import PackageFile, judge_package
+from resourcesync.validator.delivery import judge_media_type, judge_resource, judge_robots
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import RULES, CheckScope, Level, RuleFinding, find_rule, selected
 from tests.support.rules.cases import CASES, Case
 from tests.support.rules.documents import BASE, CH, GOOD, PLAIN, UP, url, urlset
@@ -23,7 +17,7 @@ from tests.support.worlds.dumping import DumpedSource
 
 
 def found_in(text: str, *, uri: str, profile: RuleProfile = "rs-1.1") -> list[RuleFinding]:
-    return list(validate_document([text.encode()], uri=uri, profile=profile))
+    return list(Examination([text.encode()], uri=uri, profile=profile))
 
 
 def name(case: Case) -> str:
@@ -94,7 +88,7 @@ def test_packages_that_older_ones_no_longer_stand_before_keep_every_rule() -> No
     for name in source.documents.names():
         is_old = name.endswith("-manifest.xml") and name not in listed
         if name.endswith(".xml") and not name.endswith("about.xml") and not is_old:
-            examination = validate_document([source.bytes_of(name)], uri=source.uri(name))
+            examination = Examination([source.bytes_of(name)], uri=source.uri(name))
             findings += list(examination)
             summaries.append(examination.summary)
 
@@ -172,7 +166,7 @@ def test_a_promise_of_the_caller_is_held() -> None:
 
 def test_every_rule_has_a_case_or_says_why_not() -> None:
     tried = {case.rule for case in CASES} | {edit.rule for edit in EDITS}
-    tried |= {facts.rule for facts in FACTS} | {"G20", "SD08", "RM10"}
+    tried |= {facts.rule for facts in FACTS} | {"G20", "SD08", "RM01", "RM10"}
     left = {rule.id for rule in RULES.values()} - tried
 
     assert left == {rule.id for rule in RULES.values() if rule.checked is CheckScope.LIVE}
@@ -185,19 +179,12 @@ def test_every_rule_has_a_case_or_says_why_not() -> None:
 
 def test_what_is_right_or_none_of_our_business_is_not_told() -> None:
     plain = summarize("https://e.example/sitemap.xml", PLAIN)
-    packed = DeliveredResponse(
-        uri="https://e.example/rl.xml.gz",
-        status=200,
-        headers={"content-type": "application/gzip"},
-    )
-    lone = PackageFile(name="a.html", length=10)
-
     assert list(judge_robots("https://e.example/robots.txt", [plain])) == []
-    assert list(judge_document_response(packed)) == []
-    assert list(judge_resource(LISTED, replace(ANSWER, headers={"last-modified": "?"}))) == []
+    assert list(judge_media_type("https://e.example/rl.xml.gz", "application/gzip")) == []
+    undated = replace(ANSWER, headers={"last-modified": "?"})
+    assert list(judge_resource(LISTED, undated, set())) == []
     as_text = replace(ANSWER, headers={"content-type": "text/xml"})
-    assert list(judge_resource(replace(LISTED, media_type="application/xml"), as_text)) == []
-    assert [finding.rule.id for finding in judge_package("p.zip", [lone], None)] == ["RM01"]
+    assert list(judge_resource(replace(LISTED, media_type="application/xml"), as_text, set())) == []
 
 
 def test_rules_are_found_by_id_and_code_and_chosen_by_their_beginnings() -> None:

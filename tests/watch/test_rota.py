@@ -461,11 +461,11 @@ def test_a_good_pull_by_another_process_ends_the_pause_after_a_failure() -> None
         MirrorHistory(pulled=WALL + 9),  # before it failed
         MirrorHistory(pulled=WALL + 30, has_failed=True),
     ):
-        found.record_other_pull("m", of_no_use, at(30))
+        found.record_external_pull("m", of_no_use, at(30))
         assert found.failing() == ["m"]
         assert reason(found) is PullReason.RETRY
 
-    found.record_other_pull("m", MirrorHistory(pulled=WALL + 30), at(40))
+    found.record_external_pull("m", MirrorHistory(pulled=WALL + 30), at(40))
     assert found.failing() == []
     assert reason(found) is PullReason.SCHEDULED
     assert begun_requests(found, 41) == [JobKind.HAND_OVER]

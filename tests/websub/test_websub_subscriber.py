@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from resourcesync.model.timestamps import SECOND
 from resourcesync.ports import FetchRequest
 from resourcesync.push_state.rows import FollowerState
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.messages import DAY, HOUR, MICROSECONDS, sign
+from resourcesync.websub.messages import DAY, HOUR, sign
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionReport,
@@ -111,7 +112,7 @@ def test_a_denial_loses_nothing_and_is_asked_again_later(world: SubscriberAndHub
     doubted = world.follower()
     assert doubted.state is FollowerState.PENDING
     assert world.deliver(doubted, BODY).status == 202  # it still counts
-    wait = (doubted.due - active.due) / MICROSECONDS
+    wait = (doubted.due - active.due) / SECOND
     assert wait < 0  # long before it would have been renewed
     world.subscriber.tick()
     assert len(world.hubs.asked) == 1  # but not at once
@@ -197,13 +198,13 @@ def test_a_lease_is_between_an_hour_and_a_month_and_renewed_before_its_end(
     assert world.ask("token-1", **said).status == 200
 
     active = world.follower()
-    seconds = (active.lease_until - leases_now(world)) / MICROSECONDS
+    seconds = (active.lease_until - leases_now(world)) / SECOND
     assert HOUR <= seconds <= 30 * DAY
-    assert 0.5 <= (active.due - leases_now(world)) / MICROSECONDS / seconds <= 0.8
+    assert 0.5 <= (active.due - leases_now(world)) / SECOND / seconds <= 0.8
 
 
 def leases_now(world: SubscriberAndHubs) -> int:
-    return int(world.clock.now().timestamp()) * MICROSECONDS
+    return int(world.clock.now().timestamp()) * SECOND
 
 
 def test_a_renewal_has_another_callback_and_secret_and_the_old_ones_end(

@@ -23,7 +23,6 @@ def document(*children: str, root: str = "urlset", md: str = RESOURCE_LIST) -> b
 
 
 def url(loc: str = "http://example.com/res1", *rest: str) -> str:
-    """Return a ``url`` entry."""
     return f"<url><loc>{loc}</loc>{''.join(rest)}</url>"
 
 
@@ -44,7 +43,6 @@ class Told:
 
 
 def open_document(data: bytes, limits: Limits | None = None) -> Document:
-    """Open a document that is in memory."""
     return read_stream(io.BytesIO(data), uri=URI, limits=limits or Limits())
 
 
@@ -76,7 +74,6 @@ def rows(data: bytes) -> list[TextRow]:
 
 
 def uris(entries: Iterable[Entry]) -> list[str]:
-    """Return the URIs in their order."""
     return [entry.uri for entry in entries]
 
 

@@ -20,6 +20,5 @@ def lived(scenario: Scenario) -> tuple[list[Event], Measurement]:
 
 
 def known(figure: float | None) -> float:
-    """Return a figure that is there."""
     assert figure is not None
     return figure

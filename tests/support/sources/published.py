@@ -14,8 +14,6 @@ DESCRIPTION = BASE + ".well-known/resourcesync"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One ``url`` or ``sitemap`` element."""
-
     element: ET.Element
 
     @property
@@ -34,8 +32,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
-    """One document."""
-
     uri: str
     content: bytes
     root: ET.Element
@@ -110,7 +106,6 @@ def sites() -> tuple[Site, ...]:
 
 
 def everything() -> list[Published]:
-    """All documents of both sites."""
     return [document for site in sites() for document in site.values()]
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.entries import Header, Part
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore, SecondProcess
@@ -36,7 +36,6 @@ from resourcesync.source.publisher import OpenSource
 
 _MOST_ENTRIES: Final = 10_000
 """Most files of one package: a change of one file must not repack all small files."""
-_SECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
 _HEADS: Final = {
     Capability.RESOURCE_DUMP: naming.RESOURCE_DUMP,
@@ -379,7 +378,7 @@ def dump(
     refuse_foreign_dumps(source.catalogue, source.documents)
     oldest = 0
     if settings.keep:
-        oldest = to_microseconds(clock.now()) - int(settings.keep * _SECOND)
+        oldest = to_microseconds(clock.now()) - int(settings.keep * SECOND)
     return DumpPublisher(
         source.catalogue,
         source.documents,
@@ -391,7 +390,7 @@ def dump(
             max_entries=min(_MOST_ENTRIES, settings.max_entries),
         ),
         limits=settings,
-        archive=int(settings.archive * _SECOND),
+        archive=int(settings.archive * SECOND),
         dialect=settings.dialect,
         second=second,
     ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)
