@@ -24,12 +24,8 @@ Fields = dict[str, Any]
 class Account:
     """What one reader says of one document.
 
-    Attributes:
-        failure: Code of the error that ended it; empty when it was read to its end.
-        header: What the root says; empty when the document failed before its first entry.
-        entries: What each usable entry says.
-        refusals: The codes that each other entry may be refused with.
-        odd_names: Whether names have letters of which the editions of XML 1.0 think differently.
+    ``failure`` is the code of the error that ended it, ``refusals`` are the codes that each other
+    entry may be refused with, ``odd_names``: editions of XML 1.0 differ about its names.
     """
 
     failure: str = ""

@@ -10,22 +10,14 @@ from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import Change, DocumentChange, Entry, RefusedEntry
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 
 URI: Final = "https://source.example/list.xml"
 _ROWED: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 
 
 def read_twice(data: bytes) -> str:
-    """Read a document as entries and, where it can be, as rows; write what was read.
-
-    Returns:
-        What it said; a failure begins with its code.
-
-    Raises:
-        AssertionError: An error without a place, two ways of reading that do not agree, or
-            something else in what was written than in what was read.
-    """
+    """Read a document as entries and, where it can be, as rows; write what was read."""
     refused: list[RefusedEntry] = []
     try:
         opened = read(io.BytesIO(data), uri=URI, on_refused=refused.append)
@@ -91,14 +83,10 @@ def _said(error: DocumentError) -> str:
 
 
 def judge(data: bytes) -> str:
-    """Validate a document, whole and in small pieces.
-
-    Raises:
-        AssertionError: The pieces matter, or what cannot be read is found without fault.
-    """
-    findings = [repr(finding) for finding in validate_document([data], uri=URI)]
+    """Validate a document, whole and in small pieces."""
+    findings = [repr(finding) for finding in Examination([data], uri=URI)]
     pieces = [data[at : at + 61] for at in range(0, len(data), 61)]
-    again = [repr(finding) for finding in validate_document(pieces, uri=URI)]
+    again = [repr(finding) for finding in Examination(pieces, uri=URI)]
     assert again == findings, "the pieces in which a document comes matter"
     refused: list[RefusedEntry] = []
     try:

@@ -9,7 +9,7 @@ import pytest
 from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentLimitError, MalformedDocumentError
 from resourcesync.model.entries import Resource
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import RuleFinding
 from tests.support.documents.text import CountingStream, document, tell, uris, url
 
@@ -25,7 +25,7 @@ WORDS = {
 
 def judged(data: bytes, size: int = 65_536) -> list[RuleFinding]:
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    return list(validate_document(pieces, uri="u"))
+    return list(Examination(pieces, uri="u"))
 
 
 def rules(data: bytes) -> list[str]:
@@ -136,7 +136,7 @@ def test_a_comment_of_many_megabytes_takes_little_memory() -> None:
     tracemalloc.start()
     opened = read(CountingStream(pieces()), uri="u")
     found = uris(opened.entries())
-    findings = list(validate_document(pieces(), uri="u"))
+    findings = list(Examination(pieces(), uri="u"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -77,13 +77,17 @@ class _Try(NamedTuple):
 class Search(Generic[T]):
     """One search, with all tries and their outcomes.
 
-    ``found_by`` is the way to the first document, in words.
+    ``found_by`` is the way to the first document, in words. ``names_set``: the user has named the
+    set of a Source, which may be offered above the address.
     """
 
     _goal: "_SearchGoal[T]"
 
-    def __init__(self, documents: DocumentProvider, allowed: Iterable[str] = ()) -> None:
+    def __init__(
+        self, documents: DocumentProvider, allowed: Iterable[str] = (), *, names_set: bool = False
+    ) -> None:
         self.found_by = ""
+        self._names_set = names_set
         self._documents = documents
         self._allowed = tuple(allowed)
         self._tried: list[_Try] = []
@@ -245,9 +249,12 @@ class Search(Generic[T]):
         return any(path.startswith(urlsplit(folder).path) for folder in self._folders)
 
     def _leads_below(self, document: "Document") -> bool:
-        """True if a Source offers a set of its own below the address that was given."""
-        return document.header.capability in _SETS and any(
-            self._is_below(join(document.uri, entry.uri) or "") for entry in document.entries()
+        """True if a Source offers a set below the address that was given, or one is named."""
+        return document.header.capability in _SETS and (
+            self._names_set
+            or any(
+                self._is_below(join(document.uri, entry.uri) or "") for entry in document.entries()
+            )
         )
 
     def _get(self, uri: str) -> FetchedDocument | None:

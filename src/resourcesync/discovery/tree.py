@@ -29,7 +29,7 @@ from resourcesync.model.entries import (
     Part,
     Resource,
 )
-from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from resourcesync.model.vocabulary import NOTIFICATIONS, Capability, Dialect, Relation
 
 REMAINING_TYPES: Final = "other"
 """Name for all media types beyond the first ones."""
@@ -116,7 +116,6 @@ MAX_DEPTH: Final = 8
 """Levels of documents that are followed at most: an honest Source has five."""
 _MAX_DOCUMENTS: Final = 100_000
 _LISTS_DOCUMENTS: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
-_NOT_FETCHED: Final = frozenset({Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION})
 
 Branches = tuple[bool, ...]
 """True, for each level below the first document, if the node's ancestor is the last there."""
@@ -258,7 +257,7 @@ class SourceTree:
     def _reason_to_skip(self, child: ListedChild) -> Skipped:
         if child.uri in self._visited:
             return "seen"
-        if child.capability in _NOT_FETCHED:
+        if child.capability in NOTIFICATIONS:
             return "channel"
         if child.label and child.capability is None and child.label != Relation.CONTENTS:
             return "unknown"  # a copy of a manifest is known by its link

@@ -17,7 +17,7 @@ from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.entries import Extra, Header, Link
 from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.model.timestamps import parse_loosely, parse_w3c
-from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.model.vocabulary import CAPABILITIES, Capability, ChangeKind
 
 if TYPE_CHECKING:
     from resourcesync.documents._raw_entries import EntryAssembler
@@ -45,15 +45,6 @@ ROOT_KNOWN: Final = CAPABILITY_KNOWN | {*TIMES}
 DOCUMENT_KNOWN: Final = ROOT_KNOWN | {"change", "datetime"}
 MAX_PRIORITY: Final = 999_999
 
-_CAPABILITIES: Final = {
-    **{member.value: member for member in Capability},
-    "changenotification": Capability.CHANGE_NOTIFICATION,
-    "frameworknotification": Capability.FRAMEWORK_NOTIFICATION,
-    "resourcesync": Capability.DESCRIPTION,  # 0.9
-    "capability": Capability.CAPABILITY_LIST,  # WEKO3, in its Source Description
-    "changeset": Capability.CHANGE_LIST,  # drafts
-    "inventory": Capability.RESOURCE_LIST,
-}
 _MISPLACED: Final = {
     "path": "G31",
     "change": "G32",
@@ -82,10 +73,10 @@ def capability(label: str) -> Capability | None:
 def capability_and_form(label: str) -> tuple[Capability | None, bool]:
     """Return the capability that a label names, and whether it names an index."""
     name = label.strip(BLANKS).lower()
-    if name in _CAPABILITIES:
-        return _CAPABILITIES[name], False
+    if name in CAPABILITIES:
+        return CAPABILITIES[name], False
     base = name.removesuffix("index")
-    return _CAPABILITIES.get(base), base != name and base in _CAPABILITIES
+    return CAPABILITIES.get(base), base != name and base in CAPABILITIES
 
 
 def entry_capability(label: str, context: expat.ReadingContext) -> Capability | None:

@@ -32,7 +32,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.model import entries
-from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from resourcesync.model.vocabulary import NOTIFICATIONS, Capability, Dialect, Relation
 
 _SINCE_0_9_1: Final = frozenset(
     {Relation.CONTENTS, Relation.TIMEMAP, Relation.PROFILE, Relation.ARCHIVES}
@@ -101,9 +101,6 @@ def form_of(dialect: Dialect) -> DialectForm:
         raise ValueError(f"{dialect} is read, but not written; written are {known}") from None
 
 
-_NOTIFICATIONS: Final = frozenset(
-    {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
-)
 _SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST})
 _SHARED: Final = ("uri", "lastmod", "links", "extra", "foreign")
 """Fields of every entry that leads to a document."""
@@ -152,7 +149,7 @@ def narrow_entry(entry: entries.Entry, header: entries.Header, dialect: Dialect)
 def _as_kind(header: entries.Header, form: DialectForm) -> entries.Header:
     kind = header.capability
     missing = f"{form.dialect} has no {header.phrase}"
-    if kind in _NOTIFICATIONS and not form.has_notifications:
+    if kind in NOTIFICATIONS and not form.has_notifications:
         raise ValueError(missing)
     if kind is Capability.DESCRIPTION and not form.description:
         if header.is_index:

@@ -29,6 +29,7 @@ from resourcesync.model.entries import (
     ResourceRun,
 )
 from resourcesync.model.vocabulary import (
+    NOTIFICATIONS,
     RS_NS,
     SITEMAP_NS,
     Capability,
@@ -54,9 +55,6 @@ _KINDS: Final[dict[Capability | None, type[Entry]]] = {
     Capability.CHANGE_NOTIFICATION: Change,
     Capability.FRAMEWORK_NOTIFICATION: DocumentChange,
 }
-_NEVER_INDEXES: Final = frozenset(
-    {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
-)
 
 
 def _kind_of(header: Header) -> type[Entry]:
@@ -71,7 +69,7 @@ def check_header(header: Header, form: dialects.DialectForm) -> None:
     if kind is not None and kind.is_log and header.from_ is None and form.times != "modified":
         raise ValueError(f"a {header.phrase} needs its from (Appendix A)")
     nests = form.nests_manifests and _is_manifest(kind)
-    if header.is_index and not nests and (kind in _NEVER_INDEXES or _is_manifest(kind)):
+    if header.is_index and not nests and (kind in NOTIFICATIONS or _is_manifest(kind)):
         raise ValueError(f"there is no {header.phrase} (§11.2, §13.2)")
     _check_times(header, kind, header.phrase)
 

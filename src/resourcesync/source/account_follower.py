@@ -14,7 +14,7 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.filling import MIN_ALLOWED_LOSS, LossLimit
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.entries import Change, Resource
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import SECOND, to_microseconds
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, Posted, ResourceAccount
 from resourcesync.ports.originals import Omission
 from resourcesync.source.plan import CatalogueNote
@@ -30,7 +30,6 @@ SYSTEM_NOTE: Final = "account.system"
 _BASE: Final = "account.base"
 _PUBLISHED: Final = "account.published"
 _MAX_GONE_SHARE: Final = 0.5
-_SECOND: Final = 1_000_000
 FULL_READ_INTERVAL: Final = 7 * 86_400.0
 """Seconds between two full reads of an account with changes."""
 POLL_INTERVAL: Final = 4 * 3_600.0
@@ -193,7 +192,7 @@ class AccountFollower:
         age = to_microseconds(self._clock.now()) - (
             CatalogueNote(_READ, int).read(self._catalogue) or 0
         )
-        return not 0 <= age < most * _SECOND
+        return not 0 <= age < most * SECOND
 
     def _fill(self) -> Posted:
         now, position = self._clock.now(), self._account.position()

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from resourcesync.documents import writer
 from resourcesync.errors import ResourceSyncError
-from resourcesync.model.entries import Change, DocumentChange, Link
+from resourcesync.model.entries import Change, DocumentChange, Header, Link
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
 from resourcesync.source import naming
 from resourcesync.source.plan import RECORD, CatalogueNote, PublicationRecord
-from resourcesync.websub import messages, payloads
+from resourcesync.websub import messages
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 NoticeSender = Callable[[Sequence[Notice]], Sequence[NoticeOutcome]]
 """Sends notices to their hubs; what did not reach its hub is in its outcome."""
 
+MOST_ENTRIES: Final = 1_000
+"""Entries of one notification; the rest is in a Change List."""
 _MIN_CHANGES: Final = 2
 _HEADS: Final = {
     naming.RESOURCE_LIST: Capability.RESOURCE_LIST,
@@ -145,7 +148,7 @@ class _Outbox:
     def _compose_changes(self, marks: list[_HubPosition]) -> bytes:
         """Return the newest of the changes that one of the hubs lacks, up to a limit."""
         after = min(mark.seq for mark in marks)
-        newest: deque[Change] = deque(maxlen=payloads.MOST_ENTRIES)
+        newest: deque[Change] = deque(maxlen=MOST_ENTRIES)
         lacked = 0
         with self._catalogue.snapshot() as snapshot:
             for number, change in snapshot.changes(after):
@@ -188,14 +191,22 @@ class _Outbox:
         )
 
     def _changes(self, changes: list[Change], since: datetime, until: datetime) -> bytes:
-        links = self._links(naming.CAPABILITY_LIST, naming.CHANGE_NOTIFICATION)
-        return payloads.change_notification(
-            links, changes, since=min(since, until), until=until, dialect=self._dialect
+        header = Header(
+            capability=Capability.CHANGE_NOTIFICATION,
+            from_=min(since, until),
+            until=until,
+            links=self._links(naming.CAPABILITY_LIST, naming.CHANGE_NOTIFICATION),
         )
+        return b"".join(writer.write(header, changes, self._dialect))
 
     def _framework(self, changes: list[DocumentChange]) -> bytes:
         links = self._links(naming.DESCRIPTION, naming.FRAMEWORK_NOTIFICATION)
-        return payloads.framework_notification(links, changes, dialect=self._dialect)
+        header = Header(capability=Capability.FRAMEWORK_NOTIFICATION, links=links)
+        return b"".join(writer.write(header, changes, self._dialect))
 
-    def _links(self, above: str, topic: str) -> tuple[Link, ...]:
-        return payloads.channel_links(self._names.uri(above), self._names.uri(topic), self._hubs)
+    def _links(self, up: str, topic: str) -> tuple[Link, ...]:
+        return (
+            Link(rel=Relation.UP.value, href=self._names.uri(up)),
+            Link(rel=Relation.SELF.value, href=self._names.uri(topic)),
+            *(Link(rel=Relation.HUB.value, href=hub) for hub in self._hubs),
+        )

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import damaged_note_error
+from resourcesync.model.timestamps import SECOND
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming
@@ -180,7 +181,6 @@ RECORD: Final = CatalogueNote("publication-record", PublicationRecord)
 OFFERS: Final = CatalogueNote("publication-offers", tuple[Offer, ...])
 """The offers besides the lists, in their order; the next publication leads to them."""
 
-_SECOND: Final = 1_000_000
 GRACE: Final = 24 * 3_600 * 1_000_000
 """Delay before unlisted documents are removed, for those still reading them; microseconds."""
 COALESCED: Final = 3_600 * 1_000_000
@@ -209,7 +209,7 @@ def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
     """
     if not policy.resource_list:
         return False
-    if policy.rebase_every and now - plan.at >= policy.rebase_every * _SECOND:
+    if policy.rebase_every and now - plan.at >= policy.rebase_every * SECOND:
         return True
     return len(plan.closed) >= MOST_LISTS and plan.closed[0].reached > plan.at
 
@@ -219,7 +219,7 @@ def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
     return (
         policy.rotate > 0
         and plan.open.entries > 0
-        and now - plan.open.start >= policy.rotate * _SECOND
+        and now - plan.open.start >= policy.rotate * SECOND
     )
 
 
@@ -272,7 +272,7 @@ def retain(
     now, or may just have started from. One closed list stays, so that an index stays one. Where
     there is no Resource List, nobody starts from a state.
     """
-    longest = max(GRACE, int(policy.archive * _SECOND))
+    longest = max(GRACE, int(policy.archive * SECOND))
     superseded = tuple(
         superseded_list
         if policy.archive or not (superseded_list.name or superseded_list.parts)
@@ -286,14 +286,14 @@ def retain(
     reach = min((plan.at if policy.resource_list else now, *recent, *offered))
     closed = plan.closed
     while len(closed) > 1 and closed[0].reached <= reach:
-        is_old = policy.keep > 0 and now - closed[0].reached > policy.keep * _SECOND
+        is_old = policy.keep > 0 and now - closed[0].reached > policy.keep * SECOND
         if not is_old and len(closed) <= MOST_LISTS:
             break
         closed = closed[1:]
     retired: tuple[Span, ...] = ()
     if policy.archive:
         dropped = plan.closed[: len(plan.closed) - len(closed)]
-        oldest = now - int((policy.keep + policy.archive) * _SECOND)
+        oldest = now - int((policy.keep + policy.archive) * SECOND)
         retired = tuple(span for span in (*plan.retired, *dropped) if span.reached >= oldest)
     return replace(
         plan, superseded=superseded[-MOST_LISTS:], closed=closed, retired=retired[-MOST_LISTS:]

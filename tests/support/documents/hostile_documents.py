@@ -23,8 +23,6 @@ Pieces = Callable[[], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hostile:
-    """One hostile document."""
-
     pieces: Pieces
     outcome: str  # the code of the error, or `read`
     entries: int = 0  # how many entries it gives when it is read

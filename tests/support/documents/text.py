@@ -24,7 +24,6 @@ def document(*children: str, root: str = "urlset", md: str = RESOURCE_LIST) -> b
 
 
 def url(loc: str = "http://example.com/res1", *rest: str) -> str:
-    """Return a ``url`` entry."""
     return f"<url><loc>{loc}</loc>{''.join(rest)}</url>"
 
 
@@ -77,7 +76,6 @@ def rows(data: bytes) -> list[TextRow]:
 
 
 def uris(entries: Iterable[Entry]) -> list[str]:
-    """Return the URIs in their order."""
     return [entry.uri for entry in entries]
 
 

@@ -24,6 +24,7 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
+from tests.support.documents.text import tell
 from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.sources.opened import open_source
 
@@ -329,8 +330,7 @@ def view(source: Source) -> dict[str, str]:
 
 
 def header_of(source: Source, name: str) -> Header:
-    stream = BytesIO(content_of(source.documents, name))
-    return reader.read(stream, uri=name).header
+    return tell(content_of(source.documents, name)).header
 
 
 def split_source() -> Source:
@@ -350,11 +350,10 @@ def files_of(source: Source) -> list[str]:
 
 
 def offered(source: Source) -> list[Capability | None]:
-    with source.documents.open(naming.CAPABILITY_LIST) as stream:  # type: ignore[union-attr]
-        entries = list(reader.read(stream, uri="x").entries())
+    entries = tell(content_of(source.documents, naming.CAPABILITY_LIST)).entries
     return [entry.capability for entry in entries if isinstance(entry, CapabilityEntry)]
 
 
 def parts_of(source: Source, name: str) -> list[Part]:
-    with source.documents.open(name) as stream:  # type: ignore[union-attr]
-        return [item for item in reader.read(stream, uri=name).entries() if isinstance(item, Part)]
+    entries = tell(content_of(source.documents, name)).entries
+    return [entry for entry in entries if isinstance(entry, Part)]

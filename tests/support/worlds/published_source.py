@@ -15,10 +15,10 @@ from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
 from tests.support.sources.opened import open_source
 from tests.support.worlds.network import BASE
-from tests.support.worlds.served_files import FileSource
+from tests.support.worlds.served_files import PublishingSource
 
 
-class PublishedSource(FileSource):
+class PublishedSource(PublishingSource):
     """Files in memory, listed by our own publisher."""
 
     entry = BASE
@@ -54,7 +54,7 @@ class PublishedSource(FileSource):
     def begin_again(self) -> None:
         """Forget all lists, and what was in them."""
         self.catalogue = SourceCatalogue()
-        self.files.documents = MemoryDocuments()
+        self.documents = MemoryDocuments()
 
     def saved(self) -> Self:
         """Return a backup of the Source; time goes on for both."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, SourceNotFoundError
 from tests.support.worlds.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
 
 TWO: Said = {
@@ -170,3 +170,14 @@ def test_a_page_of_several_sets_offers_them() -> None:
     with pytest.raises(ConfigurationError):
         host.find("/page")
     assert host.find("/page", SetChoice(requested="2")).capability_list == f"{HOST}/texts/c.xml"
+
+
+def test_a_named_set_of_the_host_is_taken_whatever_is_below_the_address() -> None:
+    host = Host({**TWO, "/metadata/": "<html><title>no list</title></html>"})
+
+    with pytest.raises(SourceNotFoundError) as caught:
+        host.find("/metadata/")
+
+    assert caught.value.code == "whole-site"
+    chosen = host.find("/metadata/", SetChoice(requested="maps"))
+    assert chosen.capability_list == f"{HOST}/maps/c.xml"

@@ -11,7 +11,7 @@ from resourcesync.documents.reader import Document, Limits, read
 from resourcesync.errors import DocumentError, DocumentLimitError, MalformedDocumentError
 from resourcesync.model.entries import Resource
 from resourcesync.model.leniencies import LENIENCIES, Leniency
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from tests.support.documents.sitemap_forms import FORMS, PAGES, TEXT, URI, WrittenSitemap, atom, rss
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "sitemap-forms.md"
@@ -50,7 +50,7 @@ def test_the_page_says_what_is_told_and_what_validate_says(
     form = {form.name: form for form in FORMS}[name]
     document = opened(form.data, form.uri)
     list(document.entries())
-    findings = validate_document([form.data], uri=form.uri, profile="sitemap")
+    findings = Examination([form.data], uri=form.uri, profile="sitemap")
 
     assert {str(code) for code in document.tolerated_counts} == codes
     assert {finding.rule.code for finding in findings} == rules

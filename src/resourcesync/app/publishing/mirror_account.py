@@ -27,7 +27,7 @@ from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.timestamps import SECOND, from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
@@ -41,7 +41,6 @@ _DESCRIPTION: Final = WELL_KNOWN_PATH.removeprefix("/")
 _APPEARED: Final = frozenset({"created", "deleted"})
 _BATCH: Final = 5_000
 _POLL_SECONDS: Final = 1.0
-_SECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
 
 
@@ -213,7 +212,7 @@ class _EntryBuilder:
         digests = parse_digests(copy.digests)
         return Resource(
             uri=self._base + tail,
-            lastmod=from_microseconds(copy.installed // _SECOND * _SECOND),
+            lastmod=from_microseconds(copy.installed // SECOND * SECOND),
             length=copy.length,
             digests=digests,
             media_type=media_type(copy.path),

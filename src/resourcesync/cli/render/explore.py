@@ -260,7 +260,6 @@ def _title(fields: Fields) -> Iterator[str]:
 
 
 def _package_parts(fields: Fields) -> Iterator[str]:
-    """Yield the details of a package, in the parts of one line."""
     yield PACKAGE
     if fields["bytes"] is not None:
         yield formatting.size(fields["bytes"])
@@ -280,7 +279,6 @@ def _times(fields: Fields, *, is_open: bool) -> Iterator[str]:
 
 
 def _list_contents(fields: Fields, capability: str) -> Iterator[str]:
-    """Yield the content of a list, in the parts of one line."""
     nouns = _NOUNS.get("changelist" if fields["changes"] else capability, ("resource", "resources"))
     yield f"{formatting.counted(fields['entries'], *nouns)}{_refused(fields)}"
     if fields["bytes"]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import CatalogueSnapshot
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.entries import Header, Part
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports.documents import SecondProcess
 from resourcesync.ports.originals import ResourceContents
@@ -34,7 +34,6 @@ from resourcesync.source.publisher import OpenSource
 
 _MOST_ENTRIES: Final = 10_000
 """Most files of one package: a change of one file must not repack all small files."""
-_SECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
 _HEADS: Final = {
     Capability.RESOURCE_DUMP: naming.RESOURCE_DUMP,
@@ -86,7 +85,7 @@ class DumpPublisher:
         self._settings, self._naming = source.settings, source.settings.names
         self._clock = source.clock
         self._size = size or PackageSize()
-        self._archive = int(source.settings.archive * _SECOND)
+        self._archive = int(source.settings.archive * SECOND)
         self._packager = Packager(source.documents, contents, second)
         self._lost = 0
 
@@ -336,7 +335,7 @@ def dump(
     refuse_foreign_dumps(source.catalogue, source.documents)
     oldest = 0
     if settings.keep:
-        oldest = to_microseconds(clock.now()) - int(settings.keep * _SECOND)
+        oldest = to_microseconds(clock.now()) - int(settings.keep * SECOND)
     size = PackageSize(
         max_bytes=settings.max_package or PackageSize().max_bytes,
         max_entries=min(_MOST_ENTRIES, settings.max_entries),
