@@ -15,14 +15,7 @@ from benchmarks.results import Sample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """The settings of one run of the benchmarks.
-
-    Attributes:
-        runs: How often each contender runs.
-        quick: Smaller inputs.
-        disk: An empty folder on a disk.
-        memory: An empty folder in memory (tmpfs), or ``None``.
-    """
+    """The settings of one run of the benchmarks."""
 
     runs: int
     quick: bool
@@ -70,11 +63,7 @@ class Bench:
         return self.run(command, cwd).sample
 
     def must(self, command: Sequence[str | Path]) -> None:
-        """Run a command that prepares a measurement.
-
-        Raises:
-            Skipped: It failed.
-        """
+        """Run a command that prepares a measurement."""
         outcome = self.run(command)
         if outcome.sample.problem:
             raise Skipped(f"{Path(command[0]).name}: {outcome.sample.problem}")

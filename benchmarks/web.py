@@ -67,15 +67,7 @@ def free_port() -> int:
 def serve(
     root: Path, run: Path, port: int, *, delay: float = 0.0, log: Path | None = None
 ) -> Iterator[str]:
-    """Serve ``root`` while the block runs; yield its address.
-
-    Args:
-        root: The tree.
-        run: An empty folder for nginx's own files.
-        port: Where to listen on loopback.
-        delay: Seconds before each answer.
-        log: Where to write a line for each request.
-    """
+    """Serve ``root`` while the block runs; yield its address."""
     run.mkdir(parents=True, exist_ok=True)
     config = run / "nginx.conf"
     config.write_text(

@@ -20,7 +20,7 @@ from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync.destination import baseline, cursor, incremental, session
 from resourcesync.destination.changes import reader, scan, times
 from resourcesync.destination.changes.times import ChangeHistory, Continuation
-from resourcesync.destination.lists import proof
+from resourcesync.destination.lists import proof, resource_reader
 from resourcesync.destination.planner import Absence, ListedEntry
 from resourcesync.destination.transfers import commit, verification
 from resourcesync.discovery.document_fetcher import FetchedDocument
@@ -266,6 +266,10 @@ def _tasks_forgotten() -> Iterator[Patch]:
     yield destination.SimulatedDestination, "_restart", forgetful
 
 
+def _hashes_of_parts_believed() -> Iterator[Patch]:
+    yield resource_reader, "agree", lambda _found, listed: bool(listed)
+
+
 RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "the lists are judged": _always_following,
     "holes between lists are found": _holes_ignored,
@@ -297,6 +301,7 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
     "absence is proven against the last evidence": _evidence_ignored,
     "a list without an interval proves that it goes on": _windows_believed,
     "while changes are missing, deletions wait": _deletions_at_once,
+    "a part has the hash that its index lists": _hashes_of_parts_believed,
 }
 """What each rule is, and what takes it away."""
 
@@ -320,6 +325,7 @@ HELD: Final = {
     "absence is proven against the last evidence": "what_lists_prove",
     "a list without an interval proves that it goes on": "what_lists_prove",
     "while changes are missing, deletions wait": "found_by_campaigns",
+    "a part has the hash that its index lists": "what_lists_prove",
 }
 """Rules that hardly any world needs, each with the tests of the lives that do."""
 

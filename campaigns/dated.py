@@ -44,12 +44,7 @@ class _Change(NamedTuple):
 
 
 class DatedLife:
-    """A Source and its mirror.
-
-    Args:
-        folder: That of the mirror.
-        seed: What all choices follow from.
-    """
+    """A Source and its mirror."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         luck = self._luck = random.Random(f"dated {seed}")

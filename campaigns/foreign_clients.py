@@ -53,27 +53,13 @@ class SetupError(Exception):
 
 
 class Client(Protocol):
-    """A client of a Source, with what it remembers in a folder.
-
-    Attributes:
-        name: What it is called in the table.
-        copies: Whether it makes copies; else it reads entries.
-    """
+    """A client of a Source, with what it remembers in a folder."""
 
     name: str
     copies: bool
 
     def follow(self, base: str, home: Path, *, first: bool) -> Seen:
-        """Follow a Source once; return what it has then.
-
-        Args:
-            base: The Source's base, with a slash at its end.
-            home: The folder of this client and this Source.
-            first: Whether it is the first time.
-
-        Raises:
-            ClientError: The client failed.
-        """
+        """Follow a Source once; return what it has then."""
 
 
 class ClientError(Exception):
@@ -81,11 +67,7 @@ class ClientError(Exception):
 
 
 def run_program(words: Sequence[str | Path], *, cwd: Path, **variables: str) -> str:
-    """Run a program to its end; return what it printed.
-
-    Raises:
-        ClientError: It failed, or it is not there.
-    """
+    """Run a program to its end; return what it printed."""
     kept = {name: text for name, text in os.environ.items() if name.startswith(("GIT_", "PIP_"))}
     cwd.mkdir(parents=True, exist_ok=True)
     try:
@@ -131,17 +113,7 @@ def checkout(folder: Path, repository: tuple[str, str]) -> Path:
 
 
 def go_program(place: Path, folder: Path, code: str = "", *, of: str = "part") -> Path:
-    """Build a command of a Go module: its own one, or one of ours that uses it.
-
-    Args:
-        place: The module.
-        folder: Where clients are.
-        code: Our command.
-        of: The name of the command.
-
-    Raises:
-        SetupError: Go is not here, or cannot build it.
-    """
+    """Build a command of a Go module: its own one, or one of ours that uses it."""
     program, go = place / f"{of}.built", needs("go")
     source = place / "cmd" / of / "main.go"
     if code and not (source.exists() and source.read_text() == code):
@@ -173,11 +145,7 @@ def _copies(folder: Path) -> Seen:
 
 
 def python_of(folder: Path) -> Path:
-    """Return the Python of an environment with the clients that are written in it.
-
-    Raises:
-        SetupError: They cannot be installed.
-    """
+    """Return the Python of an environment with the clients that are written in it."""
     found = Path(sys.executable) if sys.version_info < (3, 12) else Path(needs("python3.11"))
     place = folder / "python"
     python = place / "bin" / "python"
@@ -192,12 +160,7 @@ def python_of(folder: Path) -> Path:
 
 
 class Resync:
-    """``resync-sync`` 2.0.1, the client of the standard's authors.
-
-    Args:
-        folder: Where clients are.
-        incremental: Whether it reads the Change List after the first time.
-    """
+    """``resync-sync`` 2.0.1, the client of the standard's authors."""
 
     copies = True
 
@@ -221,11 +184,7 @@ class Resync:
 
 
 class Aggregator:
-    """``rs-aggregator`` of EHRI, whose fork CORE gives to the customers of FastSync.
-
-    Args:
-        folder: Where clients are.
-    """
+    """``rs-aggregator`` of EHRI, whose fork CORE gives to the customers of FastSync."""
 
     name = "rs-aggregator"
     copies = True
@@ -306,10 +265,6 @@ class RubyClient:
 
     It is a library: a short program makes copies of what it reads, from the Resource List or, after
     the first time, from all changes that it finds.
-
-    Args:
-        folder: Where clients are.
-        changes: Whether it reads changes after the first time.
     """
 
     copies = True
@@ -339,11 +294,7 @@ class RubyClient:
 
 
 class GoReader:
-    """``go-resourcesync``, made for customers of CORE FastSync; its tester prints what it reads.
-
-    Args:
-        folder: Where clients are.
-    """
+    """``go-resourcesync``, made for customers of CORE FastSync; its tester prints what it reads."""
 
     name = "go-resourcesync"
     copies = False
@@ -403,12 +354,7 @@ found.update((uri.replace(host, base), "") for uri in read.urls)
 
 
 class PythonReader:
-    """A reader of plain sitemaps, which begins with ``robots.txt``.
-
-    Args:
-        folder: Where clients are.
-        name: One of `READERS`.
-    """
+    """A reader of plain sitemaps, which begins with ``robots.txt``."""
 
     copies = False
 

@@ -50,13 +50,7 @@ _OPEN: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedSource:
-    """The Source.
-
-    Attributes:
-        url: Its origin.
-        root: Where its documents are.
-        filler: What the bytes of each resource end with.
-    """
+    """The Source."""
 
     url: str
     root: Path

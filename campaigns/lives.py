@@ -42,12 +42,7 @@ def _live(folder: Path, live: Callable[[Path, int], None], seed: int) -> str:
 
 
 def run(asked: Asked, live: Callable[[Path, int], None] = live_regretting) -> Outcome:
-    """Live as many lives as asked.
-
-    Args:
-        asked: How many, and from which seed on.
-        live: Lives the life of a seed in a folder; raises what did not hold.
-    """
+    """Live as many lives as asked."""
     outcome, seeds = Outcome(), range(asked.seed, asked.seed + asked.size)
     with (
         tempfile.TemporaryDirectory(dir=in_memory(asked.folder)) as home,

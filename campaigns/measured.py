@@ -17,15 +17,7 @@ _EVERY = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What a command did and cost.
-
-    Attributes:
-        code: Its exit code, -9 when it was killed.
-        seconds: Wall time.
-        cpu: Seconds of processor time: on a busy machine they say more.
-        peak_mib: The most memory that it held.
-        said: Its output.
-    """
+    """What a command did and cost."""
 
     code: int
     seconds: float

@@ -10,15 +10,10 @@ _SHOWN: Final = 10
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """The result of one campaign.
+    """The result of one campaign: rows of what was counted or measured, and each violation.
 
-    Attributes:
-        rows: Pairs of what was counted or measured, and the figure.
-        violations: Sentences, one for each thing that must not be.
-        again: The seed and the size that do the first violation again, where they are not those
-            of the whole run.
-        tried: How much was tried, where that is not what was asked for.
-        missing: Why the campaign cannot run here: nothing was tried.
+    ``again`` is the seed and the size that repeat the first violation, if not those of the whole
+    run; ``missing`` is why the campaign cannot run here.
     """
 
     rows: list[tuple[str, object]] = field(default_factory=list)
@@ -44,14 +39,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a campaign is asked to do.
-
-    Attributes:
-        size: How much: operations, URIs, resources or rounds.
-        seed: What all choices follow from.
-        folder: An empty folder on the disk to work in.
-        kills: How often the first pull is killed, in a campaign of one large pull.
-    """
+    """What a campaign is asked to do."""
 
     size: int
     seed: int
@@ -61,15 +49,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Campaign:
-    """A campaign by name.
+    """A campaign; ``size`` counts ``unit``.
 
-    Attributes:
-        run: Does it.
-        size: How much, unless it is told.
-        unit: What ``size`` counts.
-        least, most: Bounds of ``size``; ``None`` for no most.
-        exact: Whether a seed fixes all that happens. Else it fixes what is chosen, and not when
-            real processes get their turn: counts differ from run to run.
+    ``exact``: a seed fixes all that happens. Else it fixes the choices, and not when real processes
+    get their turn.
     """
 
     run: Callable[[Asked], Outcome]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import Link, RefusedEntry, Resource
 from resourcesync.model.timestamps import to_microseconds
@@ -24,12 +24,8 @@ Fields = dict[str, Any]
 class Account:
     """What one reader says of one document.
 
-    Attributes:
-        failure: Code of the error that ended it; empty when it was read to its end.
-        header: What the root says; empty when the document failed before its first entry.
-        entries: What each usable entry says.
-        refusals: The codes that each other entry may be refused with.
-        odd_names: Whether names have letters of which the editions of XML 1.0 think differently.
+    ``failure`` is the code of the error that ended it, ``refusals`` are the codes that each other
+    entry may be refused with, ``odd_names``: editions of XML 1.0 differ about its names.
     """
 
     failure: str = ""
@@ -46,7 +42,7 @@ def ours(data: bytes) -> Account:
         frozenset({entry.code})
     )
     try:
-        document = read_stream(io.BytesIO(data), uri=URI, on_refused=refused)
+        document = read(io.BytesIO(data), uri=URI, on_refused=refused)
         header = said(document.header)
         header["is_index"] = document.header.is_index
         account.header = header

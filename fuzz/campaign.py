@@ -21,11 +21,8 @@ _CHECKED_TWICE: Final = 16  # one input in so many is run again, to see whether 
 class Target(Protocol):
     """Something that reads what others wrote.
 
-    Attributes:
-        name: What it is called on the command line.
-        seeds: Good inputs to start from.
-        roughness: Which part of the inputs is changed at random: much where most changes still
-            give something to read, little where nearly all give an error at once.
+    ``roughness`` is the part of its inputs that is changed at random: little where nearly all
+    changes give an error at once.
     """
 
     name: str
@@ -37,22 +34,13 @@ class Target(Protocol):
         ...
 
     def run(self, data: bytes) -> str:
-        """Read an input and return what it said; the documented errors are an answer as well.
-
-        Raises:
-            Exception: Anything that is not documented: a finding.
-        """
+        """Read an input and return what it said; the documented errors are an answer as well."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One fault.
-
-    Attributes:
-        what: What happened: a type of exception and where, too slow, or not the same twice.
-        data: An input that shows it, made as small as was quick.
-    """
+    """One fault."""
 
     what: str
     data: bytes
@@ -60,15 +48,7 @@ class Finding:
 
 @dataclass(slots=True, eq=False)
 class Outcome:
-    """How a campaign went.
-
-    Attributes:
-        count: Inputs that were run.
-        seconds: What it took.
-        slowest: Seconds of processor time of the slowest input.
-        answers: How often each kind of answer came: a campaign of errors alone tests little.
-        findings: The faults, each once.
-    """
+    """How a campaign went."""
 
     count: int = 0
     seconds: float = 0.0

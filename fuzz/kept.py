@@ -11,11 +11,7 @@ class WrongAnswerError(Exception):
 
 
 def hold(law: bool, sentence: str) -> None:  # noqa: FBT001 - it reads like an assertion
-    """Check a law.
-
-    Raises:
-        WrongAnswerError: It is broken.
-    """
+    """Check a law."""
     if not law:
         raise WrongAnswerError(sentence)
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from fuzz.randomness import chance, probably
 from fuzz.xml_target import URI
 from resourcesync.documents import _fast_path, blocks
-from resourcesync.documents.reader import Limits, Tolerated, read_stream
+from resourcesync.documents.reader import Limits, Tolerated, read
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import RefusedEntry
 
@@ -138,12 +138,7 @@ class Told(NamedTuple):
 
 @contextmanager
 def small_blocks(*, is_fast: bool = True, size: int = _BLOCK) -> Iterator[None]:
-    """Let documents be read in small blocks, so that a short one is long.
-
-    Args:
-        is_fast: True if plain entries take the fast path.
-        size: Bytes of a block.
-    """
+    """Let documents be read in small blocks, so that a short one is long."""
     changed = [
         (blocks, "BLOCK", size),
         (_fast_path, "SHORTEST", 0 if is_fast else 2**62),
@@ -166,7 +161,7 @@ def tell(
     """Return what a document tells."""
     told = Told([], [], [])
     try:
-        opened = read_stream(
+        opened = read(
             io.BytesIO(data),
             uri=URI,
             limits=limits,
@@ -184,11 +179,7 @@ def tell(
 def tell_both_ways(
     data: bytes, *, as_rows: bool = False, strict: bool = False, limits: Limits = _DEFAULT
 ) -> Told:
-    """Return what a document tells with the fast path.
-
-    Raises:
-        AssertionError: Without it, it tells something else.
-    """
+    """Return what a document tells with the fast path."""
     options: dict[str, Any] = {"as_rows": as_rows, "strict": strict, "limits": limits}
     with small_blocks():
         fast = tell(data, **options)

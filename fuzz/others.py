@@ -47,14 +47,7 @@ Make = Callable[[Random], bytes]
 
 
 class Other:
-    """One of the smaller targets.
-
-    Args:
-        name: What it is called.
-        make: Makes inputs that are right in most of their parts.
-        run: Reads one and says what it said.
-        roughness: As of every target.
-    """
+    """One of the smaller targets."""
 
     def __init__(
         self, name: str, make: Make, run: Callable[[bytes], str], roughness: float = 0.5

@@ -85,11 +85,7 @@ class UnusableError(Exception):
 
 
 def parse(data: bytes) -> Any:
-    """Return the root of the tree.
-
-    Raises:
-        UnusableError: It is no XML.
-    """
+    """Return the root of the tree."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, remove_comments=True, remove_pis=True
     )

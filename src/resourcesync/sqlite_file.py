@@ -27,7 +27,7 @@ BUSY_MILLISECONDS: Final = 5_000
 NOTE_TABLE: Final = "CREATE TABLE note (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;"
 """The table of notes, in each file that has some."""
 T = TypeVar("T")
-INDEX_BYTES: Final = 65_536
+_INDEX_BYTES: Final = 65_536
 """Bytes that SQLite needs on the disk for the index of a log, twice over."""
 _DAMAGE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _IN_USE: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
@@ -54,6 +54,7 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
     durability: Durability  # the promise of a commit
     is_private: bool = True  # only the owner may read the file; its folder is created if missing
     folder_mode: int = 0o700  # the mode of that folder
+    opens_when_full: bool = False  # without room on the disk, for this process alone
     any_thread: bool = False  # several threads use the connection; they take turns
     retained: str  # what an error leaves as it was
     repair: str  # the hint for a damaged file; ``{path}`` is its path
@@ -132,10 +133,10 @@ class SqliteErrors:
     def _evidence(self) -> tuple[tuple[str, str], ...]:
         return ("file", str(self._path)), ("kept", self._kind.retained)
 
-    def _has_no_room(self) -> bool:
+    def has_no_room(self) -> bool:
         """True if the disk has no room for the index of a log, without which nothing is read."""
         try:
-            return shutil.disk_usage(Path(self._path).parent).free < INDEX_BYTES
+            return shutil.disk_usage(Path(self._path).parent).free < _INDEX_BYTES
         except OSError:
             return False
 
@@ -146,7 +147,8 @@ class SqliteErrors:
                 hint="read in the thread that began to read",
             )
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # errors of Python itself have none
-        if code == sqlite3.SQLITE_FULL or (code == sqlite3.SQLITE_IOERR and self._has_no_room()):
+        in_need = code in {sqlite3.SQLITE_IOERR, *_IN_USE}  # one process alone has it then
+        if code == sqlite3.SQLITE_FULL or (in_need and self.has_no_room()):
             return errors.DiskFullError(
                 f"no space is left for {self._path}",
                 evidence=self._evidence,
@@ -202,6 +204,8 @@ class SqliteFile:
         """Check the file, and make the tables of a new one."""
         *before, journal = kind.durability.value
         connection = self.connection
+        if kind.opens_when_full and not (read_only or self._has_room_for_index()):
+            before.insert(0, "locking_mode = EXCLUSIVE")  # the index of the log is in memory
         for pragma in ("trusted_schema = OFF", *before):
             connection.execute(f"PRAGMA {pragma}")
         is_new = self._check(kind, accepts_empty=not read_only)
@@ -217,6 +221,15 @@ class SqliteFile:
                 f"PRAGMA application_id = {kind.application_id};"
                 f"PRAGMA user_version = {kind.number}; COMMIT"
             )
+
+    def _has_room_for_index(self) -> bool:
+        """True if the index of a log is on the disk, since others use the file, or has room."""
+        if not self.errors.has_no_room():
+            return True
+        try:
+            return Path(f"{self._path}-shm").stat().st_size * 2 >= _INDEX_BYTES
+        except OSError:
+            return False
 
     def _check(self, kind: SqliteFormat, *, accepts_empty: bool) -> bool:
         """Return whether the file is empty; one that is not ours is refused."""

@@ -33,15 +33,18 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Pat
         yield tree, server.uri
 
 
-def pull_one_file(home: Path, mirror: Path) -> None:
-    """Publish a tree with a file, and mirror it."""
+def pull_two_files(home: Path, mirror: Path) -> None:
+    """Publish a tree with two files, and mirror it; one of them is in the trash of the mirror."""
     tree, application = home / "tree", LateApplication()
     tree.mkdir()
-    (tree / "a.txt").write_bytes(b"a")
+    for name in ("a.txt", "b.txt"):
+        (tree / name).write_bytes(b"a" * 10_000)
     with ServerThread(application) as server:
-        assert command("publish", str(tree), "--url", server.uri, home=home).returncode == 0
-        application.application = find_tree(tree).application(SystemClock())
-        assert command("pull", server.uri, str(mirror), home=home).returncode == 0
+        for _ in range(2):
+            assert command("publish", str(tree), "--url", server.uri, home=home).returncode == 0
+            application.application = find_tree(tree).application(SystemClock())
+            assert command("pull", server.uri, str(mirror), home=home).returncode == 0
+            (tree / "b.txt").unlink(missing_ok=True)
 
 
 def whole(folder: Path, tree: Path) -> list[str]:
@@ -74,11 +77,11 @@ def test_a_pull_onto_a_full_disk_keeps_what_is_whole_and_goes_on_when_there_is_r
     assert list((mirror / ".resourcesync" / "tmp").iterdir()) == []
 
 
-def test_a_disk_without_a_free_byte_is_named_as_the_cause_and_the_mirror_is_read(
+def test_a_disk_without_a_free_byte_is_named_as_the_cause_and_the_trash_can_be_emptied(
     small_disk: Path, tmp_path: Path
 ) -> None:
     mirror = small_disk / "mirror"
-    pull_one_file(tmp_path, mirror)
+    pull_two_files(tmp_path, mirror)
     with suppress(OSError), (small_disk / "ballast").open("wb", buffering=0) as ballast:
         while ballast.write(b"x" * 4_096):
             pass
@@ -86,11 +89,13 @@ def test_a_disk_without_a_free_byte_is_named_as_the_cause_and_the_mirror_is_read
 
     status = command("status", str(mirror), "--check", home=tmp_path)
     pull = command("pull", str(mirror), home=tmp_path)
+    trash = command("trash", "empty", str(mirror), "--all", home=tmp_path)
 
-    assert (status.returncode, pull.returncode) == (1, 8)
+    assert (status.returncode, pull.returncode, trash.returncode) == (1, 8, 0)
     assert "no space left on its disk (0 B free)" in status.stdout
-    assert "next   free disk space\n" in status.stdout
-    assert "error[disk]: no space is left for " in pull.stderr
+    assert "next   free disk space: resourcesync trash empty " in status.stdout
+    assert "error[disk]: no space " in pull.stderr
+    assert trash.stdout.startswith("Emptied   1 file, ")
 
 
 def test_publishing_on_a_full_disk_leaves_the_old_documents_and_heals(
@@ -137,7 +142,7 @@ def test_a_mirror_on_a_disk_that_is_read_only_is_read_and_not_called_damaged(
     small_disk: Path, tmp_path: Path
 ) -> None:
     mirror = small_disk / "mirror"
-    pull_one_file(tmp_path, mirror)
+    pull_two_files(tmp_path, mirror)
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
 
     diagnosis = command("doctor", str(mirror), home=tmp_path)

@@ -11,7 +11,7 @@ import pytest
 
 from fuzz.long_lists import AROUND, LAYOUTS, ODD, PLAIN, entries, make, small_blocks, tell_both_ways
 from fuzz.randomness import chance
-from resourcesync.documents.reader import Limits, read_stream
+from resourcesync.documents.reader import Limits, read
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import Resource
 from tests.support.documents.text import CHANGE_LIST, RESOURCE_LIST, URI, document
@@ -113,7 +113,7 @@ def test_every_way_to_write_an_entry_means_what_it_always_means(layout: str) -> 
 def test_the_place_of_every_entry_is_told_right(layout: str) -> None:
     text = written("".join(entries(layout, 200))).decode()
     with small_blocks():
-        rows = list(read_stream(io.BytesIO(text.encode()), uri=URI).rows())
+        rows = list(read(io.BytesIO(text.encode()), uri=URI).rows())
 
     at = [index for index in range(len(text)) if text.startswith("<url>", index)]
     lines = [text.count("\n", 0, index) + 1 for index in at]
@@ -136,7 +136,7 @@ def test_an_entry_that_is_made_to_cost_much_costs_little(entry: str) -> None:
     """Each stands where the fast path learns, again and again."""
     data = written(*[f"{entry}\n<url><loc>http://a/{n}</loc></url>" for n in range(40)])
     begin = time.process_time()
-    count = sum(1 for _ in read_stream(io.BytesIO(data), uri=URI).rows())
+    count = sum(1 for _ in read(io.BytesIO(data), uri=URI).rows())
 
     assert count == 80
     assert time.process_time() - begin < 1
@@ -202,7 +202,7 @@ def fed_to_expat(data: bytes) -> list[int]:
 
     with pytest.MonkeyPatch.context() as patch, small_blocks(), suppress(DocumentError):
         patch.setattr(pyexpat, "ParserCreate", lambda *given: Noting(make(*given), sizes))
-        for _ in read_stream(io.BytesIO(data), uri=URI).rows():
+        for _ in read(io.BytesIO(data), uri=URI).rows():
             pass
     return sizes
 

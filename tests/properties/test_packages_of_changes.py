@@ -22,7 +22,7 @@ from resourcesync.documents.writer import write
 from resourcesync.errors import PackageError
 from resourcesync.model.entries import Change, Header, Package, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from tests.support.documents.packages import CHANGES, MOMENT, RESOURCES, UP, change, resource
 
 DELETED = ChangeKind.DELETED
@@ -53,7 +53,7 @@ def manifest_of(package: bytes) -> ET.Element:
 
 def broken(text: bytes) -> set[str]:
     """The rules that the validator finds broken."""
-    return {finding.rule.id for finding in validate_document([text], uri="http://h/x.xml")}
+    return {finding.rule.id for finding in Examination([text], uri="http://h/x.xml")}
 
 
 @pytest.mark.conformance("CM05")

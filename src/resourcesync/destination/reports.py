@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
-from resourcesync.errors import ResourceSyncError, at_address, next_step
+from resourcesync.errors import ResourceSyncError, StoppedError, at_address, next_step
 from resourcesync.model import formatting
 
 
@@ -35,7 +35,8 @@ class MirrorState(StrEnum):
         NEW: No pull has ended yet.
         IN_SYNC: All selected resources that the Source lists are here, equal and verified.
         BEHIND: The last run ended, but something is missing: a resource that cannot be fetched, an
-            entry that cannot be used, or what is left when a limit of time or bytes was reached.
+            entry that cannot be used, or what is left when a limit of time or bytes was reached, or
+            when the run was asked to stop.
         SYNCING: A run goes on now; only a status has this value.
         FAILING: An error ended the last run.
         STOPPED: Deletions are held, until they are released or the Source withdraws or confirms
@@ -339,7 +340,8 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Error that ended a run.
 
     Attributes:
-        code: The error's stable code; ``interrupted`` if no `ResourceSyncError` ended it.
+        code: The error's stable code; ``stopped`` if it was asked to stop, ``bug`` if no other
+            `ResourceSyncError` ended it.
         kind: Name of its class in `resourcesync.errors`; empty if unknown.
         message: The error message, with the answer that it is about.
         uri: The address that it is about; empty for none.
@@ -356,7 +358,7 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, error: BaseException) -> Self:
         """Return the record of a run that an error ended."""
         if not isinstance(error, ResourceSyncError):
-            return cls(code="interrupted")
+            return cls(code="bug" if isinstance(error, Exception) else StoppedError.default_code)
         return cls(
             code=error.code,
             kind=type(error).__name__,
@@ -364,6 +366,11 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
             uri=error.uri[:_MAX_MESSAGE],
             hint=next_step(error)[:_MAX_MESSAGE],
         )
+
+    @property
+    def is_stop(self) -> bool:
+        """True if nothing failed: the run was asked to stop."""
+        return self.code == StoppedError.default_code
 
     @property
     def text(self) -> str:

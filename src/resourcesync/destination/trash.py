@@ -194,9 +194,9 @@ class Trash(msgspec.Struct, kw_only=True):
         row = pending_delete(copy, reason="", now=now, at=0, generation=generation)
         return row._replace(task=PendingTask.RETAIN, code=RESTORED)
 
-    def empty(self, rows: Iterable[TrashRow], *, dry_run: bool = False) -> TrashResult:
-        """Remove files for good."""
-        rest = iter(rows)
+    def empty(self, fits: Callable[[TrashRow], bool], *, dry_run: bool = False) -> TrashResult:
+        """Remove the files that a filter selects for good; a full disk needs no room for it."""
+        rest = filter(fits, self.state.trash(removed_before=_EVER))
         while group := list(islice(rest, _GROUP)):
             for row in group:
                 self._count(row, self.size(row.place) or 0, action="empty")
@@ -220,6 +220,7 @@ class Trash(msgspec.Struct, kw_only=True):
         self.report("item", {"status": "error", **fields})
 
 
+_EVER: Final = 2**63 - 1
 _ALTERED: Final = "hash-mismatch"
 _WRONG_BYTES: Final = "its bytes were changed in the trash; restore it by hand"
 _NO_PLACE: Final = ("no-place", "its path is unknown: restore it from the trash by hand")

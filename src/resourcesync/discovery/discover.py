@@ -1,7 +1,7 @@
 """Discovery of a Source's lists from any address (§6.3), or from a known Capability List (§9)."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -63,12 +63,12 @@ class _SourceResolver:
         self._documents = documents
         self._address = address
         self._choice = choice
-        self._search = Search(documents, allowed)
+        self._search = Search[Any](documents, allowed, names_set=bool(choice.requested))
         self._descriptions = 0
         self._chose = False
 
     def find(self) -> SourceLists:
-        found = self._search.find(self._address, self.begin, self._choose_document)
+        found: SourceLists = self._search.find(self._address, self.begin, self._choose_document)
         if (
             not self._chose
             and (self._choice.requested or self._choice.pinned) not in found.documents
@@ -77,7 +77,10 @@ class _SourceResolver:
         return replace(found, road=self._search.found_by, unanswered=self._search.unanswered)
 
     def sets(self) -> tuple[OfferedSet, ...]:
-        return self._search.find(self._address, self._sets_of, self._distinct_sets)
+        found: tuple[OfferedSet, ...] = self._search.find(
+            self._address, self._sets_of, self._distinct_sets
+        )
+        return found
 
     def _choose(self, offered: tuple[OfferedSet, ...]) -> OfferedSet:
         self._chose = True
@@ -148,17 +151,21 @@ class _SourceResolver:
         try:
             with fetch(self._documents, newer) as fetched:
                 now = fetched.open()
-                is_past = fetched.final_uri != document.uri and _is_superseded(document, now)
+                is_past = _is_other(fetched.final_uri, document.uri) and _is_superseded(
+                    document, now
+                )
         except SourceUnavailableError:  # which of them is of the past cannot be told now
             raise
         except (SourceError, DocumentError) as error:
             self._search.note(newer, error)
             return climbed
-        if not is_past:
+        if is_past is False:
             return climbed
-        if not header.capability.is_snapshot or header.link(Relation.INDEX):
+        if is_past is None or not header.capability.is_snapshot or header.link(Relation.INDEX):
             raise NotAListError(
-                f"this {header.phrase} is of the past: the Source offers others now",
+                f"this {header.phrase} is of the past: the Source offers others now"
+                if is_past
+                else f"the Source offers another {header.phrase}, and not both state their moment",
                 uri=document.uri,
                 hint=f"pull what it offers now: resourcesync pull {quoted(newer, 'URL')}",
                 code="archived-list",
@@ -315,23 +322,33 @@ class _SourceResolver:
         return tuple(sets.values())
 
 
-def _is_superseded(document: Document, now: Document) -> bool:
+def _is_other(uri: str, given: str) -> bool:
+    """True if two addresses are not the same, with TLS or without."""
+    return uri.partition("://")[2] != given.partition("://")[2]
+
+
+def _is_superseded(document: Document, now: Document) -> bool | None:
     """True if a list is older than one that the Source offers, or no part of the one of its kind.
 
-    A closed list of changes of a kind that the Source does not offer leads to nothing after it.
+    ``None`` if nothing shows which of two snapshots of a kind is the older. A closed list of
+    changes of a kind that the Source does not offer leads to nothing after it.
     """
     header, newer = document.header, now.header
     is_log = header.capability is not None and header.capability.is_log
     if header.capability is not newer.capability:
         if is_log:
             return header.until is not None
-    elif newer.is_index and header.link(Relation.INDEX):
+    elif newer.is_index and not header.is_index:
         parts = (entry.uri for entry in now.entries() if isinstance(entry, Part))
-        return all(join(now.uri, part) != document.uri for part in parts)
+        is_part = any(join(now.uri, part) == document.uri for part in parts)
+        if is_part or header.link(Relation.INDEX):
+            return not is_part
     if is_log:
         then, present = header.from_ if header.until else None, newer.from_
     else:
         then, present = header.completed or header.at, newer.completed or newer.at or newer.from_
+    if None in {then, present} and not is_log and header.capability is newer.capability:
+        return None
     return then is not None and present is not None and then < present
 
 

@@ -43,6 +43,7 @@ STATE_FORMAT: Final = sqlite_file.SqliteFormat(
     schema=SCHEMA,
     durability=sqlite_file.Durability.SHARED,
     is_private=False,
+    opens_when_full=True,  # so that its trash can be emptied
     retained="all copies, and the last complete step",
     repair="move {path} away and pull its address again: good copies are kept, not fetched",
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read as read_document
 from resourcesync.errors import DocumentError
 from tests.support.documents.text import CHANGE_LIST, URI, CountingStream, document, url
 
@@ -24,8 +24,6 @@ Pieces = Callable[[], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hostile:
-    """One hostile document."""
-
     pieces: Pieces
     outcome: str  # the code of the error, or `read`
     entries: int = 0  # how many entries it gives when it is read
@@ -264,7 +262,7 @@ def read(hostile: Hostile) -> tuple[str, int, list[str]]:
     entries = 0
     stream = CountingStream(hostile.pieces())
     try:
-        for _ in read_stream(
+        for _ in read_document(
             stream, uri=URI, on_refused=lambda entry: refused.append(entry.code)
         ).entries():
             entries += 1

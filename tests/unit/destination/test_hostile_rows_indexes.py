@@ -8,7 +8,7 @@ import pytest
 from resourcesync.destination.lists import list_documents
 from resourcesync.destination.lists.list_documents import parts_of
 from resourcesync.destination.reports import MirrorState
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentLimitError, UnexpectedDocumentError
 from tests.support.documents.text import URI, document, url
 from tests.support.worlds.network import BASE, Answer
@@ -78,7 +78,7 @@ def test_an_index_has_a_largest_number_of_parts(room: int, monkeypatch: pytest.M
     assert list_documents.MAX_PARTS == 50_000
     monkeypatch.setattr(list_documents, "MAX_PARTS", 100 + room)
     parts = [f"http://a/{number}" for number in range(100)]
-    opened = read_stream(BytesIO(index("resourcelist", *parts)), uri=URI)
+    opened = read(BytesIO(index("resourcelist", *parts)), uri=URI)
 
     if room < 0:
         with pytest.raises(DocumentLimitError):

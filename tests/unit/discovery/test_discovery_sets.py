@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
-from resourcesync.errors import ConfigurationError
+from resourcesync.errors import ConfigurationError, SourceNotFoundError
 from tests.support.worlds.discovering import HOST, WELL_KNOWN, Host, Said, capability_list, listing
 
 TWO: Said = {
@@ -158,3 +158,14 @@ def test_an_address_inside_a_set_offers_that_set(path: str, uri: str) -> None:
     }
 
     assert [offered_set.uri for offered_set in Host(said).sets(path)] == [HOST + uri]
+
+
+def test_a_named_set_of_the_host_is_taken_whatever_is_below_the_address() -> None:
+    host = Host({**TWO, "/metadata/": "<html><title>no list</title></html>"})
+
+    with pytest.raises(SourceNotFoundError) as caught:
+        host.find("/metadata/")
+
+    assert caught.value.code == "whole-site"
+    chosen = host.find("/metadata/", SetChoice(requested="maps"))
+    assert chosen.capability_list == f"{HOST}/maps/c.xml"

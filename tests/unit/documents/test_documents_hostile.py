@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import (
     DocumentError,
     DocumentLimitError,
@@ -65,7 +65,7 @@ def test_what_would_cost_much_is_refused_before_it_does(pieces: Iterable[bytes])
     stream = CountingStream(pieces)
 
     with pytest.raises(DocumentError, match=r"more than|twice") as caught:
-        list(read_stream(stream, uri=URI).entries())
+        list(read(stream, uri=URI).entries())
 
     assert stream.given <= 4 * 64 * KIB
     assert caught.value.line > 0
@@ -77,7 +77,7 @@ def test_a_comment_without_end_is_a_document_that_stops_before_its_end(head: byt
 
     tracemalloc.start()
     with pytest.raises(TruncatedDocumentError):
-        list(read_stream(stream, uri=URI).entries())
+        list(read(stream, uri=URI).entries())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -122,7 +122,7 @@ def many(count: int) -> Iterator[bytes]:
 def peak_of_reading(count: int) -> int:
     stream = CountingStream(many(count))
     tracemalloc.start()
-    opened = read_stream(stream, uri=URI)
+    opened = read(stream, uri=URI)
     assert sum(1 for _ in opened.entries()) == count
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -139,7 +139,7 @@ def test_memory_does_not_grow_with_the_entries() -> None:
 def test_reading_goes_no_further_than_it_must() -> None:
     stream = CountingStream(many(20_000))
 
-    opened = read_stream(stream, uri=URI)
+    opened = read(stream, uri=URI)
     assert stream.given <= 64 * KIB
     next(iter(opened.entries()))
 
@@ -155,6 +155,6 @@ def test_endless_empty_members_are_stopped() -> None:
     stream = CountingStream([gzip.compress(HEAD), *([empty * 1000] * 1000)])
 
     with pytest.raises(DocumentLimitError):
-        list(read_stream(stream, uri=URI).entries())
+        list(read(stream, uri=URI).entries())
 
     assert stream.given < MIB

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.documents.reader import Document, Limits, read_stream
+from resourcesync.documents.reader import Document, Limits, read
 from resourcesync.errors import DocumentError, DocumentLimitError, MalformedDocumentError
 from resourcesync.model.leniencies import LENIENCIES, Leniency
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from tests.support.documents.sitemap_forms import FORMS, PAGES, URI, WrittenSitemap, atom, rss
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "sitemap-forms.md"
@@ -20,7 +20,7 @@ ROW = re.compile(
 
 
 def opened(data: bytes, uri: str = URI, limits: Limits | None = None) -> Document:
-    return read_stream(io.BytesIO(data), uri=uri, limits=limits or Limits())
+    return read(io.BytesIO(data), uri=uri, limits=limits or Limits())
 
 
 def entries(data: bytes) -> list[str]:
@@ -49,7 +49,7 @@ def test_the_page_says_what_is_told_and_what_validate_says(
     form = {form.name: form for form in FORMS}[name]
     document = opened(form.data, form.uri)
     list(document.entries())
-    findings = validate_document([form.data], uri=form.uri, profile="sitemap")
+    findings = Examination([form.data], uri=form.uri, profile="sitemap")
 
     assert {str(code) for code in document.tolerated_counts} == codes
     assert {finding.rule.code for finding in findings} == rules
@@ -72,7 +72,7 @@ def test_strict_reading_forgives_none_of_them(form: WrittenSitemap) -> None:
 
     if any(rules):
         with pytest.raises(MalformedDocumentError):
-            list(read_stream(io.BytesIO(form.data), uri=form.uri, strict=True).entries())
+            list(read(io.BytesIO(form.data), uri=form.uri, strict=True).entries())
 
 
 @pytest.mark.parametrize("data", [b"https://h/\n\xff", b"https://h/\n\xc3"])

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentError, TruncatedDocumentError
 from resourcesync.model.vocabulary import Capability
 from tests.support.documents.text import URI, document, tell
@@ -70,7 +70,7 @@ UTF_16: Final = whole(Capability.CHANGE_LIST).decode().replace("UTF-8", "UTF-16"
 
 def cut(data: bytes) -> DocumentError:
     with pytest.raises(DocumentError) as caught:
-        list(read_stream(io.BytesIO(data), uri=URI).entries())
+        list(read(io.BytesIO(data), uri=URI).entries())
     return caught.value
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from resourcesync import Catalogue
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import CapabilityEntry, Change, Resource
@@ -22,11 +22,11 @@ from resourcesync.ports.originals import Original
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.in_memory import MemoryOriginals
+from tests.support.sources.opened import open_source
 from tests.support.worlds.dumping import DumpedSource
 from tests.support.worlds.network import BASE
 
@@ -49,7 +49,7 @@ class FlickeringOriginals(MemoryOriginals):
 
 def flickering() -> tuple[DumpedSource, FlickeringOriginals]:
     source = DumpedSource(size=PackageSize())
-    source.lists.files.originals = originals = FlickeringOriginals(source.clock)
+    source.lists.originals = originals = FlickeringOriginals(source.clock)
     for name in "abc":
         source.put(name, f"first {name}")
     source.publish()
@@ -65,7 +65,7 @@ def started_from_the_dump(source: DumpedSource) -> dict[str, str]:
         state[entry.uri] = hashlib.sha256(data).hexdigest()
         assert entry.digests[0].value == state[entry.uri]
         start = package.at
-    for change in read_stream(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
+    for change in read(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
         assert isinstance(change, Change)
         assert change.time is not None
         assert start is not None
@@ -177,7 +177,7 @@ def test_a_change_is_packed_also_when_other_digests_were_asked_for_since() -> No
         twice.put(uri, data)
     source.clock.advance(seconds=60)
     assert scan(twice, source.catalogue, source.clock.now(), anew=True).touched == 3
-    source.lists.files.originals = twice
+    source.lists.originals = twice
 
     source.dump(resources=False, changes=True)
 
@@ -190,7 +190,7 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
     source.put("a", "second a")
     source.publish()
     source.dump(changes=True)
-    source.lists.files.originals = MemoryOriginals(source.clock)
+    source.lists.originals = MemoryOriginals(source.clock)
     source.originals.put(OTHER + "a", b"second a")
     source.scan()
 
@@ -198,13 +198,9 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
         if content:
             source.originals.put(OTHER + "a", content.encode())
             source.scan()
-        contents, names = PresentContents(source.originals), SourceNaming(base_uri=OTHER)
-        DumpPublisher(
-            source.catalogue, source.documents, contents, names=names, clock=source.clock
-        ).publish(changes=True)
-        ListPublisher(
-            source.catalogue, source.documents, base_uri=OTHER, clock=source.clock
-        ).publish()
+        other = open_source(source.catalogue, source.documents, source.clock, OTHER)
+        DumpPublisher(other, PresentContents(source.originals)).publish(changes=True)
+        ListPublisher(other).publish()
 
     assert [(entry.uri, data) for _, entry, data in source.members(naming.CHANGE_DUMP)] == [
         (OTHER + "a", b"third a")
@@ -213,7 +209,7 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
 
 
 def led_to(source: DumpedSource) -> set[str]:
-    entries = read_stream(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="x").entries()
+    entries = read(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="x").entries()
     return {entry.uri.rpartition("/")[2] for entry in entries if isinstance(entry, CapabilityEntry)}
 
 
@@ -231,9 +227,7 @@ def test_lists_that_start_over_or_have_another_base_go_with_no_older_dump(
     assert dumps <= led_to(source)
     step = PublicationStep.INITIALISE if base == BASE else PublicationStep.DUE
 
-    ListPublisher(source.catalogue, source.documents, base_uri=base, clock=source.clock).publish(
-        step
-    )
+    ListPublisher(open_source(source.catalogue, source.documents, source.clock, base)).publish(step)
 
     assert dumps.isdisjoint(led_to(source))
     if base == BASE:
@@ -298,6 +292,6 @@ def test_a_post_that_no_list_can_say_stops_no_other(
 
     for name in (naming.RESOURCE_LIST, naming.CHANGE_LIST):
         with (tmp_path / name).open("rb") as stream:
-            listed = {entry.uri: entry for entry in read_stream(stream, uri=name).entries()}
+            listed = {entry.uri: entry for entry in read(stream, uri=name).entries()}
         assert BASE + "a" in listed or name == naming.CHANGE_LIST
         assert (BASE + "b" in listed) == (column != "uri")
