@@ -177,8 +177,6 @@ class Mirror:
             generation=task.generation,
         )
 
-    # --- the Source ---
-
     def serve(self, request: FetchRequest) -> Answer:
         name = request.uri.removeprefix(BASE)
         if name in POINTERS:
@@ -222,8 +220,6 @@ class Mirror:
             more += f' hash="{digest(name, int(version))}" length="{len(data)}"'
         lastmod = f"<lastmod>{format_w3c(START)}</lastmod>" if version in ("1", "dated") else ""
         return url(BASE + name, lastmod, f"<rs:md{more}/>")
-
-    # --- the Destination ---
 
     def pull(self, **options: Any) -> RunReport:
         return self._destination().pull(PullOptions(**options))

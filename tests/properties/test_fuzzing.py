@@ -62,9 +62,6 @@ def test_an_input_that_once_showed_a_fault_shows_none_now(path: Path) -> None:
     assert fault_of(TARGETS[path.parent.name], path.read_bytes()) == ""
 
 
-# --- the machine itself ------------------------------------------------------------------------
-
-
 class Brittle:
     """Fails in every way that is a finding."""
 

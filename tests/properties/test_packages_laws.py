@@ -100,8 +100,6 @@ def test_changes_come_out_in_their_order_each_in_one_package(
     ]
 
 
-# --- Z23: random damage ------------------------------------------------------------------------
-
 ONE, TWO = b"one " * 30, b"two"
 MEMBERS = [("a", ONE), ("d/b", TWO)]
 CHANGED = manifest(

@@ -280,9 +280,6 @@ def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
     assert answer == ["lifespan.startup.complete", "lifespan.shutdown.complete", "websocket.close"]
 
 
-# --- The application within others, and others within it ------------------------------------------
-
-
 @pytest.fixture
 def served(tmp_path: Path) -> ServedSource:
     root = plant(tmp_path / "tree")

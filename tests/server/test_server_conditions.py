@@ -144,9 +144,6 @@ def test_a_range_applies_only_to_the_state_that_the_client_has_a_part_of(
     assert allows_range({}, fresh)
 
 
-# --- Ranges of bytes, or the whole ----------------------------------------------------------------
-
-
 @given(size=st.integers(0, 300), first=st.integers(0, 320), more=st.none() | st.integers(0, 320))
 def test_a_range_selects_what_slicing_selects(size: int, first: int, more: int | None) -> None:
     whole = bytes(index % 251 for index in range(size))

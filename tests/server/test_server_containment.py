@@ -202,9 +202,6 @@ def test_names_too_long_and_paths_too_deep_are_absent(world: ServedRoot) -> None
     assert ask(world.app, "/sub" * 4000).status == 404
 
 
-# --- From the path of a request to names ----------------------------------------------------------
-
-
 @given(st.binary(max_size=40).map(b"/".__add__) | st.binary(max_size=40))
 def test_a_path_of_any_bytes_gives_plain_names_or_none(raw: bytes) -> None:
     names = read_path(raw)

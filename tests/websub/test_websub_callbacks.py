@@ -147,8 +147,6 @@ def test_no_body_is_read_for_a_callback_that_is_nobodys(world: SubscriberAndHubs
     assert b" 410 " in raw(f"{uri}nobody", b"Content-Length: 1000", b"")
 
 
-# --- finding channels ---------------------------------------------------------------------------
-
 LIST = (
     '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
     ' xmlns:rs="http://www.openarchives.org/rs/terms/">{root}'

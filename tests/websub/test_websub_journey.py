@@ -167,9 +167,6 @@ def test_a_hub_that_is_killed_between_accepting_and_delivering_delivers_after_it
     assert last.fields["x-hub-signature"].startswith("sha256=")
 
 
-# --- Several services of one user: each has the subscriptions of its own configuration, no others
-
-
 @contextmanager
 def service(state: Path) -> Iterator[PushSubscriptions]:
     port = free_port()
@@ -226,9 +223,6 @@ def test_a_second_service_of_one_configuration_is_refused(tmp_path: Path) -> Non
 
     with service(state):
         pass
-
-
-# --- flask-websub as a hub for us and as a subscriber of our hub ----------------------------------
 
 
 class Queue:

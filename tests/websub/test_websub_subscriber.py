@@ -349,9 +349,6 @@ def test_no_callback_and_no_secret_is_ever_logged(
     assert "token-" not in repr(world.store.subscriptions())
 
 
-# --- How subscriptions stand, as operators are told -----------------------------------------------
-
-
 def stands(world: SubscriberAndHubs) -> SubscriptionReport:
     [found] = world.subscriber.reports()
     return found
@@ -434,9 +431,6 @@ def test_a_flood_of_forged_deliveries_is_news_a_few_times_and_good_ones_never(
         world.deliver(active, BODY, secret=b"forged")
     assert world.subscriber.ledger.version == before + 10
     assert stands(world).refused == 1_000
-
-
-# --- A subscriber that is begun anew --------------------------------------------------------------
 
 
 def test_who_begins_anew_asks_at_once_for_what_no_hub_confirmed(world: SubscriberAndHubs) -> None:

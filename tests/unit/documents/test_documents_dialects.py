@@ -36,9 +36,6 @@ def changes(told: Told) -> list[tuple[str, str, datetime | None]]:
     ]
 
 
-# --- 1.0 and 1.1 -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("md", "entry", "dialect"),
     [
@@ -60,9 +57,6 @@ def test_1_0_and_1_1_are_told_apart_by_the_times_of_changes_alone(
 
     assert told.dialect is dialect
     assert told.codes == []
-
-
-# --- P2, the paper in D-Lib --------------------------------------------------------------------
 
 
 @pytest.mark.founding(

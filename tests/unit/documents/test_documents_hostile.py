@@ -25,9 +25,6 @@ def refused(data: bytes) -> DocumentError:
     return caught.value
 
 
-# --- X08-X11: depth, width, length -------------------------------------------------------------
-
-
 def numbered(start: bytes, piece: str) -> Iterator[bytes]:
     yield start
     for number in range(10**6):
@@ -87,9 +84,6 @@ def test_a_comment_without_end_is_a_document_that_stops_before_its_end(head: byt
 LIST = document(*(url(f"http://a/{i}") for i in range(3)))
 
 
-# --- X15: around the root ----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("before", [b"x", b"<?pi?>", b"\n\x00", b"\xef\xbb\xbfx", b" " * 5_000])
 def test_anything_but_some_blanks_or_comments_before_the_xml_declaration_is_malformed(
     before: bytes,
@@ -145,9 +139,6 @@ def test_reading_goes_no_further_than_it_must() -> None:
 
     assert stream.given <= 2 * 64 * KIB
     assert opened.header.at is not None
-
-
-# --- X12-X16: packed, and in other encodings -----------------------------------------------------
 
 
 def test_endless_empty_members_are_stopped() -> None:

@@ -158,9 +158,6 @@ def test_a_tls_handshake_that_is_cut_short_may_pass() -> None:
     assert outcome.error.code == "reset"
 
 
-# --- authorities of one's own, in place of the system's; real sockets on loopback (N29) ---------
-
-
 def revoked() -> bytes:
     """Return what is good PEM, but holds no certificate: a list of those that are revoked."""
     now = datetime(2026, 11, 21, tzinfo=UTC)

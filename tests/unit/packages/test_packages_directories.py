@@ -142,17 +142,11 @@ def test_a_folder_is_no_member_and_a_comment_may_be_long() -> None:
     }
 
 
-# --- Z10-Z12: names that clash, odd names, odd methods -----------------------------------------
-
-
 @pytest.mark.parametrize(
     ("raw", "name"), [("é".encode(), "é"), (b"\x82", "é"), (b"\xff\xfe", "\xa0\u25a0")]
 )
 def test_a_name_without_the_flag_is_utf_8_or_else_code_page_437(raw: bytes, name: str) -> None:
     assert unpack(sound(A, more=[Forged(raw)])).unlisted == [name]
-
-
-# --- Z13: two readings of one file -------------------------------------------------------------
 
 
 @pytest.mark.conformance("RM01")
@@ -191,9 +185,6 @@ def test_a_package_of_another_packing_says_which(start: bytes, name: str) -> Non
 def test_nuls_that_fill_up_the_last_block_of_a_package_are_read_over(count: int) -> None:
     assert unpack(sound(A) + bytes(count)).given == unpack(sound(A)).given
     assert refusal(sound(A) + bytes(count) + b"\1") == "package-truncated"
-
-
-# --- Z14, Z15: counts and offsets --------------------------------------------------------------
 
 
 def widen(data: bytes, *, end64: dict[str, int] | None = None, disks: int = 1) -> bytes:
@@ -376,9 +367,6 @@ def test_too_many_members_are_refused_before_a_list_is_made() -> None:
     with pytest.raises(PackageError):
         open_package(Watched(data), limits=limits)
     assert Watched.most < 70_000
-
-
-# --- Z16: the manifest -------------------------------------------------------------------------
 
 
 def test_a_manifest_has_the_budget_of_a_document() -> None:

@@ -21,8 +21,6 @@ from tests.support.documents.packages import (
     with_a,
 )
 
-# --- Z01-Z03: names, paths, attributes ---------------------------------------------------------
-
 
 @pytest.mark.parametrize(
     "name", ["../../evil", "/etc/evil", "C:/evil", "..\\evil", "\\\\host\\x", "d/../../x"]
@@ -72,9 +70,6 @@ def test_a_symbolic_link_is_refused_and_the_rest_is_read() -> None:
     assert found.given == [("http://h/a", A[1])]
 
 
-# --- Z04-Z06: overlap and bombs ----------------------------------------------------------------
-
-
 def ghost(name: bytes, at: int, data: bytes, method: int) -> Forged:
     """A record for a member that stands at an offset already."""
     return Forged(name, data, method, central={"offset": at}, is_ghost=True)
@@ -118,8 +113,6 @@ def test_the_budget_holds_for_all_that_is_read_however_often_a_member_is_listed(
     assert len(found.given) == (len(text) + 4000) // 1000
     assert {code for _, code in found.faults} == {"zip-ratio"}
 
-
-# --- Z07-Z09: sizes, checksums, two opinions ---------------------------------------------------
 
 LONG = bytes(300_000)
 

@@ -149,8 +149,6 @@ def test_a_patch_is_read_by_the_path_of_its_link() -> None:
         reader.linked(Link(rel=rel, href="http://h/p"))
 
 
-# --- Z18: the dump's own words -----------------------------------------------------------------
-
 DUMP = Header(capability=Capability.RESOURCE_DUMP, at=MOMENT)
 CHANGE_DUMP = Header(capability=Capability.CHANGE_DUMP, from_=MOMENT)
 LATER = MOMENT + timedelta(hours=1)
@@ -204,8 +202,6 @@ def test_a_copy_of_the_manifest_must_say_the_same() -> None:
             check_copy(reader.manifest(), copy(other))
         assert caught.value.code == "manifest-mismatch"
 
-
-# --- Z21, Z22: interruptions -------------------------------------------------------------------
 
 THREE = [("a", ONE), ("b", TWO), ("c", b"three")]
 

@@ -130,9 +130,6 @@ def test_a_package_has_a_manifest_and_nothing_else_for_a_root() -> None:
         list(write_package(replace(RESOURCES, is_index=True), [*PAIR], BOTH))
 
 
-# --- Change Dumps ------------------------------------------------------------------------------
-
-
 @pytest.mark.conformance("CM07")
 def test_a_patch_is_packed_with_its_change() -> None:
     patch = Link(rel=Relation.PATCH, href="http://h/p", length=len(TWO), path="/2.json")

@@ -155,9 +155,6 @@ def test_a_disk_that_vanishes_while_it_is_packed_is_not_told_as_deletions(*, cha
     )
 
 
-# --- Change Dumps --------------------------------------------------------------------------------
-
-
 class TwiceDigested(MemoryOriginals):
     """Originals of which other digests are asked for."""
 

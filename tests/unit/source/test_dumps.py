@@ -43,9 +43,6 @@ def changes(source: DumpedSource) -> list[tuple[ChangeKind, str, bytes]]:
     ]
 
 
-# --- Resource Dumps ------------------------------------------------------------------------------
-
-
 def test_a_dump_of_what_did_not_change_writes_nothing(source: DumpedSource) -> None:
     source.dump()
     before = source.documents.writes
@@ -164,9 +161,6 @@ def test_a_dump_may_come_before_the_lists_that_lead_to_it() -> None:
 
     assert contents(source) == source.originals.contents()
     assert changes(source) == []
-
-
-# --- Change Dumps --------------------------------------------------------------------------------
 
 
 def test_a_version_that_is_gone_is_left_out_and_the_later_one_stands(source: DumpedSource) -> None:

@@ -168,9 +168,6 @@ def test_a_program_that_waits_too_long_for_another_is_told(
             other.post([change("created", "a")], NOW)
 
 
-# --- by SQL ------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def sql(catalogue: SourceCatalogue, path: Path) -> Iterator[sqlite3.Connection]:
     connection = sqlite3.connect(path, isolation_level=None)
