@@ -141,14 +141,13 @@ def test_a_recording_that_fails_leaves_no_trace(catalogue: SourceCatalogue) -> N
         assert list(snapshot.edits()) == []
 
 
-def test_a_new_catalogue_is_empty_and_has_no_snapshot(catalogue: SourceCatalogue) -> None:
+def test_a_new_catalogue_is_empty_and_its_first_recording_may_be(
+    catalogue: SourceCatalogue,
+) -> None:
     assert list(catalogue.fingerprints()) == []
     assert catalogue.latest() is None
     with pytest.raises(StateError), catalogue.snapshot():
         pass
-
-
-def test_an_empty_first_recording_is_a_first_recording(catalogue: SourceCatalogue) -> None:
     record_first(catalogue)
     with catalogue.snapshot() as snapshot:
         assert (snapshot.at, snapshot.count()) == (NOW, 0)
@@ -200,17 +199,14 @@ def test_times_rise_strictly_whatever_the_clock_does(catalogue: SourceCatalogue)
     assert catalogue.latest() == times[-1]
 
 
-def test_an_empty_recording_does_not_advance_time(catalogue: SourceCatalogue) -> None:
+def test_touching_a_resource_or_advancing_time_moves_the_moment_and_no_empty_recording(
+    catalogue: SourceCatalogue,
+) -> None:
     record_first(catalogue, resource_of("a"))
     with catalogue.record(NOW + _HOUR):
         pass
-
     with catalogue.snapshot() as snapshot:
         assert snapshot.at == NOW
-
-
-def test_touching_a_resource_or_advancing_time_moves_the_moment(catalogue: SourceCatalogue) -> None:
-    record_first(catalogue, resource_of("a"))
     with catalogue.record(NOW - _HOUR) as recording:
         recording.touched(resource_of("a"), "f2")
     with catalogue.snapshot() as snapshot:

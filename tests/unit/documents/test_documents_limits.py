@@ -106,12 +106,23 @@ def test_the_name_of_a_namespace(size: int, element: str) -> None:
     assert found is None or (found[0].startswith("8,192 characters") and found[1] == 4)
 
 
-@pytest.mark.parametrize("size", [8191, 8192, 8193])
-def test_the_value_of_an_attribute(size: int) -> None:
-    (entry,) = tell(document(url("http://a/1", f'<rs:md encoding="{"x" * size}"/>'))).entries
+@pytest.mark.parametrize("over", [-1, 0, 1])
+def test_the_value_of_an_attribute_and_the_uri_of_a_link_or_a_resource(over: int) -> None:
+    encoding, uri = "x" * (8192 + over), "http://a/".ljust(2048 + over, "x")
+    told = tell(
+        document(
+            f'<rs:ln rel="up" href="{uri}"/>',
+            url("http://a/1", f'<rs:md encoding="{encoding}"/>'),
+            url(uri),
+            url(f" {uri} "),
+        )
+    )
 
-    assert isinstance(entry, Resource)
-    assert len(entry.encoding) == (size if size <= 8192 else 0)
+    assert told.entries[0] == Resource(uri="http://a/1", encoding=encoding if over < 1 else "")
+    assert len(told.header.links) == (over < 1)
+    assert uris(told.entries[1:]) == [uri] * (2 * (over < 1))
+    refused = [(refusal.code, refusal.uri) for refusal in told.refusals]
+    assert refused == [("uri-too-long", uri[:2048])] * (2 * (over == 1))
 
 
 @pytest.mark.parametrize("extra", [0, 1])
@@ -130,24 +141,6 @@ def test_text_in_the_midst_of_regular_entries(extra: int, name: str) -> None:
         ("uri-too-long", 3004)
     ] * (not is_entry)
     assert ("value-long" in told.codes) == (is_entry and extra == 1)
-
-
-@pytest.mark.parametrize("size", [2047, 2048, 2049])
-def test_the_uri_of_a_link(size: int) -> None:
-    href = "http://a/".ljust(size, "x")
-    told = tell(document(f'<rs:ln rel="up" href="{href}"/>'))
-
-    assert len(told.header.links) == (size <= 2048)
-
-
-def test_the_longest_loc_is_accepted_and_a_longer_one_is_refused() -> None:
-    base = "http://a/"
-    fits, over = (base + "x" * (size - len(base)) for size in (2048, 2049))
-
-    told = tell(document(url(fits), url(over), url(f" {fits} ")))
-
-    assert uris(told.entries) == [fits, fits]
-    assert [(r.code, r.uri) for r in told.refusals] == [("uri-too-long", over[:2048])]
 
 
 def test_digests_of_unknown_algorithms_are_kept_and_only_sixteen_count() -> None:
