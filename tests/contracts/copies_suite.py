@@ -2,7 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,13 +43,15 @@ _HOSTILE: Final = (
 
 
 @contextmanager
-def copies_in(mirror: Path) -> Iterator[FileTreeCopies]:
+def copies_in(
+    mirror: Path, monotonic: Callable[[], float] = lambda: 0.0
+) -> Iterator[FileTreeCopies]:
     """Open the copies of a new mirror's folder; at its end nothing is left on its way there."""
     own = mirror / ".resourcesync"
     for name in ("tmp", "trash", "quarantine"):
         (own / name).mkdir(parents=True)
     above, below = (os.open(path, os.O_RDONLY) for path in (mirror, own))
-    copies = FileTreeCopies(above, below)
+    copies = FileTreeCopies(above, below, monotonic)
     yield copies
     copies.close()
     assert not list((own / "tmp").iterdir())

@@ -69,31 +69,18 @@ def desk(open_desk: Callable[..., Desk]) -> Desk:
     return open_desk()
 
 
-@pytest.mark.parametrize(
-    "callback",
-    [
-        "",
-        "file:///etc/passwd",
-        "//example.org/x",
-        "http://",
-        "http://user:secret@example.org/",
-        "http://example.org:22/",
-        "http://example.org:99999/",
-        "http://example.org/#part",
-        "http://example.org/a b",
-        "http://[::1/",
-        "http://exämple.org/",
-        "http://example.org/" + "x" * 2048,
-    ],
-)
-def test_a_callback_that_cannot_be_one_is_refused_at_once(desk: Desk, callback: str) -> None:
-    assert desk.wish(callback=callback).status == 400
-    assert desk.store.count_intents() == 0
+NO_CALLBACKS = [
+    *("", "file:///etc/passwd", "//example.org/x", "http://", "http://user:secret@example.org/"),
+    *("http://example.org:22/", "http://example.org:99999/", "http://example.org/#part"),
+    *("http://example.org/a b", "http://[::1/", "http://exämple.org/"),
+    "http://example.org/" + "x" * 2048,
+]
 
 
 @pytest.mark.parametrize(
     ("said", "status"),
     [
+        *(({"callback": callback}, 400) for callback in NO_CALLBACKS),
         ({"topic": "https://other.example/"}, 404),
         ({"topic": ""}, 400),
         ({"mode": "denied"}, 400),
@@ -105,7 +92,7 @@ def test_a_callback_that_cannot_be_one_is_refused_at_once(desk: Desk, callback: 
         ({"lease_seconds": "\u0663"}, 400),
     ],
 )
-def test_a_wish_that_nobody_can_grant_is_refused(
+def test_a_wish_that_nobody_can_grant_is_refused_at_once(
     desk: Desk, said: dict[str, str], status: int
 ) -> None:
     assert desk.wish(**said).status == status
@@ -161,7 +148,7 @@ def test_rules_that_cannot_work_are_refused(
         open_desk(**rules)
 
 
-def test_there_are_only_so_many_wishes_of_one_peer_in_a_minute(
+def test_there_are_only_so_many_wishes_of_a_peer_and_for_an_origin_in_a_minute(
     open_desk: Callable[..., Desk],
 ) -> None:
     desk = open_desk(per_peer=5)
@@ -170,10 +157,6 @@ def test_there_are_only_so_many_wishes_of_one_peer_in_a_minute(
     desk.clock.sleep(12)
     assert [desk.wish().status for _ in range(2)] == [202, 429]
 
-
-def test_there_are_only_so_many_wishes_for_one_origin_in_a_minute(
-    open_desk: Callable[..., Desk],
-) -> None:
     desk = open_desk(per_origin=3)
     found = [
         desk.wish(peer=f"192.0.2.{number}", callback=f"{CALLBACK}{number}") for number in range(5)

@@ -1,25 +1,17 @@
 """Copies in a store, where others write at the same time; the rest is in `tests/contracts`."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.stored_copies import Stage, StoredCopies
 from resourcesync.errors import StorageError
 from resourcesync.ports import CopyInstallation, CopyMove
 from resourcesync.ports.stores import ObjectContent
+from tests.contracts.copies_suite import copies_in
 from tests.support.in_memory import ManualClock
 from tests.support.storage.storing import ShelfStore
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Path:
-    for name in ("tmp", "trash", "quarantine"):
-        (tmp_path / "home/.resourcesync" / name).mkdir(parents=True)
-    return tmp_path / "home/.resourcesync"
 
 
 @pytest.fixture
@@ -28,13 +20,9 @@ def shelf(tmp_path: Path) -> ShelfStore:
 
 
 @pytest.fixture
-def stage(own: Path) -> Iterator[Stage]:
-    root, folder = (os.open(path, os.O_RDONLY) for path in (own.parent, own))
-    local = FileTreeCopies(root, folder)
-    yield local.stage
-    local.close()
-    os.close(folder)
-    os.close(root)
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with copies_in(tmp_path / "home") as local:
+        yield local.stage
 
 
 @pytest.fixture

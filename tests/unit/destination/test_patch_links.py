@@ -32,16 +32,11 @@ def entry(*links: Link, **more: Any) -> Resource:
     return Resource(**values)
 
 
-def test_the_first_patch_that_can_be_used_is_taken() -> None:
-    found = usable_patch_of(entry(link(media_type="text/odd"), link(href="urn:x"), link()), TYPES)
-    assert found is not None
-    assert found[1] == "http://h/p"
-
-
-def test_a_packed_patch_is_taken_where_the_package_has_nothing_else_of_the_resource() -> None:
-    found = usable_patch_of(entry(link(path="/p")), TYPES)
-    assert found is not None
-    assert found.path == "/p"
+def test_the_first_patch_that_can_be_used_is_taken_also_if_it_is_packed() -> None:
+    for good in (link(), link(path="/p")):  # a package may have nothing else of the resource
+        found = usable_patch_of(entry(link(media_type="text/odd"), link(href="urn:x"), good), TYPES)
+        assert found is not None
+        assert (found[1], found.path) == ("http://h/p", good.path)
 
 
 @pytest.mark.parametrize(

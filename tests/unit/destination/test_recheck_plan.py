@@ -44,15 +44,12 @@ def test_the_time_between_two_requests_is_at_most_the_period(
     assert min(requested) > 0
 
 
-def test_seldom_pulls_request_a_twentieth_each_and_are_late() -> None:
+def test_seldom_pulls_request_a_twentieth_each_and_are_late_and_none_without_a_period() -> None:
     state = first_state(SITEMAP_PERIOD, 0)
     for day in range(1, 22):
         due, state = pace(state, 200, day * DAY)
         assert due == 10
     assert state.is_late
-
-
-def test_a_period_of_zero_requests_nothing() -> None:
     assert pace(first_state(0, 0), 1_000, 30 * DAY)[0] == 0
     assert not first_state(0, 0).is_late
 

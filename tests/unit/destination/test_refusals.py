@@ -11,7 +11,7 @@ def refusals(*known: str) -> Refusals:
     return Refusals(lambda _: None, known)
 
 
-def test_what_is_refused_again_counts_once_however_much_is_refused() -> None:
+def test_what_is_refused_again_counts_once_until_it_is_taken_back() -> None:
     found = refusals()
     for _ in range(2):
         for number in range(MAX_REFUSED + 50):
@@ -21,13 +21,7 @@ def test_what_is_refused_again_counts_once_however_much_is_refused() -> None:
         MAX_REFUSED,
     )
 
-
-def test_what_is_taken_back_counts_no_more_though_it_is_not_remembered() -> None:
-    found = refusals()
-    for number in range(MAX_REFUSED + 50):
-        found.add(f"{BASE}{number}", "foreign", "of another host")
-
-    found.withdraw(f"{BASE}{MAX_REFUSED + 1}")
+    found.withdraw(f"{BASE}{MAX_REFUSED + 1}")  # though it is not remembered
     found.withdraw(f"{BASE}{MAX_REFUSED + 1}")
     found.withdraw(f"{BASE}never")
 

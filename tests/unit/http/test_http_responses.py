@@ -177,44 +177,43 @@ def test_an_answer_in_doubt_is_refused_at_once(server: HostileServer, name: str)
     assert (outcome.tries, kept(outcome)) == (1, b"")
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        hostile_server.endless(OK, b"X: a\r\n" * 1000),
+TOO_MUCH = {"headers", "interim"}
+ENDLESS: dict[str, tuple[Answer, float, set[str]]] = {
+    "headers": (hostile_server.endless(OK, b"X: a\r\n" * 1000), 30.0, TOO_MUCH),
+    "interim responses": (
         hostile_server.endless(b"", b"HTTP/1.1 103 E\r\nLink: <x>\r\n\r\n" * 100),
+        *(30.0, TOO_MUCH),
+    ),
+    "trailers": (
         hostile_server.endless(CHUNKED + b"1\r\na\r\n0\r\n", b"X: a\r\n" * 1000),
-    ],
-    ids=["headers", "interim responses", "trailers"],
-)
-def test_what_never_ends_is_given_up(server: HostileServer, script: Answer) -> None:
+        *(30.0, TOO_MUCH),
+    ),
+    **{
+        f"a trickle of {what}": (hostile_server.endless(begun, more, pause), 0.3, {"too-slow"})
+        for what, begun, more, pause in (
+            ("silence", b"", b"", 0.05),
+            ("a head", OK, b"X", 0.05),
+            ("a body", OK + b"Content-Length: 100000\r\n\r\n", b"a", 0.05),
+            ("chunks", CHUNKED, b"1\r\na\r\n", 0.05),
+            ("the size of a chunk", CHUNKED, b"0", 0.05),
+            ("a trailer", CHUNKED + b"1\r\na\r\n0\r\nX:", b"a", 0.05),
+            ("interim responses", b"", b"HTTP/1.1 103 E\r\n\r\n", 0.3),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize(("script", "timeout", "codes"), ENDLESS.values(), ids=ENDLESS)
+def test_what_never_ends_or_only_trickles_is_given_up(
+    server: HostileServer, script: Answer, timeout: float, codes: set[str]
+) -> None:
     uri = server.on("/x", script)
 
-    outcome = failure(fetch_one(quick_fetcher(server.origin, timeout=30.0), uri))
+    outcome = failure(fetch_one(quick_fetcher(server.origin, timeout=timeout, retries=0), uri))
 
-    assert isinstance(outcome.error, BadResponseError)
-    assert outcome.error.code in {"headers", "interim"}
-
-
-@pytest.mark.parametrize(
-    "script",
-    [
-        hostile_server.endless(b"", b"", 0.05),
-        hostile_server.endless(b"HTTP/1.1 200 OK\r\n", b"X", 0.05),
-        hostile_server.endless(OK + b"Content-Length: 100000\r\n\r\n", b"a", 0.05),
-        hostile_server.endless(CHUNKED, b"1\r\na\r\n", 0.05),
-        hostile_server.endless(CHUNKED, b"0", 0.05),
-        hostile_server.endless(CHUNKED + b"1\r\na\r\n0\r\nX:", b"a", 0.05),
-        hostile_server.endless(b"", b"HTTP/1.1 103 E\r\n\r\n", 0.3),
-    ],
-    ids=["silence", "head", "body", "chunks", "chunk size", "trailer", "interim"],
-)
-def test_a_trickle_is_given_up(server: HostileServer, script: Answer) -> None:
-    uri = server.on("/x", script)
-
-    outcome = failure(fetch_one(quick_fetcher(server.origin, timeout=0.3, retries=0), uri))
-
-    assert isinstance(outcome.error, SourceUnavailableError)
-    assert outcome.error.code == "too-slow"
+    kind = BadResponseError if codes is TOO_MUCH else SourceUnavailableError
+    assert isinstance(outcome.error, kind)
+    assert outcome.error.code in codes
 
 
 @pytest.mark.parametrize("purpose", [Purpose.DOCUMENT, Purpose.RESOURCE])

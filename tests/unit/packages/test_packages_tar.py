@@ -101,10 +101,12 @@ def test_headers_are_believed_only_as_far_as_they_make_sense(
         assert ("http://h/a", ONE) in unpack(data).given
 
 
-def test_a_damaged_header_in_the_middle_is_told() -> None:
+def test_a_damaged_header_in_the_middle_and_too_many_members_are_told() -> None:
     at = 512 + -(-len(TEXT) // 512) * 512
+    many = tarball(*((f"{i}", b"") for i in range(50)))
 
     assert refusal(PLAIN[:at] + b"\1" + PLAIN[at + 1 :]) == "tar-header"
+    assert refusal(many, PackageLimits(members=49)) == "tar-limit"
 
 
 def test_what_follows_the_end_of_a_tar_is_not_in_it_and_compressed_data_has_an_end() -> None:
@@ -147,9 +149,3 @@ def test_damaged_compression_is_told() -> None:
     for at in range(10, len(good), 5):
         with pytest.raises(PackageError):
             unpack(good[:at] + bytes([good[at] ^ 0xFF]) + good[at + 1 :])
-
-
-def test_too_many_members_are_refused() -> None:
-    many = tarball(*((f"{i}", b"") for i in range(50)))
-
-    assert refusal(many, PackageLimits(members=49)) == "tar-limit"

@@ -16,6 +16,7 @@ from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.syncing import PROBED, is_trusted, syncer_of, waiting_bytes
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.ports import CopyInstallation
+from tests.contracts.copies_suite import copies_in
 
 COUNT = 100
 
@@ -54,16 +55,8 @@ class Disk:
 @pytest.fixture
 def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileTreeCopies]:
     monkeypatch.setattr(syncing, "syncer_of", lambda _: None)
-    for name in ("tmp", "trash", "quarantine"):
-        (tmp_path / "own" / name).mkdir(parents=True)
-    (tmp_path / "root").mkdir()
-    root = os.open(tmp_path / "root", os.O_RDONLY)
-    own = os.open(tmp_path / "own", os.O_RDONLY)
-    made = FileTreeCopies(root, own, time.monotonic)
-    yield made
-    made.close()
-    os.close(root)
-    os.close(own)
+    with copies_in(tmp_path / "root", time.monotonic) as made:
+        yield made
 
 
 def batch(copies: FileTreeCopies, count: int, path: str = "{}.txt") -> list[CopyInstallation]:
@@ -95,7 +88,7 @@ def test_every_file_is_durable_before_the_first_gets_its_name(
     assert disk.log[: 2 * COUNT] == ["file"] * COUNT + ["rename"] * COUNT
     assert disk.log[2 * COUNT :] == ["folder"]
     assert (len(disk.threads) > 1) is several
-    assert {p.name: p.read_text() for p in (tmp_path / "root").iterdir()} == {
+    assert {p.name: p.read_text() for p in (tmp_path / "root").glob("*.txt")} == {
         f"{number}.txt": f"{number}" for number in range(COUNT)
     }
 
@@ -113,9 +106,9 @@ def test_what_cannot_be_made_durable_by_any_thread_is_not_put_in_place(
     assert len(bad) == 4
     assert all(isinstance(results[number], StorageError) for number in bad)
     assert not any(isinstance(results[number], DiskFullError) for number in bad)
-    there = {path.name for path in (tmp_path / "root").iterdir()}
+    there = {path.name for path in (tmp_path / "root").glob("*.txt")}
     assert there == {f"{number}.txt" for number in range(COUNT) if number not in bad}
-    assert list((tmp_path / "own" / "tmp").iterdir()) == []
+    assert list((tmp_path / "root/.resourcesync/tmp").iterdir()) == []
 
 
 def test_results_come_in_the_order_of_the_batch(
