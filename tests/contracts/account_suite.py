@@ -77,11 +77,6 @@ class AccountSuite(ABC):
 
         self._expect_listed(account, held)
 
-    def test_all_pages_of_resources_are_listed(self, account: ResourceAccount) -> None:
-        held = self._fill(*(f"r{number:05}" for number in range(self.many)))
-
-        self._expect_listed(account, held)
-
     def test_unchanged_resources_are_listed_during_concurrent_changes(
         self, account: ResourceAccount
     ) -> None:

@@ -150,13 +150,17 @@ class CopiesSuite(ABC):
                 for each in look.digest_all(wanted)
             ] == contents
 
-    def test_our_own_copy_is_replaced_without_a_trace(self, copies: Copies) -> None:
+    def test_our_own_copy_or_an_equal_one_is_replaced_without_a_trace(self, copies: Copies) -> None:
         first = _put(copies, "a.txt", b"old")
         second = _put(copies, "a.txt", b"new", replaces=first)
+        self.tamper("b.txt", b"same")
+
+        _put(copies, "b.txt", b"same")
 
         assert first != second
-        _expect_contents(copies, {"a.txt": b"new"})
+        _expect_contents(copies, {"a.txt": b"new", "b.txt": b"same"})
         _expect_no_trace(copies, "a.txt")
+        _expect_no_trace(copies, "b.txt")
 
     def test_foreign_files_are_moved_to_the_quarantine(self, copies: Copies) -> None:
         first = _put(copies, "a.txt", b"ours")
@@ -196,29 +200,30 @@ class CopiesSuite(ABC):
         _expect_no_trace(copies, "a.txt")
         assert list(copies.trashed()) == [place]
 
-    def test_foreign_files_with_equal_bytes_are_adopted(self, copies: Copies) -> None:
-        self.tamper("a.txt", b"same")
-
-        _put(copies, "a.txt", b"same")
-
-        _expect_no_trace(copies, "a.txt")
-
-    def test_one_failed_installation_does_not_stop_the_batch(self, copies: Copies) -> None:
+    def test_one_failed_installation_or_move_does_not_stop_the_batch(self, copies: Copies) -> None:
         paths = [f"d{number}/e/f.txt" for number in range(self.many)]
-        paths[1:1] = ["../outside.txt"]
-        batch = [
-            CopyInstallation(staged=_stage(copies, path.encode()), path=path) for path in paths
-        ]
+        named = [*paths[:1], "../outside.txt", *paths[1:]]
 
-        found = copies.install(batch)
+        found = copies.install(
+            [CopyInstallation(staged=_stage(copies, path.encode()), path=path) for path in named]
+        )
 
-        assert len(found) == len(paths)
-        assert isinstance(found[1], StorageError)
-        wrong = [
-            name for name, item in zip(paths, found, strict=True) if isinstance(item, StorageError)
+        wrong = [number for number, each in enumerate(found) if isinstance(each, StorageError)]
+        assert (len(found), wrong) == (len(named), [1])
+        assert sorted(copies.paths()) == sorted(paths)
+        signatures = map(str, [found[0], *found[2:]])
+        moves = [
+            CopyMove(path=path, to=f"{path}!", signature=signature)
+            for path, signature in zip(paths, signatures, strict=True)
         ]
-        assert wrong == paths[1:2]
-        assert sorted(copies.paths()) == sorted({*paths} - {paths[1]})
+        moves[1] = CopyMove(path=paths[1], to="../outside.txt", signature=moves[1].signature)
+
+        moved = copies.move(moves)
+
+        wrong = [number for number, each in enumerate(moved) if isinstance(each, StorageError)]
+        assert (len(moved), wrong) == (len(moves), [1])
+        there = {path if path == paths[1] else f"{path}!" for path in paths}
+        assert set(copies.paths()) == there
 
     def test_a_path_outside_the_mirror_is_refused(self, copies: Copies) -> None:
         signature = _put(copies, "a.txt", b"ours")
@@ -288,19 +293,22 @@ class CopiesSuite(ABC):
         with pytest.raises(StateError):
             copies.stage_trashed("../a/b.txt", ["md5"])
 
-    def test_a_locally_modified_copy_is_not_removed(self, copies: Copies) -> None:
+    def test_a_locally_modified_copy_is_detected_and_not_removed(self, copies: Copies) -> None:
         content = CopyContent(4, str(digests_of(b"ours")[0]))
         removals = [
             CopyRemoval(path=path, signature=_put(copies, path, b"ours"), content=content)
             for path in ("a.txt", "b.txt")
         ]
         self.tamper("a.txt", b"edit")
+        self.tamper("c.txt", b"theirs")
+        assert copies.signature("a.txt") not in {None, "", removals[0].signature}
+        assert sorted(copies.paths()) == ["a.txt", "b.txt", "c.txt"]
 
         found = copies.remove(removals, "deleted")
 
         code = found[0].code if isinstance(found[0], StorageError) else found[0]
         assert code == "local-change"
-        _expect_contents(copies, {"a.txt": b"edit"})
+        _expect_contents(copies, {"a.txt": b"edit", "c.txt": b"theirs"})
         assert list(copies.trashed()) == [found[1]]
 
     def test_a_removed_altered_file_goes_to_the_quarantine(self, copies: Copies) -> None:
@@ -370,23 +378,6 @@ class CopiesSuite(ABC):
         _expect_contents(copies, {"b.txt": b"edited by hand"})
         assert list(copies.paths()) == ["b.txt"]
 
-    def test_one_failed_move_does_not_stop_the_batch(self, copies: Copies) -> None:
-        paths = [f"d{number}/f.txt" for number in range(self.many)]
-        moves = [
-            CopyMove(path=path, to=f"{path}!", signature=_put(copies, path, b"x")) for path in paths
-        ]
-        moves[1] = CopyMove(path=moves[1].path, to="../outside.txt", signature=moves[1].signature)
-
-        found = copies.move(moves)
-
-        wrong = [number for number, item in enumerate(found) if isinstance(item, StorageError)]
-        assert (len(found), wrong) == (len(moves), [1])
-        there = {
-            copy_move.path if number == 1 else copy_move.to
-            for number, copy_move in enumerate(moves)
-        }
-        assert set(copies.paths()) == there
-
     def test_folders_emptied_by_moving_are_removed(self, copies: Copies) -> None:
         if not self.has_folders:
             pytest.skip("the copies are in no folders")
@@ -401,17 +392,6 @@ class CopiesSuite(ABC):
 
         held = {"c.txt": b"one", "d/f.txt": b"two", "d/g.txt": b"three", "a": b"four"}
         _expect_contents(copies, {**held, "d/e": b"five"})
-
-    def test_foreign_changes_are_detected(self, copies: Copies) -> None:
-        before = _put(copies, "a.txt", b"ours")
-        self.tamper("a.txt", b"their")
-        self.tamper("b.txt", b"theirs")
-
-        after = copies.signature("a.txt")
-        assert after
-        assert after != before
-        _expect_contents(copies, {"a.txt": b"their", "b.txt": b"theirs"})
-        assert sorted(copies.paths()) == ["a.txt", "b.txt"]
 
 
 def _stage(copies: Copies, body: bytes) -> StagedCopy:

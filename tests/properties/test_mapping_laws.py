@@ -68,22 +68,16 @@ def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: FileSyst
 
 
 @LAWFUL
-@given(hostile_uris())
-def test_a_normal_uri_is_its_own_normal_form(uri: str) -> None:
-    for normal in accepted([uri]).values():
-        assert normalise(normal) == normal
-        assert normal.isascii()
-        assert normal.startswith(f"{origin(uri)}/")
-        assert origin(normal) == origin(uri)
-
-
-@LAWFUL
 @given(hostile_uris(), st.sampled_from(list(FileSystemProfile)))
 def test_equivalent_spellings_share_one_place_and_what_is_no_uri_has_none(
     uri: str, profile: FileSystemProfile
 ) -> None:
     mapping = EscapedMapping(base=BASE, profile=profile)
     for normal in accepted([uri]).values():
+        assert normalise(normal) == normal
+        assert normal.isascii()
+        assert normal.startswith(f"{origin(uri)}/")
+        assert origin(normal) == origin(uri)
         assert mapping.path(uri) == mapping.path(normal)
         return
     with pytest.raises(OutOfScopeError):
@@ -93,21 +87,8 @@ def test_equivalent_spellings_share_one_place_and_what_is_no_uri_has_none(
 NAMES = st.one_of(
     st.sampled_from(
         [
-            *(
-                "",
-                ".",
-                "..",
-                "!0",
-                "!1",
-                "a!1",
-                "!6",
-                "http",
-                "a.example",
-                "!7",
-                "a!8",
-                "v1.0",
-                "a.b!8",
-            ),
+            *("", ".", "..", "!0", "!1", "a!1", "!6", "http", "a.example", "!7", "a!8", "v1.0"),
+            "a.b!8",
             *("x.html", "a!9", "!9", "!3f!9", "!41", "!zz", "%41", "%c3", "CON", "é.x", "a\0.x"),
         ]
     ),

@@ -33,19 +33,14 @@ alike = st.builds(lambda item, count: [item] * count, resources, st.integers(1, 
 
 
 @given(st.lists(resources, max_size=6) | alike)
-def test_resources_in_a_batch(batch: list[Resource]) -> None:
+def test_resources_and_changes_in_a_batch(batch: list[Resource]) -> None:
     alone = [writer.render(resource, LIST) for resource in batch]
-
-    assert writer.rows(batch, LIST) == alone
-    assert writer.body(batch, LIST) == b"".join(alone)
-
-
-@given(st.lists(resources, max_size=6) | alike)
-def test_changes_in_a_batch(batch: list[Resource]) -> None:
     changes = [
         Change(kind=ChangeKind.UPDATED, time=MOMENT, resource=resource) for resource in batch
     ]
 
+    assert writer.rows(batch, LIST) == alone
+    assert writer.body(batch, LIST) == b"".join(alone)
     assert writer.rows(changes, CHANGES) == [writer.render(change, CHANGES) for change in changes]
 
 

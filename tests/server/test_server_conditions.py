@@ -76,15 +76,6 @@ def test_a_tag_is_found_in_a_list_of_tags(field: str, weak: bool, strong: bool) 
     assert has_tag(field, '"a"', weak=False) is strong
 
 
-@pytest.mark.parametrize("piece", ['"b",', 'W/"b", ', " ", ",", '"', "W/", '"b" ', '", '])
-def test_a_hostile_list_of_tags_takes_no_time(piece: str) -> None:
-    started = time.process_time()
-
-    assert not has_tag(piece * 100_000 + "!", '"a"', weak=True)
-
-    assert time.process_time() - started < 2
-
-
 @pytest.mark.parametrize(
     ("fields", "verdict"),
     [
@@ -194,11 +185,19 @@ def test_a_single_range_is_found_in_all_its_spellings(field: str) -> None:
     assert select_range("bytes=-0", 100) == "unsatisfiable"
 
 
-@pytest.mark.parametrize("piece", ["0-0,", " ", "-", "0", "\t,", "0-,-"])
-def test_a_hostile_range_takes_no_time(piece: str) -> None:
-    field = "bytes=" + piece * 100_000
+@pytest.mark.parametrize(
+    ("piece", "is_range"),
+    [
+        *((piece, True) for piece in ("0-0,", " ", "-", "0", "\t,", "0-,-")),
+        *((piece, False) for piece in ('"b",', 'W/"b", ', " ", ",", '"', "W/", '"b" ', '", ')),
+    ],
+)
+def test_a_hostile_range_or_list_of_tags_takes_no_time(piece: str, *, is_range: bool) -> None:
     started = time.process_time()
 
-    select_range(field, 100)
+    if is_range:
+        select_range("bytes=" + piece * 100_000, 100)
+    else:
+        assert not has_tag(piece * 100_000 + "!", '"a"', weak=True)
 
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < (0.5 if is_range else 2)

@@ -156,6 +156,11 @@ ENTRY = '<url><loc>{loc}</loc><rs:md capability="{capability}"/>{links}</url>'
 HUB_LINK = '<rs:ln rel="hub" href="{}"/>'
 
 
+def channel_entry(loc: str, *hubs: str, capability: str = "change-notification") -> str:
+    links = "".join(map(HUB_LINK.format, hubs))
+    return ENTRY.format(loc=loc, capability=capability, links=links)
+
+
 def document(*, root: str = "", entries: str = "", capability: str = "capabilitylist") -> bytes:
     return LIST.format(root=root, entries=entries, capability=capability).encode()
 
@@ -177,8 +182,7 @@ def all_found(server: HostileServer, *targets: str) -> FoundChannels:
 
 @pytest.mark.parametrize("capability", ["change-notification", "changenotification"])
 def test_an_entry_of_the_capability_list_tells_a_channel_and_its_hubs(capability: str) -> None:
-    links = HUB_LINK.format("https://hub.example/") + HUB_LINK.format("/second")
-    entry = ENTRY.format(loc=TOPIC, capability=capability, links=links)
+    entry = channel_entry(TOPIC, "https://hub.example/", "/second", capability=capability)
     with HostileServer() as server:
         server.on("/list", answer(body=document(entries=entry)))
         [channel] = found(server)
@@ -217,9 +221,7 @@ def test_a_channel_without_a_hub_is_asked_for_one() -> None:
             )
         ):
             server.on(f"/{number}", reply)
-            entry = ENTRY.format(
-                loc=f"{server.origin}/{number}", capability="change-notification", links=""
-            )
+            entry = channel_entry(f"{server.origin}/{number}")
             server.on(f"/list{number}", answer(body=document(entries=entry)))
         server.on("/moved", answer(Link=f'<{HUB}>;rel="hub"'))
         channels = found(server, *(f"/list{number}" for number in range(5)))
@@ -233,13 +235,8 @@ def test_a_channel_without_a_hub_is_asked_for_one() -> None:
 )
 def test_what_does_not_answer_now_may_tell_of_more(status: str, is_all: bool) -> None:
     with HostileServer() as server:
-        entry = ENTRY.format(
-            loc=TOPIC, capability="change-notification", links=HUB_LINK.format(HUB)
-        )
-        server.on("/list", answer(body=document(entries=entry)))
-        asked = ENTRY.format(
-            loc=f"{server.origin}/topic", capability="change-notification", links=""
-        )
+        server.on("/list", answer(body=document(entries=channel_entry(TOPIC, HUB))))
+        asked = channel_entry(f"{server.origin}/topic")
         server.on("/hubless", answer(body=document(entries=asked)))
         for target in ("/well", "/topic"):
             server.on(target, answer(status))

@@ -120,7 +120,9 @@ def loop(open_loop: Callable[..., Loop]) -> Loop:
 ONE, TWO = "https://one.example/", "https://two.example/"
 
 
-def test_a_wish_that_nobody_answers_is_asked_about_three_times(loop: Loop) -> None:
+def test_a_wish_that_nobody_answers_is_asked_about_three_times_or_for_ten_minutes(
+    loop: Loop,
+) -> None:
     loop.answer = away
     loop.wish(ONE)
     assert loop.turn() == [ONE]
@@ -133,9 +135,6 @@ def test_a_wish_that_nobody_answers_is_asked_about_three_times(loop: Loop) -> No
         request.uri.partition("hub.challenge=")[2].partition("&")[0] for request in loop.sent
     }
     assert len(challenges) == 3
-
-
-def test_a_wish_that_stays_open_is_forgotten_after_ten_minutes(loop: Loop) -> None:
     loop.wish(ONE)
     loop.store.postpone(loop.store.due_intents(loop.now, 1, [])[0], loop.now + 10**15)
     loop.turn()

@@ -152,18 +152,6 @@ def test_a_stranger_cannot_change_a_subscription(hub: RunningHub, listener: List
     assert is_signed(b"mine", delivery.body, [delivery.fields["x-hub-signature"]])
 
 
-def test_who_unsubscribed_is_told_nothing_more(hub: RunningHub, listener: Listener) -> None:
-    joined(hub, listener, "/one")
-    joined(hub, listener, "/two")
-    assert hub.subscribe(f"{listener.origin}/one", mode="unsubscribe").status == 202
-    assert listener.wait(lambda: hub.subscribed() == 1)
-
-    hub.submit(payload())
-    assert listener.wait(lambda: len(listener.posts()) == 1)
-    time.sleep(0.1)
-    assert [post.path for post in listener.posts()] == ["/two"]
-
-
 def test_a_body_that_is_announced_as_too_long_is_not_even_read(hub: RunningHub) -> None:
     for media_type, most in ((FORM, 16 * 1024), (XML, 1024 * 1024)):
         fields = {"content-type": media_type, "content-length": str(most + 1)}

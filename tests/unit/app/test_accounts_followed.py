@@ -376,18 +376,14 @@ def test_what_goes_in_many_lots_and_runs_counts_from_what_was_published(
         assert len(follower.listed()) == 40, "what was published stays"
 
 
-def test_half_of_it_or_a_few_may_go_by_a_log(follower: Follower) -> None:
+def test_half_of_it_or_a_few_may_go_by_a_log_and_all_for_what_comes(follower: Follower) -> None:
     names = fill(follower, 40)
     for gone, left in ((names[:20], 20), (names[20:30], 10), (names[30:], 0)):
         for name in gone:
             follower.system.remove(name)
         follower.publish()
         assert len(follower.recorded()) == left
-
-
-def test_what_comes_in_place_of_what_goes_counts(follower: Follower) -> None:
-    names = fill(follower, 40)
-    for name in names:
+    for name in fill(follower, 40):
         follower.system.put(f"new-{name}", b"x")
         follower.system.remove(name)
     assert counts(follower.publish()) == (40, 0, 40, 0)

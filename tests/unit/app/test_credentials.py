@@ -131,22 +131,25 @@ def test_a_netrc_gives_what_it_has_for_that_host_only(tmp_path: Path) -> None:
     assert "no entry" in refused({**table, "origin": "https://other.example:8443"})
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o666])
-def test_a_netrc_that_others_can_read_is_not_used(tmp_path: Path, mode: int) -> None:
-    table = netrc_file(tmp_path, f"machine source.example login me password {SECRET}", mode)
-
-    assert "others" in refused(table)
+OF_HOME = f"machine source.example login me password {SECRET}"
 
 
-@pytest.mark.parametrize("text", [f"machine source.example {SECRET}", f"passwd {SECRET}", "\xff"])
-def test_a_broken_netrc_is_told_without_what_stands_in_it(tmp_path: Path, text: str) -> None:
-    table = netrc_file(tmp_path, text)
+@pytest.mark.parametrize(
+    ("text", "mode", "told"),
+    [
+        *((OF_HOME, mode, "by other users") for mode in (0o640, 0o604, 0o620, 0o666)),
+        (f"machine source.example {SECRET}", 0o600, ""),
+        (f"passwd {SECRET}", 0o600, ""),
+        ("\xff", 0o600, ""),
+    ],
+)
+def test_a_netrc_that_is_broken_or_others_can_read_is_told_without_what_stands_in_it(
+    tmp_path: Path, text: str, mode: int, told: str
+) -> None:
+    table = netrc_file(tmp_path, text, mode)
     Path(str(table["file"])).write_bytes(text.encode("latin-1"))
 
-    refused(table)
-
-
-def test_a_netrc_that_is_no_file_is_refused(tmp_path: Path) -> None:
+    assert told in refused(table)
     assert "not an ordinary file" in refused({"type": "netrc", "file": str(tmp_path)})
     assert "cannot be read" in refused({"type": "netrc", "file": str(tmp_path / "none")})
 

@@ -43,21 +43,17 @@ def test_a_list_that_ends_exactly_at_t_is_read_since_both_ends_belong_to_it() ->
     assert names(chain([span("a", 0, NOON - OVERLAP - 1)], NOON).lists) == []
 
 
-def test_nothing_behind_a_hole_is_read() -> None:
-    found = chain(
-        [span("a", 0, NOON), span("c", NOON + HOUR, NOON + 2 * HOUR), span("d", NOON + 2 * HOUR)],
-        NOON,
-    )
-
-    assert names(found.lists) == ["a"]
-    assert not found.reaches_back
-
-
-def test_overlapping_lists_are_all_read() -> None:
-    found = chain([span("a", 0, NOON), span("b", NOON - HOUR)], 0)
-
-    assert names(found.lists) == ["a", "b"]
-    assert found.reaches_back
+def test_overlapping_lists_are_all_read_and_nothing_behind_a_hole() -> None:
+    holed = [
+        *(span("a", 0, NOON), span("c", NOON + HOUR, NOON + 2 * HOUR)),
+        span("d", NOON + 2 * HOUR),
+    ]
+    for spans, since, read, reaches_back in (
+        (holed, NOON, ["a"], False),
+        ([span("a", 0, NOON), span("b", NOON - HOUR)], 0, ["a", "b"], True),
+    ):
+        found = chain(spans, since)
+        assert (names(found.lists), found.reaches_back) == (read, reaches_back)
 
 
 def header(from_: int, until: int | None = None) -> Header:

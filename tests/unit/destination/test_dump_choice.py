@@ -59,23 +59,17 @@ def test_a_package_is_taken_only_for_a_reason(
         assert estimate.wanted.count * 10 >= estimate.entries
 
 
-@given(prospects(), st.integers(0, 10**12))
-def test_what_is_worth_taking_is_so_at_a_lower_price_as_well(
-    estimate: PackageEstimate, length: int
+@given(prospects(), st.integers(0, 10**12), st.none() | st.integers(0, 10**13))
+def test_what_auto_takes_it_takes_at_a_lower_price_as_well_and_always_takes_it_too(
+    estimate: PackageEstimate, length: int, room: int | None
 ) -> None:
-    if (
-        estimate.length is not None
-        and length <= estimate.length
-        and is_package_worth_fetching(estimate, "auto", None)
-    ):
-        cheaper = PackageEstimate(length=length, wanted=estimate.wanted, entries=estimate.entries)
-        assert is_package_worth_fetching(cheaper, "auto", None)
-
-
-@given(prospects(), st.none() | st.integers(0, 10**13))
-def test_always_takes_whatever_auto_takes(estimate: PackageEstimate, room: int | None) -> None:
-    if is_package_worth_fetching(estimate, "auto", room):
-        assert is_package_worth_fetching(estimate, "always", room)
+    if not is_package_worth_fetching(estimate, "auto", room):
+        return
+    assert is_package_worth_fetching(estimate, "always", room)
+    if estimate.length is not None:
+        lower = min(length, estimate.length)
+        cheaper = PackageEstimate(length=lower, wanted=estimate.wanted, entries=estimate.entries)
+        assert is_package_worth_fetching(cheaper, "auto", room)
 
 
 MOMENTS = st.integers(0, 20)

@@ -146,35 +146,29 @@ def test_a_spool_takes_nothing_after_its_end_and_gives_nothing_when_closed() -> 
 
 
 @pytest.mark.parametrize(
-    ("number", "kind"),
-    [(errno.ENOSPC, DiskFullError), (errno.EDQUOT, DiskFullError), (errno.EIO, StorageError)],
+    ("number", "kind", "room", "is_merging"),
+    [
+        (errno.ENOSPC, DiskFullError, 100, False),
+        (errno.EDQUOT, DiskFullError, 100, False),
+        (errno.EIO, StorageError, 100, False),
+        (errno.ENOSPC, DiskFullError, 0, True),
+        (errno.ENOSPC, DiskFullError, 1_500, True),
+    ],
 )
-def test_a_disk_that_fails_while_writing_ends_the_spool(
-    number: int, kind: type[StorageError]
+def test_a_disk_that_fails_while_writing_or_merging_ends_the_spool(
+    number: int, kind: type[StorageError], room: int, *, is_merging: bool
 ) -> None:
-    disk = Disk(room=100, error=number)
+    disk = Disk(error=number) if is_merging else Disk(room=room, error=number)
     spool = spool_on(disk)
+    if is_merging:
+        fill(spool, shuffled(4 * 70))
+        disk.room = room
 
     with pytest.raises(StorageError) as raised:
-        fill(spool, shuffled(1_000))
+        spool.close_input() if is_merging else fill(spool, shuffled(1_000))
 
     assert type(raised.value) is kind
-    assert disk.still_open == []
-    with pytest.raises(SorterClosedError):
-        iter(spool)
-
-
-@pytest.mark.parametrize("room", [0, 1_500])
-def test_a_disk_that_fails_while_merging_ends_the_spool(room: int) -> None:
-    disk = Disk()
-    spool = spool_on(disk)
-    fill(spool, shuffled(4 * 70))
-    disk.room = room
-
-    with pytest.raises(DiskFullError):
-        spool.close_input()
-
-    assert len(disk.files) == 2
+    assert len(disk.files) == 1 + is_merging
     assert disk.still_open == []
     with pytest.raises(SorterClosedError):
         iter(spool)

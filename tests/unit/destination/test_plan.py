@@ -63,10 +63,8 @@ def test_a_copy_is_compared_by_hash_then_length_and_lastmod(
     told: ListedEntry, expected: Match
 ) -> None:
     assert match_copy(copy(), told) is expected
-
-
-def test_a_copy_kept_in_spite_of_a_mismatch_is_not_the_same_as_what_is_listed() -> None:
-    assert match_copy(copy(digests=OTHER, listed=""), listed(hash=SHA)) is Match.DIFFERENT
+    kept_in_spite = copy(digests=OTHER, listed="")
+    assert match_copy(kept_in_spite, listed(hash=SHA)) is Match.DIFFERENT
 
 
 def test_the_plan_counts_what_was_decided() -> None:
@@ -165,18 +163,14 @@ def test_deletions_are_allowed_up_to_a_limit(
 
 
 def test_a_resource_that_fails_is_tried_with_each_run_then_more_and_more_seldom() -> None:
+    first = pending_fetch(listed(), known=None, now=0, at=0, generation=1, code="x")
+    again = pending_fetch(listed(), known=first, now=0, at=0, generation=1, code="x")
+    task = pending_fetch(listed(), known=None, now=0, at=0, generation=1, failed=False)
     minute = 60_000_000
     waits = [next_try(tries, 0) for tries in range(30)]
 
+    assert (first.tries, again.tries, task.tries) == (1, 2, 0)
     assert waits[:5] == [0, 0, 0, 0, 0]
     assert waits[5:8] == [minute, 2 * minute, 4 * minute]
     assert max(waits) == 24 * 60 * minute
     assert waits == sorted(waits)
-
-
-def test_the_tries_of_a_pending_fetch_add_up_and_a_new_task_starts_at_none() -> None:
-    first = pending_fetch(listed(), known=None, now=0, at=0, generation=1, code="x")
-    again = pending_fetch(listed(), known=first, now=0, at=0, generation=1, code="x")
-    task = pending_fetch(listed(), known=None, now=0, at=0, generation=1, failed=False)
-
-    assert (first.tries, again.tries, task.tries) == (1, 2, 0)

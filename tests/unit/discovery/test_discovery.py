@@ -1,35 +1,17 @@
 """Finding a Source's lists: what is there and broken is never replaced by something weaker."""
 
-from io import BytesIO
-from typing import Any
-
 import pytest
 
 from resourcesync.discovery.discover import discover
-from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.links import find_target
-from resourcesync.discovery.sets import SourceLists
 from resourcesync.errors import ConfigurationError
-from tests.support.worlds.network import Answer, MemoryFetcher
-
-HOST = "http://h.example"
-
-
-def find(address: str, **answers: Any) -> SourceLists:
-    """Discover, at a host that answers as told and 404 otherwise."""
-
-    def serve(uri: str) -> Answer:
-        known = answers.get(uri.removeprefix(HOST).strip("/").replace("/", "_") or "root")
-        return Answer(body=known) if isinstance(known, bytes) else known or Answer(status=404)
-
-    fetcher = MemoryFetcher(lambda request: serve(request.uri))
-    return discover(DocumentFetcher(fetcher, BytesIO), address)
+from tests.support.worlds.discovering import Host
 
 
 @pytest.mark.parametrize("address", ["ftp://h/", "h.example", "/a/path", "http://", "file:///x"])
 def test_only_addresses_of_the_web_are_followed(address: str) -> None:
     with pytest.raises(ConfigurationError):
-        find(address)
+        discover(Host({}).documents, address)
 
 
 @pytest.mark.parametrize(

@@ -108,20 +108,17 @@ def test_what_is_known_by_another_address_counts_from_there() -> None:
     assert host.find().capability_list == f"{HOST}/deep/caps.xml"
 
 
-def test_channels_and_unknown_things_in_a_description_are_no_sets() -> None:
+def test_channels_and_unknown_things_in_a_description_are_no_sets_and_lists_are_understood() -> (
+    None
+):
     description = listing(
         "description",
         ("/channel.xml", "framework-notification"),
         ("/later.xml", "not-yet-known"),
         ("/caps.xml", ""),
     )
+    lists = listing("description", ("/resourcelist.xml", "resourcelist"))
 
-    assert Host({WELL_KNOWN: description, "/caps.xml": CAPS}).find().capability_list == (
-        f"{HOST}/caps.xml"
-    )
-
-
-def test_a_description_that_lists_the_lists_themselves_is_understood() -> None:
-    description = listing("description", ("/resourcelist.xml", "resourcelist"))
-
-    assert Host({WELL_KNOWN: description}).find().resource_list == f"{HOST}/resourcelist.xml"
+    found = Host({WELL_KNOWN: description, "/caps.xml": CAPS}).find()
+    assert found.capability_list == f"{HOST}/caps.xml"
+    assert Host({WELL_KNOWN: lists}).find().resource_list == f"{HOST}/resourcelist.xml"

@@ -53,21 +53,17 @@ def test_the_only_set_below_the_path_that_was_given_is_meant() -> None:
         choose(sets, SetChoice(pinned=f"{HOST}/gone.xml"), f"{HOST}/b")
 
 
-def test_the_set_followed_so_far_stays_as_long_as_it_is_offered() -> None:
+def test_the_set_followed_so_far_stays_as_long_as_it_is_offered_and_one_chosen_for_ever() -> None:
     sets = offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")
+    gone = f"{HOST}/gone.xml"
 
     assert choose(sets, SetChoice(pinned=sets[1].uri), HOST) == sets[1]
     with pytest.raises(ConfigurationError):
-        choose(sets, SetChoice(pinned=f"{HOST}/gone.xml"), HOST)
-    assert choose(sets[:1], SetChoice(pinned=f"{HOST}/gone.xml"), HOST) == sets[0]
-
-
-def test_no_other_set_takes_the_place_of_one_that_was_chosen() -> None:
-    bound = SetChoice(pinned=f"{HOST}/gone.xml", is_bound=True)
-
-    for sets in (offered(f"{HOST}/a/c.xml"), offered(f"{HOST}/a/c.xml", f"{HOST}/b/c.xml")):
+        choose(sets, SetChoice(pinned=gone), HOST)
+    assert choose(sets[:1], SetChoice(pinned=gone), HOST) == sets[0]
+    for left in (sets[:1], sets):
         with pytest.raises(ConfigurationError) as caught:
-            choose(sets, bound, HOST)
+            choose(left, SetChoice(pinned=gone, is_bound=True), HOST)
         assert caught.value.code == "set-gone"
 
 

@@ -157,21 +157,16 @@ def robots(*targets: str, **said: bytes | str) -> Host:
     return Host({"/robots.txt": lines, **documents})
 
 
-def test_of_several_sitemaps_the_one_of_resourcesync_wins() -> None:
+def test_of_several_sitemaps_the_one_of_resourcesync_wins_or_their_index() -> None:
     listed = listing("resourcelist", links=[("up", "/caps.xml")])
     host = robots("/a.xml", "/b.xml", "/c.xml", a=SITEMAP, b=listed, c=SITEMAP, caps=CAPABILITIES)
+    whole = listing("", ("/a.xml", ""), ("/b.xml", ""), index=True)
+    indexed = robots("/a.xml", "/whole.xml", "/b.xml", a=SITEMAP, b=SITEMAP, whole=whole)
 
     found = host.find()
 
     assert (found.capability_list, found.is_sitemap) == (f"{HOST}/caps.xml", False)
-
-
-def test_an_index_stands_for_the_sitemaps_that_it_lists() -> None:
-    whole = listing("", ("/a.xml", ""), ("/b.xml", ""), index=True)
-
-    host = robots("/a.xml", "/whole.xml", "/b.xml", a=SITEMAP, b=SITEMAP, whole=whole)
-
-    assert host.find().resource_list == f"{HOST}/whole.xml"
+    assert indexed.find().resource_list == f"{HOST}/whole.xml"
 
 
 def test_plain_sitemaps_are_one_list_of_which_robots_is_the_index() -> None:

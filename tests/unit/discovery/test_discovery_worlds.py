@@ -65,30 +65,23 @@ def outcome(host: Host, start: str, choice: SetChoice) -> SourceLists | Resource
 
 @settings(max_examples=150, deadline=None)
 @given(worlds, st.sampled_from(["", *NAMES]), wishes)
-def test_every_search_ends_soon_and_by_name(
+def test_every_search_ends_soon_and_by_name_and_the_same_whenever_it_is_made(
     world: dict[str, Answer], start: str, wish: str
 ) -> None:
     host = Host(world)
+    choice = SetChoice(requested=wish)
 
-    found = outcome(host, start, SetChoice(requested=wish))
+    found = outcome(host, start, choice)
 
     target(float(len(host.asked)))
     assert len(host.asked) <= MOST
     assert FOREIGN not in host.asked
-    assert not isinstance(found, SourceLists) or FOREIGN not in found.documents
-
-
-@settings(max_examples=75, deadline=None)
-@given(worlds, st.sampled_from(["", *NAMES]))
-def test_the_same_is_found_whenever_it_is_looked_for(world: dict[str, Answer], start: str) -> None:
-    host = Host(world)
-
-    first, again = (outcome(host, start, SetChoice()) for _ in range(2))
-
-    if isinstance(first, SourceLists):
-        assert first == again
+    again = outcome(host, start, choice)
+    if isinstance(found, SourceLists):
+        assert FOREIGN not in found.documents
+        assert found == again
     else:
-        assert (type(first), str(first)) == (type(again), str(again))
+        assert (type(found), str(found)) == (type(again), str(again))
 
 
 @settings(max_examples=75, deadline=None)

@@ -8,8 +8,11 @@ import pytest
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.politeness import NoKnownOrigins
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.requests import open_fetcher
 from resourcesync.errors import SourceRefusedError, SourceUnavailableError
-from resourcesync.ports import FetchFailure, FetchResponse, Purpose
+from resourcesync.ports import CancelToken, FetchFailure, FetchResponse, Purpose
+from resourcesync.settings.mirror import Network
+from resourcesync.settings.schema import parse_rate
 from tests.support.servers.fetching import (
     failure,
     fetch_all,
@@ -115,3 +118,29 @@ def test_a_ban_that_is_remembered_is_asked_for_again_before_it_is_obeyed(
 
     server.on("/robots.txt", answer(body=b""))
     assert kept(response(_again(server, notebook, "/x"))) == b"x"
+
+
+def test_a_crawl_delay_of_days_is_a_warning_with_the_rate_that_keeps_to_it(
+    server: HostileServer,
+) -> None:
+    told: list[dict[str, object]] = []
+    server.on("/robots.txt", answer(body=b"User-agent: *\nCrawl-delay: 86400\n"))
+    uri = server.on("/x", answer(body=b"x"))
+    opened = open_fetcher(
+        server.origin,
+        Network(),
+        CancelToken(SystemClock()),
+        NoKnownOrigins(),
+        lambda event, fields: told.append({"event": event, **fields}),
+    )
+    with opened as fetcher:
+        list(fetcher.fetch([request(uri)]))
+    [warning] = told
+
+    assert (warning["event"], warning["code"]) == ("warning", "crawl-delay")
+    assert warning["message"] == (
+        f"robots.txt of {server.origin} asks for 86400 s between two requests; the delay is limited"
+        " to 30 s"
+    )
+    assert warning["hint"] == "to wait as long as it asks, limit the rate: --rate 0.041666/h"
+    assert 1 / parse_rate("0.041666/h") >= 86_400

@@ -45,6 +45,60 @@ def with_manifest(*names: bytes, **fields: int) -> bytes:
     return forge(*manifests, MEMBER)
 
 
+def widen(data: bytes, *, end64: dict[str, int] | None = None, disks: int = 1) -> bytes:
+    """Give a package a ZIP64 record, with these numbers in place of the right ones."""
+    _, *_, count, size, offset, _ = END.unpack(data[-END.size :])
+    told = {"length": 44, "disk": 0, "count": count, "size": size, "offset": offset}
+    told |= end64 or {}
+    start = len(data) - END.size
+    record = END64.pack(
+        b"PK\6\6", told["length"], 45, 45, told["disk"], 0, told["count"], told["count"],
+        told["size"], told["offset"],
+    )  # fmt: skip
+    end = END.pack(b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
+    return data[:start] + record + LOCATOR.pack(b"PK\6\7", 0, start, disks) + end
+
+
+def extra(kind: int, body: bytes, length: int | None = None) -> bytes:
+    told = len(body) if length is None else length
+    return kind.to_bytes(2, "little") + told.to_bytes(2, "little") + body
+
+
+def renamed(name: bytes, plain: bytes = b"a") -> bytes:
+    return extra(0x7075, b"\1" + zlib.crc32(plain).to_bytes(4, "little") + name)
+
+
+TIMES = extra(0x5455, b"\1" + bytes(4))
+PLACES = [("central",), ("local",), ("central", "local")]
+END64S: list[tuple[dict[str, int], str]] = [
+    ({"count": 2**63}, "zip-limit"),
+    ({"count": 100_000}, "zip-mismatch"),
+    ({"count": 1}, "zip-mismatch"),
+    ({"count": 3}, "zip-mismatch"),
+    ({"size": 2**63}, "zip-overlap"),
+    ({"size": 1}, "zip-junk"),
+    ({"offset": 2**63}, "zip-overlap"),
+    ({"offset": 0}, "zip-junk"),
+    ({"length": 45}, "zip-mismatch"),
+    ({"disk": 1}, "zip-disks"),
+]
+MISPLACED = bytearray(widen(sound(A)))
+MISPLACED[-END.size - 12] ^= 1
+NARROW = bytearray(widen(sound(A)))
+NARROW[-12:-10] = NARROW[-14:-12] = b"\x07\0"
+EXTRA_FIELDS = [
+    (extra(0x5455, b"\1" + bytes(4), 6), "zip-mismatch"),
+    (TIMES + extra(0x5455, b"", 0xFFFF), "zip-mismatch"),
+    (TIMES + b"\1\0\0", "zip-mismatch"),
+    (TIMES + b"\x75", "zip-mismatch"),
+    (extra(1, b"") * 2, "zip-mismatch"),
+    (renamed(b"b"), "zip-name"),
+    (renamed(b""), "zip-name"),
+    (renamed(b"b", b"of another file"), "zip-name"),
+    (renamed(b"a") + renamed(b"b"), "zip-name"),
+    (extra(0x7075, b""), "zip-name"),
+    (renamed(b"\xff"), "zip-name"),
+]
 FAKE_END = END.pack(b"PK\5\6", 0, 0, 0, 0, 0, 0, 0)
 CLASHES = [
     ("x", "x"),
@@ -84,6 +138,26 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a directory on another disk": (forge(MANIFEST, start=1), "zip-disks"),
     "records elsewhere": (forge(MANIFEST, here=0), "zip-disks"),
     "a member elsewhere": (with_a(central={"disk": 1}), "zip-disks"),
+    **{f"a ZIP64 record with {told}": (widen(sound(A), end64=told), code) for told, code in END64S},
+    "a ZIP64 record that is elsewhere": (bytes(MISPLACED), "zip-junk"),
+    "a ZIP64 record of several disks": (widen(sound(A), disks=2), "zip-disks"),
+    "a ZIP64 record and another end": (bytes(NARROW), "zip-mismatch"),
+    **{
+        f"extra fields {tail!r} in {places}": (
+            with_a(**{place: {"tail": tail} for place in places}),
+            code,
+        )
+        for tail, code in EXTRA_FIELDS
+        for places in PLACES
+    },
+    "another name of the manifest": (
+        forge(replace(MANIFEST, central={"tail": renamed(b"other.xml", b"manifest.xml")}), MEMBER),
+        "zip-name",
+    ),
+    "a count that wrapped around": (
+        forge(*(Forged(b"%05d" % number) for number in range(65_536))),
+        "zip-mismatch",
+    ),
 }
 
 
@@ -187,55 +261,8 @@ def test_nuls_that_fill_up_the_last_block_of_a_package_are_read_over(count: int)
     assert refusal(sound(A) + bytes(count) + b"\1") == "package-truncated"
 
 
-def widen(data: bytes, *, end64: dict[str, int] | None = None, disks: int = 1) -> bytes:
-    """Give a package a ZIP64 record, with these numbers in place of the right ones."""
-    _, *_, count, size, offset, _ = END.unpack(data[-END.size :])
-    told = {"length": 44, "disk": 0, "count": count, "size": size, "offset": offset}
-    told |= end64 or {}
-    start = len(data) - END.size
-    record = END64.pack(
-        b"PK\6\6", told["length"], 45, 45, told["disk"], 0, told["count"], told["count"],
-        told["size"], told["offset"],
-    )  # fmt: skip
-    end = END.pack(b"PK\5\6", 0, 0, 0xFFFF, 0xFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0)
-    return data[:start] + record + LOCATOR.pack(b"PK\6\7", 0, start, disks) + end
-
-
 def test_a_zip64_record_is_read() -> None:
     assert unpack(widen(sound(A))).given == [("http://h/a", A[1])]
-
-
-@pytest.mark.parametrize(
-    ("end64", "code"),
-    [
-        ({"count": 2**63}, "zip-limit"),
-        ({"count": 100_000}, "zip-mismatch"),
-        ({"count": 1}, "zip-mismatch"),
-        ({"count": 3}, "zip-mismatch"),
-        ({"size": 2**63}, "zip-overlap"),
-        ({"size": 1}, "zip-junk"),
-        ({"offset": 2**63}, "zip-overlap"),
-        ({"offset": 0}, "zip-junk"),
-        ({"length": 45}, "zip-mismatch"),
-        ({"disk": 1}, "zip-disks"),
-    ],
-)
-def test_a_zip64_record_is_believed_only_as_far_as_there_are_bytes(
-    end64: dict[str, int], code: str
-) -> None:
-    assert refusal(widen(sound(A), end64=end64)) == code
-
-
-def test_a_zip64_record_stands_where_its_locator_says_and_agrees_with_the_end() -> None:
-    data = bytearray(widen(sound(A)))
-    data[-END.size - 12] ^= 1
-    several = widen(sound(A), disks=2)
-    narrow = bytearray(widen(sound(A)))
-    narrow[-12:-10] = narrow[-14:-12] = b"\x07\0"
-
-    assert refusal(bytes(data)) == "zip-junk"
-    assert refusal(several) == "zip-disks"
-    assert refusal(bytes(narrow)) == "zip-mismatch"
 
 
 FULL = 0xFFFFFFFF
@@ -270,19 +297,6 @@ def test_zip64_numbers_of_a_small_member_are_read() -> None:
     assert unpack(with_a(central=wide, local=wide)).given == [("http://h/a", A[1])]
 
 
-def extra(kind: int, body: bytes, length: int | None = None) -> bytes:
-    told = len(body) if length is None else length
-    return kind.to_bytes(2, "little") + told.to_bytes(2, "little") + body
-
-
-def renamed(name: bytes, plain: bytes = b"a") -> bytes:
-    return extra(0x7075, b"\1" + zlib.crc32(plain).to_bytes(4, "little") + name)
-
-
-TIMES = extra(0x5455, b"\1" + bytes(4))
-PLACES = [("central",), ("local",), ("central", "local")]
-
-
 @pytest.mark.parametrize("places", PLACES)
 @pytest.mark.parametrize(
     "tail",
@@ -294,36 +308,6 @@ def test_extra_fields_that_change_nothing_are_passed_over(
     fields = {place: {"tail": tail} for place in places}
 
     assert unpack(with_a(**fields)).given == [("http://h/a", A[1])]
-
-
-@pytest.mark.parametrize("places", PLACES)
-@pytest.mark.parametrize(
-    ("tail", "code"),
-    [
-        (extra(0x5455, b"\1" + bytes(4), 6), "zip-mismatch"),
-        (TIMES + extra(0x5455, b"", 0xFFFF), "zip-mismatch"),
-        (TIMES + b"\1\0\0", "zip-mismatch"),
-        (TIMES + b"\x75", "zip-mismatch"),
-        (extra(1, b"") * 2, "zip-mismatch"),
-        (renamed(b"b"), "zip-name"),
-        (renamed(b""), "zip-name"),
-        (renamed(b"b", b"of another file"), "zip-name"),
-        (renamed(b"a") + renamed(b"b"), "zip-name"),
-        (extra(0x7075, b""), "zip-name"),
-        (renamed(b"\xff"), "zip-name"),
-    ],
-)
-def test_extra_fields_that_can_be_read_otherwise_refuse_the_package(
-    tail: bytes, code: str, places: tuple[str, ...]
-) -> None:
-    assert refusal(with_a(**{place: {"tail": tail} for place in places})) == code
-
-
-def test_another_name_of_the_manifest_and_a_count_that_wrapped_around_are_refused() -> None:
-    other = replace(MANIFEST, central={"tail": renamed(b"other.xml", b"manifest.xml")})
-
-    assert refusal(forge(other, MEMBER)) == "zip-name"
-    assert refusal(forge(*(Forged(b"%05d" % i) for i in range(65_536)))) == "zip-mismatch"
 
 
 def test_a_name_in_an_old_code_page_may_be_given_in_unicode_too() -> None:

@@ -36,16 +36,14 @@ def test_there_is_no_change_of_another_kind(kind: Any) -> None:
         DocumentChange(uri="https://h.example/changelist.xml", kind=kind)
 
 
-def test_a_resource_that_is_given_twice_is_a_mistake_of_the_caller(catalogue: Catalogue) -> None:
-    with pytest.raises(ConfigurationError, match="jug occurs twice") as wrong:
-        catalogue.fill([JUG, BOWL, JUG])
-
-    assert wrong.value.hint == "give each resource once"
-
-
-def test_changes_are_posted_and_not_filled_in(catalogue: Catalogue) -> None:
+def test_a_resource_that_is_given_twice_or_a_change_in_its_place_is_a_mistake(
+    catalogue: Catalogue,
+) -> None:
     change: Any = Change(kind=ChangeKind.DELETED, resource=JUG)
 
+    with pytest.raises(ConfigurationError, match="jug occurs twice") as wrong:
+        catalogue.fill([JUG, BOWL, JUG])
+    assert wrong.value.hint == "give each resource once"
     with pytest.raises(ConfigurationError, match="is no resource"):
         catalogue.fill([change])
 

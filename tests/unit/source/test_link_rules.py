@@ -23,31 +23,41 @@ def links(rule: str, path: str, *there: str) -> list[Link]:
 @pytest.mark.founding(
     "0.9 §8.2", "A Source tells alternate representations", "`--link alternate:…`"
 )
+@pytest.mark.founding("0.9 §8.2", "A specific URI leads to its generic one", "`--link canonical:…`")
+@pytest.mark.founding("0.9 §8.6", "A resource tells its collection", "`--link collection:…`")
 @pytest.mark.parametrize(
-    ("template", "href"),
+    ("rule", "found"),
     [
-        ("{path}.xml", BASE + "a/b/c.tar.gz.xml"),
-        ("{dir}meta/{name}", BASE + "a/b/meta/c.tar.gz"),
-        ("{dir}{stem}.xml", BASE + "a/b/c.tar.xml"),
-        ("{stem}{ext}", BASE + "c.tar.gz"),
-        ("https://mirror.example/{path}", "https://mirror.example/a/b/c.tar.gz"),
-        ("https://gate.example/{uri}", f"https://gate.example/{BASE}a/b/c.tar.gz"),
-        ("/top.html", "https://library.example/top.html"),
-        ("all.html", BASE + "all.html"),
+        *(
+            (f"describedby:{template} always", Link(rel="describedby", href=href))
+            for template, href in (
+                ("{path}.xml", BASE + "a/b/c.tar.gz.xml"),
+                ("{dir}meta/{name}", BASE + "a/b/meta/c.tar.gz"),
+                ("{dir}{stem}.xml", BASE + "a/b/c.tar.xml"),
+                ("{stem}{ext}", BASE + "c.tar.gz"),
+                ("https://mirror.example/{path}", "https://mirror.example/a/b/c.tar.gz"),
+                ("https://gate.example/{uri}", f"https://gate.example/{BASE}a/b/c.tar.gz"),
+                ("/top.html", "https://library.example/top.html"),
+                ("all.html", BASE + "all.html"),
+            )
+        ),
+        *(  # their addresses are never files
+            (f"{relation}:{{stem}}", Link(rel=relation, href=BASE + "c.tar"))
+            for relation in ("canonical", "collection")
+        ),
+        (
+            "duplicate:http://m.example/{name} pri=3 type=text/plain",
+            Link(
+                rel="duplicate",
+                href="http://m.example/c.tar.gz",
+                media_type="text/plain",
+                priority=3,
+            ),
+        ),
     ],
 )
-def test_a_template_says_where_a_link_leads(template: str, href: str) -> None:
-    found = links(f"describedby:{template} always", "a/b/c.tar.gz")
-
-    assert found == [Link(rel="describedby", href=href)]
-
-
-def test_a_link_tells_its_type_and_priority() -> None:
-    found = links("duplicate:http://m.example/{path} pri=3 type=text/plain", "a.txt")
-
-    assert found == [
-        Link(rel="duplicate", href="http://m.example/a.txt", media_type="text/plain", priority=3)
-    ]
+def test_a_rule_says_where_a_link_leads(rule: str, found: Link) -> None:
+    assert links(rule, "a/b/c.tar.gz") == [found]
 
 
 def test_a_link_to_what_is_not_there_is_not_told_unless_it_is_wanted() -> None:
@@ -55,13 +65,6 @@ def test_a_link_to_what_is_not_there_is_not_told_unless_it_is_wanted() -> None:
     assert len(links("describedby:{path}.xml", "a.pdf", "a.pdf.xml")) == 1
     assert len(links("describedby:{path}.xml always", "a.pdf")) == 1
     assert len(links("describedby:https://elsewhere.example/{path}.xml", "a.pdf")) == 1
-
-
-@pytest.mark.founding("0.9 §8.2", "A specific URI leads to its generic one", "`--link canonical:…`")
-@pytest.mark.founding("0.9 §8.6", "A resource tells its collection", "`--link collection:…`")
-@pytest.mark.parametrize("relation", ["canonical", "collection"])
-def test_links_to_addresses_that_are_never_files_are_kept(relation: str) -> None:
-    assert links(f"{relation}:{{stem}}", "a.html") == [Link(rel=relation, href=BASE + "a")]
 
 
 @pytest.mark.parametrize(

@@ -47,21 +47,15 @@ def test_the_first_publication_is_written_children_first_and_the_description_las
     assert found.changes == []
 
 
-def test_an_empty_source_is_published_too() -> None:
-    source = Source()
-
-    assert source.publish().first
-
-    assert view(source) == {}
-
-
-def test_nothing_can_be_published_before_a_scan() -> None:
+def test_nothing_can_be_published_before_a_scan_and_then_also_an_empty_source() -> None:
     source = Source()
 
     with pytest.raises(StateError, match="nothing was recorded"):
         source.publish_only()
 
     assert source.contents() == {}
+    assert source.publish().first
+    assert view(source) == {}
 
 
 def test_changes_are_added_to_the_one_change_list_and_nothing_else_is_written() -> None:

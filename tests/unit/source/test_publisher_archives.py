@@ -5,9 +5,16 @@ import pytest
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
-from resourcesync.source.plan import PublicationStep
+from resourcesync.source.plan import (
+    PublicationPlan,
+    PublicationStep,
+    Span,
+    SupersededList,
+    supersede,
+)
 from resourcesync.source.publication_settings import Policy
 from tests.support.sources.publishing import (
+    BASE,
     DOCUMENTS,
     Reader,
     Source,
@@ -96,3 +103,20 @@ def test_a_resource_list_that_was_lost_before_it_was_kept_is_not_in_the_archive(
 
     assert offered(source) == [Capability.RESOURCE_LIST, Capability.CHANGE_LIST]
     assert view(source) == source.truth()
+
+
+PLAN = PublicationPlan(
+    base_uri=BASE,
+    documents_uri=BASE,
+    at=20,
+    monitored_since=20,
+    number=1,
+    closed=(),
+    open=Span(after=0, last=0, start=0, reached=0),
+    superseded=(SupersededList(at=5, since=10), SupersededList(at=10, since=20, name="kept.xml")),
+)
+FORMER = SupersededList(at=20, since=90, name="own.xml")
+
+
+def test_a_list_that_was_forgotten_and_still_stands_is_held_again() -> None:
+    assert supersede(PLAN, 20, FORMER, 7).superseded[-1] == SupersededList(at=7, since=90)

@@ -75,14 +75,18 @@ def test_what_was_in_doubt_when_a_run_was_killed_is_an_update(
         assert told(state, after=3) == [("touched", "a")]
 
 
-def test_what_a_failed_run_left_in_doubt_is_an_update(state: SqliteMirrorState) -> None:
+def test_what_a_failed_run_left_in_doubt_is_an_update_and_other_digests_are_none(
+    state: SqliteMirrorState,
+) -> None:
     put(state, copy("a", "1"), None)
     state.commit(StateTransaction(suspect=[as_unknown(copy("a", "1"))]))
     state.add_run(RunRow(run="r", started=0, ended=6, mode="", outcome="disk", counts="{}"))
     put(state, copy("a", "1", 7), copy("a", "1"))
     put(state, copy("a", "1", 8), copy("a", "1"))
+    more = f"md5:{'0' * 32} sha-256:{'1' * 64}"
+    state.commit(StateTransaction(installed=[copy("a", "1")._replace(digests=more)]))
 
-    assert told(state) == [("created", "a"), ("updated", "a"), ("touched", "a")]
+    assert told(state) == [("created", "a"), ("updated", "a"), ("touched", "a"), ("touched", "a")]
 
 
 def test_a_first_reading_has_what_is_being_replaced(state: SqliteMirrorState) -> None:
@@ -177,11 +181,3 @@ def test_a_thousand_runs_are_stored_and_the_first_of_those_that_failed(
     assert last.run == f"{MAX_RUNS + 4}", "whatever its time"
     assert state.failing_since() == MAX_RUNS + 3
     assert state.value(int, "SELECT count(*) FROM run") == MAX_RUNS + 1
-
-
-def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:
-    put(state, copy("a", "1"), None)
-    more = f"md5:{'0' * 32} sha-256:{'1' * 64}"
-    state.commit(StateTransaction(installed=[copy("a", "1")._replace(digests=more)]))
-
-    assert told(state) == [("created", "a"), ("touched", "a")]

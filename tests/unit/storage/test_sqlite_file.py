@@ -113,10 +113,17 @@ def test_a_file_of_another_version_or_program_is_refused_and_untouched(
     assert path.read_bytes() == before
 
 
-def test_only_the_owner_reads_a_private_file(path: Path) -> None:
-    with SqliteFile(path, KIND) as file:
-        file.write_notes({"secret": "x"})
-        assert {each.stat().st_mode & 0o777 for each in path.parent.iterdir()} == {0o600}
+def test_only_the_owner_reads_a_private_file_and_nobody_has_an_exclusive_one_besides(
+    path: Path,
+) -> None:
+    alone = replace(KIND, durability=Durability.EXCLUSIVE)
+    for kind in (KIND, alone):
+        with SqliteFile(path, kind) as file:
+            file.write_notes({"secret": "x"})
+            assert {each.stat().st_mode & 0o777 for each in path.parent.iterdir()} == {0o600}
+            if kind is alone:
+                with pytest.raises(LockedError, match="another program"):
+                    SqliteFile(path, alone)
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
@@ -128,13 +135,6 @@ def test_a_link_in_place_of_a_private_file_is_not_followed(path: Path, tmp_path:
         SqliteFile(path, KIND)
 
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_transaction_that_fails_leaves_nothing(path: Path) -> None:
-    with SqliteFile(path, WITH_ROWS) as file:
-        with pytest.raises(StorageError, match="UNIQUE"), file.writing() as connection:
-            connection.executemany("INSERT INTO row VALUES (?, 1)", [("x",), ("y",), ("x",)])
-        assert file.connection.execute("SELECT count(*) FROM row").fetchone() == (0,)
 
 
 OTHER_PROCESS = """
@@ -170,16 +170,13 @@ def test_a_commit_is_not_lost_when_this_process_opens_the_file_twice(
         assert keys_for_another_process(path) == "['first', 'second']"
 
 
-def test_who_has_an_exclusive_file_has_it_alone(path: Path) -> None:
-    alone = replace(KIND, durability=Durability.EXCLUSIVE)
-    with SqliteFile(path, alone), pytest.raises(LockedError, match="another program"):
-        SqliteFile(path, alone)
-
-    SqliteFile(path, alone).close()
-
-
-def test_a_full_disk_is_told_and_what_was_stored_stays(path: Path) -> None:
+def test_a_full_disk_or_a_row_that_is_refused_is_told_and_what_was_stored_stays(
+    path: Path,
+) -> None:
     with SqliteFile(path, WITH_ROWS) as file:
+        with pytest.raises(StorageError, match="UNIQUE"), file.writing() as connection:
+            connection.executemany("INSERT INTO row VALUES (?, 1)", [("x",), ("y",), ("x",)])
+        assert file.connection.execute("SELECT count(*) FROM row").fetchone() == (0,)
         file.write_notes({"a": "1"})
         file.connection.execute("PRAGMA max_page_count = 8")
         with pytest.raises(DiskFullError, match="no space") as caught:
