@@ -40,7 +40,6 @@ def old_documents(draw: st.DrawFn) -> tuple[Header, list[Entry], Dialect]:
 
 
 def is_sayable(header: Header, dialect: Dialect) -> bool:
-    """Whether the dialect has such documents."""
     kind = header.capability
     if kind in {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}:
         return dialect is Dialect.V1_0

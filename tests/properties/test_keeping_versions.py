@@ -42,7 +42,6 @@ class Life:
             (root / name).write_text(self._text(name))
 
     def change(self) -> None:
-        """Write and delete some files."""
         for name in self._chance.sample(NAMES, self._chance.randrange(1, 4)):
             path = self.root / name
             if self._chance.random() < 0.2:

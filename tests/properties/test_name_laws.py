@@ -67,7 +67,6 @@ def accepted(uris: Iterable[str]) -> list[str]:
 def mapping_of(
     uris: Iterable[str], profile: FileSystemProfile, base: str = BASE, *, pages: bool = False
 ) -> NameMapping:
-    """The mapping of a mirror that has these URIs."""
     free = NameMapping(base=base, profile=profile, pages=pages)
     named = sorted((free.key(free.preferred_path(uri)), uri) for uri in uris)
     return replace(free, relocated=frozenset(relocated_uris(named)))

@@ -52,7 +52,6 @@ def manifest_of(package: bytes) -> ET.Element:
 
 
 def broken(text: bytes) -> set[str]:
-    """The rules that the validator finds broken."""
     return {finding.rule.id for finding in Examination([text], uri="http://h/x.xml")}
 
 

@@ -78,7 +78,6 @@ class Parts(io.BytesIO):
     size = 1
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return the next bytes."""
         return super().read(min(self.size, size or self.size))
 
 

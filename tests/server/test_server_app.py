@@ -292,7 +292,6 @@ def make(served: ServedSource, **mounts: ASGIApp) -> Application:
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
-    """Say what was asked."""
     text = f"{scope['method']} {scope['root_path']} {scope['path']}"
     await PlainTextResponse(text)(scope, receive, send)
 

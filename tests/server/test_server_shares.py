@@ -44,7 +44,6 @@ def ask(server: ServerThread, source: str, **fields: str) -> tuple[int, bytes]:
 
 
 def is_open(connection: socket.socket) -> bool:
-    """Whether the server still answers."""
     try:
         connection.sendall(ASK % b"")
         return connection.recv(1000).startswith(b"HTTP/1.1 200 ")

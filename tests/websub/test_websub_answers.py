@@ -166,20 +166,14 @@ def test_there_are_only_so_many_wishes_of_a_peer_and_for_an_origin_in_a_minute(
     assert desk.wish(callback="https://other.example/").status == 202
 
 
-def test_there_are_only_so_many_wishes_and_subscriptions_in_all(
+def test_there_are_only_so_many_wishes_in_all_and_twice_as_many_to_leave(
     open_desk: Callable[..., Desk],
 ) -> None:
-    assert open_desk(most_intents=0).wish().status == 503
     full = open_desk(most_subscriptions=0)
     assert full.wish().status == 503
     assert full.wish(mode="unsubscribe").status == 202
-
-
-def test_who_wants_to_leave_is_heard_for_longer_but_not_for_ever(
-    open_desk: Callable[..., Desk],
-) -> None:
     desk = open_desk(most_intents=2)
-    assert [desk.wish().status for _ in range(3)] == [202, 202, 503]
+    assert [desk.wish().status for _ in range(2)] == [202, 503]
     found = [desk.wish(mode="unsubscribe").status for _ in range(3)]
     assert found == [202, 202, 503]
 

@@ -432,7 +432,6 @@ def test_a_first_run_that_fails_remembers_what_it_was_told(follower: Follower) -
 
 
 def told_last(follower: Follower) -> Mapping[str, str]:
-    """What the adapter was told the last time."""
     assert follower.system.options is not None
     return follower.system.options.values
 

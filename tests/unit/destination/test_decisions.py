@@ -54,7 +54,6 @@ LOOSE = structs.replace(CHANGES, absence=Absence.TWICE, now=1_000_000_000)
 
 
 def failed(listed: ListedEntry = NEWER, due: int = LATER) -> Pending:
-    """Return the task of a resource that failed often."""
     task = pending_fetch(listed, known=None, now=0, at=0, generation=READ, code="http-error")
     return task._replace(tries=7, due=due)
 
