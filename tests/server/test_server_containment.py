@@ -33,23 +33,13 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> ServedRoot:
     outer = tmp_path_factory.mktemp("outer")
     root = outer / "root"
     (root / "sub" / "deep").mkdir(parents=True)
-    (root / ".git").mkdir()
-    (root / "backup~").mkdir()
-    (root / ".well-known").mkdir()
-    for path in (
-        root / "in.txt",
-        root / "sub" / "in.txt",
-        root / "sub" / "deep" / "in.txt",
-        root / "~a.b",
-    ):
-        path.write_bytes(INSIDE)
-    secrets = [outer / "secret", outer / "in.txt", outer / "rootling", root / ".git" / "config"]
-    secrets += [
-        root / ".env",
-        root / "in.txt~",
-        root / "backup~" / "in.txt",
-        root / ".well-known" / "other",
-    ]
+    for name in (".git", ".well-known", "backup~"):
+        (root / name).mkdir()
+    for name in ("in.txt", "sub/in.txt", "sub/deep/in.txt", "~a.b"):
+        (root / name).write_bytes(INSIDE)
+    secrets = [outer / name for name in ("secret", "in.txt", "rootling")]
+    hidden = (".git/config", ".env", "in.txt~", "backup~/in.txt", ".well-known/other")
+    secrets += [root / name for name in hidden]
     for path in secrets:
         path.write_bytes(CANARY)
     links = {
