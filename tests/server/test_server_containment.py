@@ -37,11 +37,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> ServedRoot:
         (root / name).mkdir()
     for name in ("in.txt", "sub/in.txt", "sub/deep/in.txt", "~a.b"):
         (root / name).write_bytes(INSIDE)
-    secrets = [outer / name for name in ("secret", "in.txt", "rootling")]
-    hidden = (".git/config", ".env", "in.txt~", "backup~/in.txt", ".well-known/other")
-    secrets += [root / name for name in hidden]
-    for path in secrets:
-        path.write_bytes(CANARY)
+    hidden = [".git/config", ".env", "in.txt~", "backup~/in.txt", ".well-known/other"]
+    for name in ("../secret", "../in.txt", "../rootling", *hidden):
+        (root / name).write_bytes(CANARY)
     links = {
         "out-relative": "../secret",
         "out-absolute": str(outer / "secret"),
