@@ -41,7 +41,6 @@ WAITS: Final = {
     "tests/unit/storage/test_files_measuring.py": 1,
     "tests/unit/storage/test_mirror_syncing.py": 1,
     "tests/watch/test_watch_keeping.py": 2,
-    "tests/websub/test_websub_hub.py": 1,
 }
 """Fixed waits that tests still have, with how many: less each time."""
 
