@@ -123,9 +123,6 @@ def test_what_is_raised_at_the_deadline_is_raised_again_when_it_got_lost(
     cancel.raise_if_cancelled()
 
 
-# --- lists only ---
-
-
 def test_an_inventory_of_changes_deletes_nothing_and_loses_nothing(
     large: World[PublishedSource],
 ) -> None:

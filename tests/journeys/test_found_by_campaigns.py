@@ -356,9 +356,6 @@ def test_the_source_may_still_say_that_an_earlier_version_was_the_last(tmp_path:
     assert world.in_sync()
 
 
-# --- old replicas ---
-
-
 def world_that_moves(tmp_path: Path, source: LooseSource) -> tuple[World[LooseSource], Moving]:
     moving = Moving(source.entry.removeprefix(BASE))
     return World(tmp_path, source, network=Network(moving.route)), moving

@@ -152,9 +152,6 @@ def test_a_list_that_is_not_understood_takes_back_what_an_earlier_one_lacked(
     kept_all(world, report, 40)
 
 
-# --- few copies are no exception, and a hold is a hold -------------------------------------------
-
-
 @pytest.mark.parametrize(("here", "left"), [(1, 0), (3, 1), (20, 9), (49, 24), (300, 0)])
 def test_a_list_never_takes_more_than_half_of_a_small_mirror(
     tmp_path: Path, here: int, left: int
@@ -197,9 +194,6 @@ def test_a_hold_is_of_what_was_here_when_it_began_and_the_next_one_counts_anew(
         world.source.remove(f"new-{number}.html")
     world.source.publish()
     assert world.pull().deleted == 60
-
-
-# --- what was fetched and is equal ---------------------------------------------------------------
 
 
 def test_what_is_fetched_and_equal_is_not_called_updated(tmp_path: Path) -> None:

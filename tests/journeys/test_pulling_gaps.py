@@ -116,9 +116,6 @@ def test_a_list_that_lost_changes_is_refused_until_the_source_publishes(
     assert world.in_sync()
 
 
-# --- lists that are away for a while ---
-
-
 @pytest.mark.parametrize(
     "away",
     [Answer(status=404), Answer(body=b"<!DOCTYPE html><html><title>Gone</title></html>")],

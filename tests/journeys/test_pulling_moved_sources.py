@@ -48,8 +48,6 @@ def world_of(folder: Path) -> World[PublishedSource]:
     return world
 
 
-# --- to another host -----------------------------------------------------------------------------
-
 ELSEWHERE = "https://www.example/"
 
 

@@ -155,9 +155,6 @@ def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World[Published
     assert paths(world) == {"a": "a"}
 
 
-# --- killed ---
-
-
 def test_the_moves_can_be_killed_at_any_moment(tmp_path: Path) -> None:
     deaths = 0
     for fuse in range(1, 40):
@@ -188,8 +185,6 @@ def test_the_moves_can_be_killed_at_any_moment(tmp_path: Path) -> None:
             break
     assert deaths > 5
 
-
-# --- the law ---
 
 PIECES = ["a", "b", "a+b", "a%2Bb", "index.html", "%C3%A9", "a-b"]
 

@@ -110,9 +110,6 @@ def test_a_redirect_there_and_back_again_brings_no_secret_along(
     assert "x-key" not in private.fields
 
 
-# --- a name that leads elsewhere after some time, as with DNS rebinding ---
-
-
 def notes_of(mirror: Path) -> SqliteMirrorState:
     return SqliteMirrorState(str(mirror / ".resourcesync/state.db"))
 

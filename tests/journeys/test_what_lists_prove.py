@@ -355,9 +355,6 @@ def test_parts_of_several_minutes_whose_index_dates_them_prove_absence_at_once(
     assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
 
 
-# --- parts of several moments ---
-
-
 DAY = 86_400
 
 
