@@ -88,24 +88,6 @@ def test_one_entry_that_cannot_be_used_is_enough_to_keep_what_a_list_lacks(
     assert [mapping["code"] for mapping in world.told("warning")].count("not-understood") == 1
 
 
-def test_deletions_that_are_told_beside_entries_at_another_host_never_empty_a_small_mirror(
-    tmp_path: Path,
-) -> None:
-    world = world_of(tmp_path / "mirror", 20)
-    for number in range(20):
-        world.source.remove(f"{number}.html")
-    world.source.publish_file("20.html", "moved")
-    changes = BASE + "resourcesync/changelist.xml"
-    strange = world.source.honest(changes).body.replace(
-        b"http://source.example/20.html", ELSEWHERE.encode() + b"20.html"
-    )
-    world.network.answers[changes] = Answer(body=strange)
-
-    report = world.pull()
-
-    assert (report.state, report.deleted, report.held) == (MirrorState.STOPPED, 0, 20)
-
-
 def test_what_the_filters_leave_out_is_understood(tmp_path: Path) -> None:
     world = world_of(tmp_path / "mirror", 40)
     chosen = Filters(exclude=("/drafts/",))

@@ -26,10 +26,6 @@ def holding(folder: Path, here: int, gone: int, *, hours: int = 25) -> World[Pub
     return world
 
 
-def asked(world: World[PublishedSource]) -> list[str]:
-    return world.asked_resources()
-
-
 @pytest.mark.parametrize("status", [404, 410, 403, 500])
 def test_a_server_that_says_so_of_everything_proves_nothing(tmp_path: Path, status: int) -> None:
     world = holding(tmp_path / "mirror", 60, 30)
@@ -38,7 +34,7 @@ def test_a_server_that_says_so_of_everything_proves_nothing(tmp_path: Path, stat
 
     report = world.pull()
 
-    assert (report.deleted, report.held, len(asked(world))) == (0, 30, 3)
+    assert (report.deleted, report.held, len(world.asked_resources())) == (0, 30, 3)
 
 
 @pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
@@ -57,7 +53,7 @@ def test_of_an_empty_list_nothing_is_believed(tmp_path: Path) -> None:
 
     report = world.pull()
 
-    assert (report.deleted, report.held, asked(world)) == (0, 60, [])
+    assert (report.deleted, report.held, world.asked_resources()) == (0, 60, [])
 
 
 def test_a_number_that_a_person_gave_is_never_exceeded(tmp_path: Path) -> None:
@@ -65,7 +61,7 @@ def test_a_number_that_a_person_gave_is_never_exceeded(tmp_path: Path) -> None:
 
     report = world.pull(max_delete=Limit(number=0))
 
-    assert (report.deleted, report.held, asked(world)) == (0, 30, [])
+    assert (report.deleted, report.held, world.asked_resources()) == (0, 30, [])
 
 
 def test_a_run_asks_for_some_hundreds(tmp_path: Path) -> None:
@@ -93,7 +89,7 @@ def test_nothing_is_proven_while_the_source_lists_what_cannot_be_used(tmp_path: 
 
     report = world.pull()
 
-    assert (report.deleted, report.held, asked(world)) == (0, 30, [])
+    assert (report.deleted, report.held, world.asked_resources()) == (0, 30, [])
     assert RESOURCE_LIST not in world.network.answers
 
 
@@ -128,7 +124,7 @@ def test_a_server_proves_nothing_for_another_one(tmp_path: Path, there: list[int
 
     proven = 30 if there else 0
     assert (report.deleted, report.held) == (proven, 30 - proven)
-    assert not [name for name in asked(world) if not name.startswith(FAR)]
+    assert not [name for name in world.asked_resources() if not name.startswith(FAR)]
 
 
 def test_a_server_that_fails_takes_no_proof_from_another_one(tmp_path: Path) -> None:
