@@ -74,22 +74,24 @@ def test_a_run_asks_for_some_hundreds(tmp_path: Path) -> None:
     assert world.in_sync()
 
 
-def test_nothing_is_proven_while_the_source_lists_what_cannot_be_used(tmp_path: Path) -> None:
-    world = world_of(tmp_path / "mirror", 40)
-    for number in range(30):
+def test_nothing_is_deleted_or_proven_while_the_source_lists_what_cannot_be_used(
+    tmp_path: Path,
+) -> None:
+    world = world_of(tmp_path / "mirror", 20)
+    for number in range(15):
         world.source.remove(f"{number}.html")
-    world.source.publish_file("40.html", "moved")
+    world.source.publish_file("20.html", "moved")
     changes = BASE + "resourcesync/changelist.xml"
     body = world.source.honest(changes).body.replace(
-        BASE.encode() + b"40", b"http://www.example/40"
+        BASE.encode() + b"20", b"http://www.example/20"
     )
     world.network.answers[changes] = Answer(body=body)
-    assert world.pull().held == 30
+    assert world.pull().held == 15
     world.clock.advance(hours=25)
 
     report = world.pull()
 
-    assert (report.deleted, report.held, world.asked_resources()) == (0, 30, [])
+    assert (report.deleted, report.held, world.asked_resources()) == (0, 15, [])
     assert RESOURCE_LIST not in world.network.answers
 
 
