@@ -1,7 +1,7 @@
-"""A clock that moves only when it is told, and originals in memory."""
+"""A clock that moves only when it is told, and originals and documents in memory."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from io import BytesIO
 from typing import BinaryIO
@@ -11,7 +11,7 @@ import msgspec
 from resourcesync.errors import OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource
-from resourcesync.model.timestamps import floor_to_second, from_microseconds
+from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Omission, Original, Originals
 
@@ -63,7 +63,7 @@ class MemoryOriginals(Originals):
     def put(self, uri: str, content: bytes) -> None:
         """Create an original, or replace its bytes, as of now."""
         self._versions += 1
-        lastmod = floor_to_second(self._clock.now())
+        lastmod = self._clock.now().replace(microsecond=0)
         self._stored[uri] = _StoredOriginal(content, lastmod, self._versions)
 
     def remove(self, uri: str) -> None:
@@ -110,3 +110,41 @@ class MemoryOriginals(Originals):
 
     def _fingerprint(self, held: _StoredOriginal) -> str:
         return str(held.version) if self._trusted else ""
+
+
+class MemoryDocuments:
+    """A ``DocumentStore`` in a dictionary: a document is replaced at once, or not at all."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, tuple[bytes, int]] = {}
+        self.writes = 0
+        """Number of documents written."""
+
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
+        """Put a whole document in place, if ``check`` accepts it; return its bytes."""
+        content = b"".join(chunks)
+        if check is not None:
+            check(BytesIO(content))
+        self.writes += 1
+        self._documents[name] = (content, self.writes)
+        return len(content)
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a document for reading, or return ``None`` when there is none."""
+        held = self._documents.get(name)
+        return None if held is None else BytesIO(held[0])
+
+    def signature(self, name: str) -> str | None:
+        """Return a text that changes whenever the document is written; ``None`` for none."""
+        held = self._documents.get(name)
+        return None if held is None else str(held[1])
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the documents that exist."""
+        return iter(sorted(self._documents))
+
+    def delete(self, name: str) -> None:
+        """Remove a document; it is no error when there is none."""
+        self._documents.pop(name, None)

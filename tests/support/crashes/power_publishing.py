@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.naming import DESCRIPTION
@@ -16,6 +15,7 @@ from resourcesync.source.paging import PageLimits
 from resourcesync.source.publication_settings import Policy
 from tests.support.crashes.crash_states import State, files_of
 from tests.support.crashes.renumbered import Numbers, both, signature
+from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.publishing import Reader, Source, View
 
 _OWN: Final = ".resourcesync/"

@@ -3,7 +3,6 @@
 import copy
 from typing import Self
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.source.contents import PresentContents
@@ -13,6 +12,7 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
+from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.opened import open_source
 from tests.support.worlds.network import BASE
 from tests.support.worlds.served_files import PublishingSource

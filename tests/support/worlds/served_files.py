@@ -2,9 +2,8 @@
 
 from abc import ABC, abstractmethod
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.ports import FetchRequest
-from tests.support.in_memory import ManualClock, MemoryOriginals
+from tests.support.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
 from tests.support.worlds.network import BASE, Answer
 
 
