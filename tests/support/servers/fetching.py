@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.http.politeness import NoKnownOrigins
+from resourcesync.adapters.http.politeness import KnownOrigins
 from resourcesync.adapters.http.settings import one_proxy
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
@@ -39,7 +39,7 @@ def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> 
     }
     proxy, secret = changes.pop("proxy", ""), changes.pop("proxy_secret", None)
     settings |= {"proxies": one_proxy(proxy, secret)}
-    known = changes.pop("known_origins", None) or NoKnownOrigins()
+    known = changes.pop("known_origins", None) or KnownOrigins()
     return CurlFetcher(
         FetchSettings(**settings | changes), clock or SystemClock(), Random(7), known
     )
