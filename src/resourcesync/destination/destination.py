@@ -107,9 +107,8 @@ class Destination:
     def _report(self, run: runs.MirrorRun, outcome: SyncOutcome, options: PullOptions) -> RunReport:
         report = runs.build_report(run.id, outcome, self._dependencies, dry_run=options.dry_run)
         renamed = sum(assignment.renamed for assignment in self._path_assignments)
-        report = run.with_duration(report)
-        report = structs.replace(report, lists_only=options.lists_only, renamed=renamed)
-        return self._apply_clock_check(report)
+        own = {"seconds": run.seconds, "lists_only": options.lists_only, "renamed": renamed}
+        return self._apply_clock_check(structs.replace(report, **own))
 
     def _apply_clock_check(self, report: RunReport) -> RunReport:
         """Report a clock that differs from the Source's: then the mirror is not in sync."""
