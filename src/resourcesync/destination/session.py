@@ -73,12 +73,7 @@ class Budget:
     ``spent`` is the limit that was reached.
     """
 
-    def __init__(
-        self,
-        limit: int | None = None,
-        received: Callable[[], int] = lambda: 0,
-        cancel: CancelToken | None = None,
-    ) -> None:
+    def __init__(self, limit: int | None, received: Callable[[], int], cancel: CancelToken) -> None:
         self._limit = limit
         self.is_limited = limit is not None
         self._received = received
@@ -91,13 +86,11 @@ class Budget:
     def expire(self) -> None:
         """Record that the time is over: no request is begun, and finished work may be written."""
         self.spent = "time"
-        if self._cancel is not None:
-            self._cancel.lift_limit()
+        self._cancel.lift_limit()
 
     def raise_if_cancelled(self) -> None:
         """Raise if the run is to end."""
-        if self._cancel is not None:
-            self._cancel.raise_if_cancelled()
+        self._cancel.raise_if_cancelled()
 
     def fits(self, length: int | None) -> bool:
         """True if so many more bytes (``None``: unknown) may be fetched."""

@@ -408,7 +408,7 @@ class ResourceListReader:
         return entries
 
 
-def _announcements(document: "Document") -> dict[str, proof.Announcement]:
+def _announcements(document: "Document") -> dict[str, Part | Package]:
     """Return the parts of an index, or the packages of a dump, as it announces them."""
     entries = (entry for entry in document.entries() if isinstance(entry, Part | Package))
     return {entry.uri: entry for entry in entries}
