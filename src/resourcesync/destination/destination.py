@@ -191,7 +191,6 @@ class Destination:
     def _take_steps(
         self, pull: SyncSession, probe: locate.CapabilityListProbe
     ) -> SyncOutcome | Next:
-        """Go from step to step, to an outcome or to other lists."""
         step: SyncOutcome | Next = self._first_step(pull, probe)
         while isinstance(step, Next) and step is not Next.RELOCATE:
             step = self._take(step, pull, probe)
@@ -205,7 +204,6 @@ class Destination:
         return step
 
     def _first_step(self, pull: SyncSession, probe: locate.CapabilityListProbe) -> Next:
-        """Return the first step: a baseline, a Resource List, or changes."""
         cursor = pull.cursor
         # A Resource List that is read for itself leads to no Change List that is newer.
         is_list_due = self._is_list_due(pull)
@@ -224,7 +222,6 @@ class Destination:
     def _take(
         self, step: Next, pull: SyncSession, probe: locate.CapabilityListProbe
     ) -> SyncOutcome | Next:
-        """Take one step; return its outcome, or the next step."""
         changes, resource_list = pull.found.change_list, pull.found.resource_list
         is_all_there_is = changes is not None and resource_list is None
         if step in {Next.CHANGES, Next.WORK_OFF} or is_all_there_is:

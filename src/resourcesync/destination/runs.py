@@ -384,7 +384,8 @@ class RecordedPlan:
         """Report the plan, and pass the decisions to the review; return the held deletions."""
         foreseen, review = self._report(counts.plan), self._pull.options.review
         if review is not None:
-            review(counts.plan.mode, self._recorded, counts.plan.same)
+            checked = self._pull.dependencies.cancel.checked
+            review(counts.plan.mode, lambda: checked(iter(self._decisions)), counts.plan.same)
         return foreseen
 
     def _report(self, plan: reports.PlanSummary) -> reports.DeletionResult:
@@ -401,9 +402,6 @@ class RecordedPlan:
             if not isinstance(decision, planner.UpToDate | planner.Postponed):
                 self._decisions.add(decision)
             yield decision
-
-    def _recorded(self) -> Iterator[planner.ReviewedDecision]:
-        return self._pull.dependencies.cancel.checked(iter(self._decisions))
 
 
 def fetch_planned(

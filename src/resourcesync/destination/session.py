@@ -88,10 +88,6 @@ class Budget:
         self.spent = "time"
         self._cancel.lift_limit()
 
-    def raise_if_cancelled(self) -> None:
-        """Raise if the run is to end."""
-        self._cancel.raise_if_cancelled()
-
     def fits(self, length: int | None) -> bool:
         """True if so many more bytes (``None``: unknown) may be fetched."""
         if self.spent or self._limit is None:
@@ -219,13 +215,11 @@ class SyncSession:
         if self.options.dumps == "never":
             return found
         uri = found.change_list
-        if uri is not None and found.change_dump is None and self._is_dump(uri):
+        is_dump = self.cursor.is_of_dump and self.cursor.head == uri
+        is_dump = is_dump or uri in self.packages.packed_change_lists
+        if uri is not None and found.change_dump is None and is_dump:
             found = structs.replace(found, change_dump=uri)
         return with_dumps(found)
-
-    def _is_dump(self, change_list: str) -> bool:
-        is_known = self.cursor.is_of_dump and self.cursor.head == change_list
-        return is_known or change_list in self.packages.packed_change_lists
 
     @property
     def after_list(self) -> Next:

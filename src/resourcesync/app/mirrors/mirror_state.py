@@ -125,7 +125,7 @@ def read_state(folder: Path, read: Callable[[SqliteMirrorState], T]) -> T:
     """Return what a function reads of a mirror's state: on a full disk, too, if nobody writes."""
     check_mirror(folder)
     version = own_folder.state_version(folder)
-    if version is not None and version.is_complete_without_log:
+    if version is not None and not version.log[1]:  # the log is empty: the file is the state
         with suppress(errors.ResourceSyncError):  # the state as it is now says why
             with open_state(folder, immutable=True) as state:
                 found = read(state)

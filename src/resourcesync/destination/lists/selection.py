@@ -242,7 +242,6 @@ class ResourceSelection:
         return uri
 
     def _note_twins(self, listed: str, known: str) -> None:
-        """Count an entry of a twin."""
         if known.startswith(self._twins):
             self.has_twins = True
             self.refusals.leniencies.note(Leniency.HOST_TWIN, listed)
@@ -433,7 +432,6 @@ class ResourceSelection:
     def _with_links(
         self, listed: ListedEntry, resource: Resource, moment: datetime | None
     ) -> ListedEntry:
-        """Return the row of an entry with its links."""
         change = listed.change
         patched = change == ChangeKind.UPDATED and resource.patches
         entry = _encode_links(resource)
