@@ -48,8 +48,6 @@ class Fault(NamedTuple):
 
 
 class Failing:
-    """Lets operations on the files below a folder fail."""
-
     def __init__(self, library: str) -> None:
         self._library = ctypes.CDLL(library)
         self._library.hits.restype = self._library.seen.restype = ctypes.c_long
@@ -73,13 +71,10 @@ class Failing:
 
 
 class Trials:
-    """Tries one run again and again."""
-
     def __init__(self, failing: Failing, scene: Scene, before: State, folder: Path) -> None:
         self._failing, self._scene, self._before, self._folder = failing, scene, before, folder
 
     def points(self) -> list[Fault]:
-        """Return where it may fail, and how."""
         found = []
         for error in KINDS:
             with _Laid(self._before, self._folder) as numbers:
@@ -93,7 +88,6 @@ class Trials:
         return found
 
     def wrong(self, faults: list[Fault]) -> Iterator[str]:
-        """Let runs fail one after the other; yield what is wrong then."""
         is_done = False
         with _Laid(self._before, self._folder) as numbers:
             self._scene.set_before()
@@ -112,8 +106,6 @@ class Trials:
 
 
 class _Laid:
-    """A disk that is there for one block."""
-
     def __init__(self, state: State, folder: Path) -> None:
         self._state, self._folder = state, folder
 
@@ -126,7 +118,6 @@ class _Laid:
 
 
 def tried(failing: Failing, folder: Path, job: tuple[str, int, int]) -> list[Any]:
-    """Do one job."""
     name, seed, most = job
     luck, root = random.Random(f"{name} {seed}"), folder / "disk"
     root.mkdir()
@@ -156,7 +147,6 @@ def tried(failing: Failing, folder: Path, job: tuple[str, int, int]) -> list[Any
 
 
 def main() -> None:
-    """Work off the jobs."""
     failing, folder = Failing(sys.argv[1]), Path(sys.argv[2]).resolve()
     for line in sys.stdin:
         print(json.dumps(tried(failing, folder, json.loads(line))), flush=True)

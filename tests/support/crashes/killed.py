@@ -28,8 +28,6 @@ PAIRS = 4
 
 
 class Killable:
-    """Our command in processes that may be killed."""
-
     def __init__(self, home: Path) -> None:
         self._said = home / "said.txt"
         program = [sys.executable, str(ROOT / "tests/support/crashes/killable.py"), str(self._said)]

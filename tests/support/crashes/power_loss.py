@@ -37,8 +37,6 @@ _FIRST = 60
 
 
 class Recorder:
-    """Writes down what is done below a folder."""
-
     def __init__(self, library: str, folder: Path) -> None:
         self._library = ctypes.CDLL(library)
         self._log = folder / "log"
@@ -140,7 +138,6 @@ def _states(
 
 
 def main() -> None:
-    """Work off the jobs."""
     folder = Path(sys.argv[2]).resolve()
     recorder = Recorder(sys.argv[1], folder)
     for line in sys.stdin:

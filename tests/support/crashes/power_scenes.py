@@ -15,8 +15,6 @@ from tests.support.crashes.renumbered import Numbers
 
 
 class Scene(Protocol):
-    """Something that is done to a disk."""
-
     def do(self) -> None:
         """Do it, below the folder that was given."""
         ...

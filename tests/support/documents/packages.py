@@ -49,7 +49,6 @@ def listed(path: str, data: bytes | None = None, *, loc: str = "", more: str = "
 
 
 def proof_of(data: bytes) -> str:
-    """The attributes that tell length and hash."""
     return f' length="{len(data)}" hash="sha-256:{hashlib.sha256(data).hexdigest()}"'
 
 
@@ -95,7 +94,6 @@ def pack(layout: Struct, names: Sequence[str], values: Mapping[str, int | bytes]
 
 
 def forge(*members: Forged, comment: bytes = b"", before: bytes = b"", **end: int | bytes) -> bytes:
-    """A ZIP, sound unless something says otherwise."""
     body = bytearray()
     directory = bytearray()
     for member in members:
@@ -155,8 +153,6 @@ def opened(data: bytes, limits: PackageLimits = DEFAULT_LIMITS) -> PackageReader
 
 @dataclass
 class Contents:
-    """Everything that a package gave: bytes by URI, in order, and codes of what it did not."""
-
     given: list[tuple[str, bytes]] = field(default_factory=list)
     faults: list[tuple[str, str]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
@@ -165,7 +161,6 @@ class Contents:
 
 
 def unpack(data: bytes, limits: PackageLimits = DEFAULT_LIMITS, start: int = 0) -> Contents:
-    """Read a whole package that is in memory."""
     reader = opened(data, limits)
     found = Contents()
     for member in reader.members(start):
@@ -194,7 +189,6 @@ def with_a(**fields: Any) -> bytes:
 
 
 def refusal(data: bytes, limits: PackageLimits = DEFAULT_LIMITS) -> str:
-    """The code with which the package is refused as a whole."""
     with pytest.raises(PackageError) as caught:
         unpack(data, limits)
     assert caught.value.uri

@@ -15,7 +15,6 @@ CHANGE_LIST = '<rs:md capability="changelist" from="2013-01-03T00:00:00Z"/>'
 
 
 def document(*children: str, root: str = "urlset", md: str = RESOURCE_LIST) -> bytes:
-    """Return a document with these children after its ``rs:md``."""
     body = "\n".join((md, *children))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -29,8 +28,6 @@ def url(loc: str = "http://example.com/res1", *rest: str) -> str:
 
 @dataclass
 class Told:
-    """Everything that reading a document told."""
-
     header: Header
     dialect: Dialect
     entries: list[Entry] = field(default_factory=list)
@@ -44,12 +41,10 @@ class Told:
 
 
 def open_document(data: bytes, limits: Limits | None = None) -> Document:
-    """Open a document that is in memory."""
     return read_document(io.BytesIO(data), uri=URI, limits=limits or Limits())
 
 
 def tell(data: bytes, limits: Limits | None = None) -> Told:
-    """Read a whole document that is in memory."""
     refusals: list[RefusedEntry] = []
     tolerated: list[Tolerated] = []
     opened = read_document(
@@ -66,12 +61,10 @@ def tell(data: bytes, limits: Limits | None = None) -> Told:
 
 
 def tell_strictly(data: bytes) -> list[Entry]:
-    """Read a whole document that is in memory, and forgive nothing."""
     return list(read_document(io.BytesIO(data), uri=URI, strict=True).entries())
 
 
 def rows(data: bytes) -> list[TextRow]:
-    """Read the rows of a whole document that is in memory."""
     return list(open_document(data).rows())
 
 

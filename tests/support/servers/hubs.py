@@ -93,7 +93,6 @@ def running_hub(
     private: bool = True,
     **rules: Any,
 ) -> Iterator[RunningHub]:
-    """Run a hub on a free port, with a publisher's key; callbacks on loopback are allowed."""
     late = LateApplication()
     clock = SystemClock()
     usual: dict[str, Any] = {"topics": frozenset({TOPIC}), "key": KEY, "per_peer": 10_000}

@@ -24,7 +24,6 @@ RESETTING: Final = struct.pack("ii", 1, 0)
 
 @contextlib.contextmanager
 def serving(server: socketserver.TCPServer) -> Iterator[str]:
-    """Let a server of the standard library serve while the block runs; yield its origin."""
     options = {"poll_interval": 0.01}
     thread = threading.Thread(target=server.serve_forever, kwargs=options, daemon=True)
     thread.start()
@@ -54,8 +53,6 @@ def static(folder: Path, port: int = 0) -> Iterator[str]:
 
 
 class Got(NamedTuple):
-    """An answer, with its fields by their names in lower case."""
-
     status: int
     body: bytes
     fields: dict[str, str]
@@ -64,7 +61,6 @@ class Got(NamedTuple):
 def get(
     origin: str, target: str, *, method: str = "GET", body: bytes | None = None, **fields: str
 ) -> Got:
-    """Ask for a target just as it is written; ``_`` in the names of fields stands for ``-``."""
     asked = {name.replace("_", "-"): value for name, value in fields.items()}
     with contextlib.closing(HTTPConnection(urlsplit(origin).netloc, timeout=30)) as connection:
         connection.request(method, target, body, asked)
@@ -91,7 +87,6 @@ class Heard:
 
     @property
     def fields(self) -> dict[str, str]:
-        """The header fields by their names in lower case."""
         return {name.lower(): value for name, value in self.headers.items()}
 
 
@@ -202,7 +197,6 @@ class Listener:
         return [heard for heard in list(self.heard) if heard.method == "POST"]
 
     def wait(self, until: Callable[[], bool]) -> bool:
-        """Wait until something is so."""
         wait_until(until)
         return True
 

@@ -14,17 +14,7 @@ _IDLE_SECONDS: Final = 0.05
 
 
 class Proxy(SocketServer):
-    """Forwards ``http``, tunnels what is asked for with CONNECT; answers nothing itself.
-
-    Args:
-        places: Where names lead, ``host:port`` to an address; all others are taken as they are.
-        refusal: Answered to every request in place of doing it, such as ``403 Forbidden``.
-        tls: How the proxy itself is spoken to.
-        is_mute: Take connections and requests, and never answer.
-
-    Attributes:
-        asked: Every head that the proxy itself could read.
-    """
+    """Forwards ``http``, tunnels what is asked for with CONNECT; answers nothing itself."""
 
     def __init__(
         self,

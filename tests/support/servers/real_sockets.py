@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 
 
 def connected(uri: str, source: str = "", timeout: float = 10) -> socket.socket:
-    """Open a connection to a server."""
     parts = urlsplit(uri)
     place = (parts.hostname or "", parts.port or 0)
     return socket.create_connection(place, timeout=timeout, source_address=(source, 0))
@@ -22,7 +21,6 @@ def requested(
     body: str = "",
     **fields: str,
 ) -> tuple[int, bytes, dict[str, str]]:
-    """Return the status, body and fields of an answer; ``_`` in a field's name stands for ``-``."""
     client = http.client.HTTPConnection(
         urlsplit(uri).netloc, timeout=10, source_address=(source, 0)
     )

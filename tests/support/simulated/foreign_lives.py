@@ -50,8 +50,6 @@ def _time_of(entry: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How a Source writes its lists."""
-
     style: Style  # what its entries and lists tell
     newest_first: bool = False  # whether the newest change comes first
     once: bool = False  # whether each resource is listed once, by its last change
@@ -91,8 +89,6 @@ def habits_of(luck: random.Random) -> Habits:
 
 
 class ForeignSource:
-    """A Source with habits."""
-
     entry = LooseSource.entry
 
     def __init__(self, habits: Habits) -> None:
@@ -109,7 +105,6 @@ class ForeignSource:
         return lists.open_list.entries if lists.lists else []
 
     def listed(self, seconds: float, *, begin_again: bool = False, snapshot: bool = False) -> None:
-        """List what changed, some seconds later."""
         self.loose.publish(after=seconds)
         self._as_it_does()
         if snapshot or begin_again or self._habits.live:
@@ -128,7 +123,6 @@ class ForeignSource:
         return self.contents() | {uri: self.loose.honest(uri).body for uri in names}
 
     def honest(self, uri: str) -> Answer:
-        """Return what the server says of an address."""
         answer = self.loose.honest(uri)
         return self._dates.dated(uri, answer) if self._habits.dates else answer
 
@@ -171,8 +165,6 @@ class ForeignLife(Life):
 
     def route(self, request: FetchRequest, serve: Serve) -> Answer | Exception:
         return self.moving.route(request, lambda asked: self.server.route(asked, serve))
-
-    # --- what happens ---
 
     def list_changes(
         self, seconds: float, *, begin_again: bool = False, snapshot: bool = False
@@ -274,8 +266,6 @@ class ForeignLife(Life):
 
     def do_wait(self) -> None:
         self.world.clock.advance(hours=self.luck.choice((1, 5, 30)))
-
-    # --- the mirror ---
 
     def pull_checked(self, *, honest: bool = True) -> MirrorState | None:
         """Pull, and return the state: a mirror that says in sync is so."""

@@ -70,7 +70,6 @@ def uri_of(name: str) -> str:
 
 
 def site_of(source: Source) -> Site:
-    """Everything a Source has published, parsed."""
     return {
         uri_of(name): Published(uri_of(name), content, ET.fromstring(content))
         for name, content in source.contents().items()
@@ -121,7 +120,6 @@ def of(capability: str, *, index: bool = False) -> list[Published]:
 
 
 def entries_of(capability: str, *, index: bool = False) -> list[tuple[Published, Entry]]:
-    """All entries of such documents, each with its document."""
     found = [
         (published, entry)
         for published in of(capability, index=index)

@@ -75,7 +75,6 @@ class Source:
         return ListPublisher(source).publish(step)
 
     def contents(self) -> dict[str, bytes]:
-        """All documents of the specification: name to bytes."""
         return {
             name: content_of(self.documents, name)
             for name in self.documents.names()
@@ -83,7 +82,6 @@ class Source:
         }
 
     def truth(self) -> dict[str, str]:
-        """The sha-256 of each original, as measured."""
         return digests(self.originals)
 
 

@@ -27,7 +27,6 @@ class ContradictingSource:
         return self.published.clock
 
     def begin(self) -> None:
-        """Have some resources, all listed as they are."""
         for name, text in {**OTHERS, ONE: "first"}.items():
             self.published.put(name, text)
         self.published.publish()
@@ -41,7 +40,6 @@ class ContradictingSource:
         return self.published.serve(request)
 
     def list(self, at: str, listed: str | None, *changes: str) -> None:
-        """Write a Resource List of some moment, and a Change List of these entries."""
         known = {**OTHERS} if listed is None else {**OTHERS, ONE: listed}
         entries = [
             f"<url><loc>{BASE}{name}</loc><rs:md{facts(text)}/></url>"
@@ -63,7 +61,6 @@ class ContradictingSource:
 
 
 def change(kind: str, text: str = "", time: str = LISTED_AT, name: str = ONE) -> str:
-    """Return an entry of a Change List; without a time where that is empty."""
     when = f' datetime="{time}"' if time else ""
     what = "" if kind == "deleted" else facts(text)
     return f'<url><loc>{BASE}{name}</loc><rs:md change="{kind}"{when}{what}/></url>'

@@ -39,12 +39,10 @@ class DatedServer:
         self.published.put(name, content)
 
     def edit(self, name: str, content: str) -> None:
-        """Write a page now."""
         self.put(name, content)
         self.see(BASE + name)
 
     def see(self, uri: str) -> Answer:
-        """Date a file that differs from what it was as written now."""
         answer = self.honest(uri)
         body, _ = self._changed.get(uri, (None, None))
         if body != answer.body:
@@ -55,13 +53,11 @@ class DatedServer:
         return self.published.contents()
 
     def honest(self, uri: str) -> Answer:
-        """Return what is at an address, without a date."""
         if uri == SITEMAP and self.sitemap:
             return Answer(body=urlset(*((BASE + name, of) for name, of in self.sitemap.items())))
         return self.published.honest(uri)
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request, with dates."""
         name = request.uri.removeprefix(BASE)
         answer = self._answer(request)
         if name in self.sitemap:

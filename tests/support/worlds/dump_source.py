@@ -123,8 +123,6 @@ def tarred(told: Sequence[Told], mode: str = "w") -> bytes:
 
 
 class DumpSource:
-    """A Source that serves what a test gives it."""
-
     entry = BASE
 
     def __init__(self) -> None:
@@ -167,7 +165,6 @@ class DumpSource:
             self.say(item.name, item.data)
 
     def publish(self, told: Sequence[Told]) -> None:
-        """Have these resources, and list them."""
         self.put_all(told)
         self.list_resources(told)
 
@@ -200,7 +197,6 @@ class DumpSource:
 
 
 def many(count: int, size: int = 40, base: str = BASE) -> list[Told]:
-    """So many small resources."""
     return [
         Told(name=f"r/{n:05}", data=f"{n} ".encode() * (size // 4), base=base) for n in range(count)
     ]

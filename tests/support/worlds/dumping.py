@@ -65,7 +65,6 @@ class DumpedSource:
 
     @property
     def originals(self) -> MemoryOriginals:
-        """The files."""
         return self.lists.originals
 
     def put(self, name: str, content: str) -> None:
@@ -118,7 +117,6 @@ class DumpedSource:
         return document.header, list(document.entries())
 
     def packages(self, name: str = naming.RESOURCE_DUMP) -> list[Package]:
-        """The packages of a dump, also of one that is an index."""
         found: list[Package] = []
         for entry in self.told(name)[1]:
             if isinstance(entry, Part):

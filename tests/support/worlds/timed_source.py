@@ -30,8 +30,6 @@ def deleted(name: str, at: str) -> str:
 
 
 class TimedSource:
-    """A Source that serves what a test puts there."""
-
     entry = CAPABILITIES
 
     def __init__(self, *capabilities: str) -> None:
@@ -48,7 +46,6 @@ class TimedSource:
         self._write("capabilities", "capabilitylist", "", "".join(pointers))
 
     def has(self, **resources: str) -> None:
-        """Serve resources."""
         self.served |= {name: text.encode() for name, text in resources.items()}
 
     def resource_list(self, at: str, *entries: str) -> None:
@@ -59,7 +56,6 @@ class TimedSource:
         self._write(name, "changelist", _interval(interval), "".join(changes))
 
     def change_index(self, **intervals: str) -> None:
-        """Write an index of Change Lists, each with the interval that the index gives."""
         parts = (
             f"<sitemap><loc>{BASE}{name}.xml</loc><rs:md{_interval(interval)}/></sitemap>"
             for name, interval in intervals.items()
