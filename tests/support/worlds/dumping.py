@@ -50,34 +50,16 @@ class _Contents(PresentContents):
         return _Dripping(stream.read()) if stream is not None and self._drips else stream
 
 
-class DumpedSource:
+class DumpedSource(PublishedSource):
     """A Source of our own in memory, which publishes dumps as well."""
 
     def __init__(self, *, size: PackageSize, limits: PageLimits | None = None) -> None:
-        self.lists = PublishedSource()
-        self.lists.limits = limits or PageLimits()
-        self.clock, self.catalogue = self.lists.clock, self.lists.catalogue
-        self.documents = self.lists.documents
+        super().__init__()
+        self.limits = limits or PageLimits()
         # URIs of resources that are another thing each time they are looked at
         self.restless: set[str] = set()
         self.second: SecondProcess | None = None  # packs every other package, if it is there
         self._size = size
-
-    @property
-    def originals(self) -> MemoryOriginals:
-        return self.lists.originals
-
-    def put(self, name: str, content: str) -> None:
-        self.lists.put(name, content)
-
-    def remove(self, name: str) -> None:
-        self.lists.remove(name)
-
-    def scan(self) -> None:
-        self.lists.scan()
-
-    def publish(self) -> None:
-        self.lists.publish()
 
     def dump(
         self,
@@ -92,7 +74,7 @@ class DumpedSource:
             self.documents,
             self.clock,
             BASE,
-            self.lists.limits,
+            self.limits,
             archive=archive / 1_000_000,
         )
         contents = _Contents(self.originals, self.restless)
