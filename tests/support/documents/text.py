@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from resourcesync.documents.reader import Document, Limits, TextRow, Tolerated
 from resourcesync.documents.reader import read as read_document
 from resourcesync.model.entries import Entry, Header, RefusedEntry
-from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
+from resourcesync.model.vocabulary import Dialect
+from tests.support.documents.written import written
 
 URI = "https://source.example/list.xml"
 RESOURCE_LIST = '<rs:md capability="resourcelist" at="2013-01-03T09:00:00Z"/>'
@@ -16,10 +17,7 @@ CHANGE_LIST = '<rs:md capability="changelist" from="2013-01-03T00:00:00Z"/>'
 
 def document(*children: str, root: str = "urlset", md: str = RESOURCE_LIST) -> bytes:
     body = "\n".join((md, *children))
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<{root} xmlns="{SITEMAP_NS}" xmlns:rs="{RS_NS}">\n{body}\n</{root}>\n'
-    ).encode()
+    return written(f"\n{body}\n", root=root).encode()
 
 
 def url(loc: str = "http://example.com/res1", *rest: str) -> str:
@@ -40,8 +38,8 @@ class Told:
         return [found.code for found in self.tolerated]
 
 
-def open_document(data: bytes, limits: Limits | None = None) -> Document:
-    return read_document(io.BytesIO(data), uri=URI, limits=limits or Limits())
+def open_document(data: bytes) -> Document:
+    return read_document(io.BytesIO(data), uri=URI)
 
 
 def tell(data: bytes, limits: Limits | None = None) -> Told:

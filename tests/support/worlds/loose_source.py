@@ -1,7 +1,6 @@
 """A Source that is not ours: its Change Lists are cut, reset, archived and dated as others do."""
 
 import copy
-import hashlib
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -10,17 +9,13 @@ from typing import Any, Final, Self
 from xml.sax.saxutils import quoteattr
 
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
+from tests.support.documents.written import facts, written
 from tests.support.worlds.network import BASE
 from tests.support.worlds.served_files import PublishingSource
 
 FOLDER: Final = f"{BASE}resourcesync/"
 """Where its lists are."""
 
-_OPEN = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    '<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n'
-)
 CLOCKS: Final = (-7_200, -5, 5, 7_200)
 """Seconds by which clocks are ahead of each other."""
 
@@ -238,7 +233,7 @@ class LooseLists:
             md += f' change="{change}"'
             md += f' datetime="{self._moment(moment)}"' if style.times else ""
         if style.hashes and data is not None:
-            md += f' hash="sha-256:{hashlib.sha256(data).hexdigest()}" length="{len(data)}"'
+            md += facts(data)
         modified = ""
         if style.lastmods and lastmod is not None:
             modified = f"<lastmod>{self._moment(lastmod)}</lastmod>"
@@ -253,7 +248,7 @@ class LooseLists:
     @staticmethod
     def _document(head: str, entries: Iterable[str], *, tag: str = "urlset") -> str:
         lines = "\n".join(entries)
-        return f"{_OPEN.format(tag=tag)}{head}\n{lines}\n</{tag}>\n"
+        return written(f"\n{head}\n{lines}\n", root=tag)
 
 
 class LooseSource(PublishingSource):

@@ -88,7 +88,7 @@ class WrittenSource:
                 ),
             )
         if name == "resourcelist.xml":
-            entries = (_entry(*each, "") for each in sorted(source.listed.items()))
+            entries = (listed(*each) for each in sorted(source.listed.items()))
             return written(f'<rs:md capability="resourcelist" at="{_w3c(source.at)}"/>', entries)
         if name == source.head and source.is_index:
             parts = (
@@ -115,10 +115,6 @@ def repair_at(world: World[WrittenSource], seconds: float) -> RunReport:
     return world.repair(source=world.source.entry)
 
 
-def listed(name: str, text: str) -> str:
-    return _entry(name, text, "")
-
-
 def _w3c(seconds: float) -> str:
     return (_BEGIN + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
@@ -132,10 +128,10 @@ def _interval(told: WrittenList) -> str:
 def _change(change: tuple[str, str, str, float | None]) -> str:
     kind, name, text, at = change
     time = "" if at is None else f' datetime="{_w3c(at)}"'
-    return _entry(name, text, f' change="{kind}"{time}')
+    return listed(name, text, f' change="{kind}"{time}')
 
 
-def _entry(name: str, text: str, values: str) -> str:
+def listed(name: str, text: str, values: str = "") -> str:
     content = facts(text) if text else ""
     return f"<url><loc>{BASE}{name}</loc><rs:md{values}{content}/></url>"
 
