@@ -14,6 +14,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -77,7 +78,7 @@ class Trials:
     def points(self) -> list[Fault]:
         found = []
         for error in KINDS:
-            with _Laid(self._before, self._folder) as numbers:
+            with _laid(self._before, self._folder) as numbers:
                 self._scene.set_before()
                 self._failing.arm(self._folder, Fault(error, -1, persistent=False))
                 try:
@@ -89,7 +90,7 @@ class Trials:
 
     def wrong(self, faults: list[Fault]) -> Iterator[str]:
         is_done = False
-        with _Laid(self._before, self._folder) as numbers:
+        with _laid(self._before, self._folder) as numbers:
             self._scene.set_before()
             for fault in faults:
                 self._failing.arm(self._folder, fault)
@@ -105,16 +106,13 @@ class Trials:
             yield from self._scene.wrong(self._folder, numbers, is_done=is_done)
 
 
-class _Laid:
-    def __init__(self, state: State, folder: Path) -> None:
-        self._state, self._folder = state, folder
-
-    def __enter__(self) -> Numbers:
-        self._folder.mkdir()
-        return lay_out(self._state, self._folder)
-
-    def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self._folder)
+@contextmanager
+def _laid(state: State, folder: Path) -> Iterator[Numbers]:
+    folder.mkdir()
+    try:
+        yield lay_out(state, folder)
+    finally:
+        shutil.rmtree(folder)
 
 
 def tried(failing: Failing, folder: Path, job: tuple[str, int, int]) -> list[Any]:

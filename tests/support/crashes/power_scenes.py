@@ -12,7 +12,6 @@ from tests.support.crashes.power_pulling import Pulling
 from tests.support.crashes.power_renaming import Renaming
 
 Scene = Pulling | Publishing
-"""What is done to a disk."""
 
 
 class Auditing(Pulling):

@@ -25,6 +25,13 @@ class Asked:
     text: str
 
 
+def asked_in(head: bytes) -> Asked:
+    text = head.decode("latin-1")
+    first, *lines = text.split("\r\n")
+    pairs = (line.partition(": ") for line in lines)
+    return Asked(first.split(" ")[1], {name.lower(): value for name, _, value in pairs}, text)
+
+
 Answer = Iterable[Step] | Callable[[Asked], Iterable[Step]]
 
 
@@ -141,12 +148,7 @@ class HostileServer(SocketServer):
                     return
                 held += more
             head, _, held = held.partition(b"\r\n\r\n")
-            text = head.decode("latin-1")
-            first, *lines = text.split("\r\n")
-            pairs = (line.partition(": ") for line in lines)
-            yield Asked(
-                first.split(" ")[1], {name.lower(): value for name, _, value in pairs}, text
-            )
+            yield asked_in(head)
 
     def _choose(self, asked: Asked) -> Iterable[Step]:
         script = self._scripts.get(asked.target) or self._scripts.get("*")

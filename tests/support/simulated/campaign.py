@@ -32,7 +32,6 @@ FOREIGN: Final = "foreign/note.txt"
 Move = tuple[str, int]
 """A step of a campaign: what is done, and the seed of everything that it chooses."""
 Step = Callable[[random.Random], None]
-"""Does it."""
 
 
 class Campaign:

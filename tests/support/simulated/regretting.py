@@ -15,7 +15,6 @@ from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 
 REGRETTING: Final = {**WEIGHTS, "save": 4, "set_back": 1.5, "regretted_pull": 4}
-"""The steps of a life whose Source is set back."""
 
 
 class Backup(NamedTuple):

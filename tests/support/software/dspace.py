@@ -101,7 +101,6 @@ class DSpace(ABC):
         )
 
     links_of_a_list = link("resourcesync", CAPABILITY_LIST)
-    """The links of a Change List."""
 
     @abstractmethod
     def since(self, moment: datetime) -> str:

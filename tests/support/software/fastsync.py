@@ -41,7 +41,6 @@ class FastSync:
         self._began: datetime | None = None
         self._last: datetime | None = None
         self.packages: list[str] = []
-        """What its Change List lists."""
 
     @property
     def began(self) -> datetime:

@@ -14,7 +14,6 @@ from tests.support.worlds.network import BASE
 from tests.support.worlds.served_files import PublishingSource
 
 FOLDER: Final = f"{BASE}resourcesync/"
-"""Where its lists are."""
 
 CLOCKS: Final = (-7_200, -5, 5, 7_200)
 """Seconds by which clocks are ahead of each other."""
