@@ -57,12 +57,25 @@ class Got(NamedTuple):
     body: bytes
     fields: dict[str, str]
 
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
 
 def get(
-    origin: str, target: str, *, method: str = "GET", body: bytes | None = None, **fields: str
+    origin: str,
+    target: str = "/",
+    /,
+    *,
+    method: str = "GET",
+    body: bytes | str | None = None,
+    source: str = "",
+    **fields: str,
 ) -> Got:
     asked = {name.replace("_", "-"): value for name, value in fields.items()}
-    with contextlib.closing(HTTPConnection(urlsplit(origin).netloc, timeout=30)) as connection:
+    place = urlsplit(origin).netloc
+    client = HTTPConnection(place, timeout=30, source_address=(source, 0))
+    with contextlib.closing(client) as connection:
         connection.request(method, target, body, asked)
         answer = connection.getresponse()
         found = {name.lower(): value for name, value in answer.getheaders()}

@@ -1,8 +1,6 @@
 """What the tests of servers send over real sockets, from any address of this machine."""
 
-import http.client
 import socket
-from contextlib import closing
 from urllib.parse import urlsplit
 
 
@@ -10,23 +8,3 @@ def connected(uri: str, source: str = "", timeout: float = 10) -> socket.socket:
     parts = urlsplit(uri)
     place = (parts.hostname or "", parts.port or 0)
     return socket.create_connection(place, timeout=timeout, source_address=(source, 0))
-
-
-def requested(
-    uri: str,
-    path: str = "/",
-    method: str = "GET",
-    *,
-    source: str = "",
-    body: str = "",
-    **fields: str,
-) -> tuple[int, bytes, dict[str, str]]:
-    client = http.client.HTTPConnection(
-        urlsplit(uri).netloc, timeout=10, source_address=(source, 0)
-    )
-    with closing(client):
-        named = {name.replace("_", "-"): value for name, value in fields.items()}
-        client.request(method, path, body or None, named)
-        answer = client.getresponse()
-        got = answer.read()
-        return answer.status, got, {name.lower(): value for name, value in answer.getheaders()}
