@@ -1,12 +1,9 @@
 """The recipe for static sites is typed: a generator writes all files anew in each build."""
 
-import functools
-import http.server
 import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ import yaml
 
 from tests.support.commands.pages import RECIPES, TypedPage
 from tests.support.commands.run import files_of
-from tests.support.servers.listening import serving
+from tests.support.servers.hosting import hosted
 
 PAGES = {
     "index.html": "<p>a site</p>",
@@ -23,22 +20,6 @@ PAGES = {
     "llms.txt": "# A site",
     "sitemap.xml": '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>',
 }
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-        pass
-
-
-@contextmanager
-def hosted(folder: Path) -> Iterator[str]:
-    """Serve what is in a folder, as a host of static files does."""
-    folder.mkdir(exist_ok=True)
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))
-    )
-    with serving(server) as origin:
-        yield origin
 
 
 class Project:
