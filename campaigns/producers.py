@@ -21,7 +21,7 @@ from campaigns.foreign_clients import ClientError, SetupError, needs, run_progra
 from campaigns.outcome import Asked, Campaign, Outcome
 from resourcesync import discover
 from tests.support.commands.run import resourcesync
-from tests.support.servers.hosting import hosted
+from tests.support.servers.listening import static
 
 _TOML: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
@@ -112,7 +112,7 @@ def _install(recipe: Recipe, folder: Path) -> Mapping[str, str]:
 def measure(recipe: Recipe, folder: Path) -> Seen:
     """Install a producer, build its site and pull it, and both again after an edit."""
     site, variables = folder / "site", _install(recipe, folder)
-    with hosted(site / recipe.served) as base:
+    with static(site / recipe.served) as base:
         build = ["sh", "-ec", recipe.build.replace("@BASE@", base)]
         for name, text in recipe.files.items():
             path = site / name

@@ -246,15 +246,15 @@ PUBLICATION: list[Step] = [
     ),
     ("Compare the catalogue with the last plan", "source.publisher:ListPublisher.publish"),
     ("Assign new changes to Change Lists", "source.change_list:extend"),
-    ("Record the plan before any document", "source.plan:write_plan"),
+    ("Record the plan before any document", "source.plan:CatalogueNote.write"),
     ("Write the Change Lists, oldest first", "source.change_list:publish"),
     ("Write the Resource List, if it is due", "source.resource_list:publish_resource_list"),
     ("For each document: render the entries", "documents.writer:body"),
     ("Store it beside its place, sync it", "adapters.document_files:FolderDocuments.write"),
     ("Read it back; only then rename it", "source.read_back:ReadBackCheck"),
     ("Write Capability List and Source Description", "source.description:publish"),
-    ("Record the documents that are public", "source.plan:write_record"),
-    ("Delete documents that are out of use for a day", "source.garbage:remove_orphans"),
+    ("Record the documents that are public", "source.plan:CatalogueNote.write"),
+    ("Delete documents that are out of use for a day", "source.plan:remove_orphans"),
     ("Notify hubs", "source.notifications:notify"),
 ]
 

@@ -121,7 +121,7 @@ def conformance() -> str:
     head = (
         f"The validator looks for {checked} of {len(listed)} rules; each of these has a test with "
         "a case that breaks it and one that keeps it. "
-        f"That we keep them ourselves is proved for {proved} by a test of its own.\n"
+        f"That we keep them ourselves is proved for {proved} by a test.\n"
     )
     rows = []
     for document in dict.fromkeys(rule.document for rule in listed):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import Link, RefusedEntry, Resource
 from resourcesync.model.timestamps import to_microseconds
@@ -42,7 +42,7 @@ def ours(data: bytes) -> Account:
         frozenset({entry.code})
     )
     try:
-        document = read_stream(io.BytesIO(data), uri=URI, on_refused=refused)
+        document = read(io.BytesIO(data), uri=URI, on_refused=refused)
         header = said(document.header)
         header["is_index"] = document.header.is_index
         account.header = header

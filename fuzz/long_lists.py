@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from fuzz.randomness import chance, probably
 from fuzz.xml_target import URI
 from resourcesync.documents import _fast_path, blocks
-from resourcesync.documents.reader import Limits, Tolerated, read_stream
+from resourcesync.documents.reader import Limits, Tolerated, read
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import RefusedEntry
 
@@ -161,7 +161,7 @@ def tell(
     """Return what a document tells."""
     told = Told([], [], [])
     try:
-        opened = read_stream(
+        opened = read(
             io.BytesIO(data),
             uri=URI,
             limits=limits,

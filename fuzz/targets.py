@@ -39,7 +39,7 @@ class Documents:
 
 
 class Validator(Documents):
-    """Whole documents once more: `validator.examination.validate_document`."""
+    """Whole documents once more: `validator.examination.Examination`."""
 
     name = "validator"
 

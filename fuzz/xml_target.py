@@ -5,12 +5,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.documents.reader import Document, read_stream
+from resourcesync.documents.reader import Document, read
 from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import Change, DocumentChange, Entry, RefusedEntry
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 
 URI: Final = "https://source.example/list.xml"
 _ROWED: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
@@ -20,7 +20,7 @@ def read_twice(data: bytes) -> str:
     """Read a document as entries and, where it can be, as rows; write what was read."""
     refused: list[RefusedEntry] = []
     try:
-        opened = read_stream(io.BytesIO(data), uri=URI, on_refused=refused.append)
+        opened = read(io.BytesIO(data), uri=URI, on_refused=refused.append)
     except DocumentError as error:
         return _said(error)
     entries, ending = _entries(opened)
@@ -42,7 +42,7 @@ def _entries(opened: Document) -> tuple[list[Entry], str]:
 
 def _compare_rows(data: bytes, entries: list[Entry], ending: str) -> None:
     """Check that rows end as entries do; rows check less, so there may be more of them."""
-    again = read_stream(io.BytesIO(data), uri=URI)
+    again = read(io.BytesIO(data), uri=URI)
     count = 0
     try:
         for _ in again.rows():
@@ -60,7 +60,7 @@ def _write_again(opened: Document, entries: list[Entry]) -> None:
         written = b"".join(write(opened.header, entries))
     except ValueError:  # read with tolerance, but nothing that we would write
         return
-    again = read_stream(io.BytesIO(written), uri=URI)
+    again = read(io.BytesIO(written), uri=URI)
     told = [_as_written(entry) for entry in entries]
     assert list(again.entries()) == told, "the entries change when they are written"
     assert again.header == opened.header, "the header changes when it is written"
@@ -84,13 +84,13 @@ def _said(error: DocumentError) -> str:
 
 def judge(data: bytes) -> str:
     """Validate a document, whole and in small pieces."""
-    findings = [repr(finding) for finding in validate_document([data], uri=URI)]
+    findings = [repr(finding) for finding in Examination([data], uri=URI)]
     pieces = [data[at : at + 61] for at in range(0, len(data), 61)]
-    again = [repr(finding) for finding in validate_document(pieces, uri=URI)]
+    again = [repr(finding) for finding in Examination(pieces, uri=URI)]
     assert again == findings, "the pieces in which a document comes matter"
     refused: list[RefusedEntry] = []
     try:
-        list(read_stream(io.BytesIO(data), uri=URI, on_refused=refused.append).entries())
+        list(read(io.BytesIO(data), uri=URI, on_refused=refused.append).entries())
         is_sound = not refused
     except DocumentError:
         is_sound = False

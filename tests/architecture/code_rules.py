@@ -35,12 +35,7 @@ _PREDICATE: Final = re.compile(r"_{0,2}(is|has|can|may|should|needs)_")
 _WRITES: Final = {
     *("write", "put", "append", "add", "insert", "delete", "remove", "commit", "unlink"),
 }
-_READING: Final = re.compile(r"\s*(SELECT|PRAGMA|WITH)\b")
 _WAITS: Final = {"time.sleep", "sleep", "threading.Timer", "Timer"}
-_LIBRARIES: Final = {
-    *("_Element", "_asdict", "_exit", "_fields", "_is_protocol", "_make", "_replace"),
-}
-"""Names of Python's library and of lxml, which have no other name or are public by tradition."""
 _QUOTED: Final = {"_id", "_index", "_shards", "_source", "_proxy"}
 """Strings of other systems: fields of Elasticsearch, and the end of ``http_proxy``."""
 _NOT_OURS: Final = """
@@ -183,54 +178,23 @@ def _public_names(tree: ast.Module | ast.ClassDef) -> Iterator[str]:
 
 
 def writing_predicates(file: CodeFile) -> Iterator[str]:
-    """A predicate never writes."""
-    functions = [
-        node for node in file.nodes if isinstance(node, Function) and _PREDICATE.match(node.name)
-    ]
-    named = _texts(file.nodes) if functions else {}
-    for function in functions:
-        yield from (f"{function.name} {written}" for written in _writes(function, named))
+    """A predicate never writes: no attribute, no entry, and nothing that is not its own."""
+    for function in file.nodes:
+        if isinstance(function, Function) and _PREDICATE.match(function.name):
+            yield from (f"{function.name} {written}" for written in _writes(function))
 
 
-def _texts(nodes: list[ast.AST]) -> dict[str, str]:
-    """Return the texts that a module gives names to, such as its SQL."""
-    return {
-        target.id: node.value.value
-        for node in nodes
-        if isinstance(node, (ast.Assign, ast.AnnAssign))
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Name)
-    }
-
-
-def _is_query(call: ast.Call, named: dict[str, str]) -> bool:
-    match call.args:
-        case [ast.Constant(value=str(text)), *_]:
-            return bool(_READING.match(text))
-        case [ast.Name(id=name), *_]:
-            return bool(_READING.match(named.get(name, "")))
-        case _:
-            return False
-
-
-def _writes(function: ast.AST, named: dict[str, str]) -> Iterator[str]:
-    """Yield what a function changes outside itself: attributes, entries, or calls that store."""
-    local = {
-        node.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    for node in ast.walk(function):
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            yield f"assigns in line {node.lineno}"
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner, name = node.func.value, node.func.attr
-            is_local = isinstance(owner, ast.Name) and owner.id in local
-            if (name in _WRITES and not is_local) or (
-                name == "execute" and not _is_query(node, named)
-            ):
+def _writes(function: ast.AST) -> Iterator[str]:
+    nodes = list(ast.walk(function))
+    names = (node for node in nodes if isinstance(node, ast.Name))
+    local = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    for node in nodes:
+        match node:
+            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+                yield f"assigns in line {node.lineno}"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=owner))) if owner in local:
+                pass
+            case ast.Call(func=ast.Attribute(attr=name)) if name in _WRITES:
                 yield f"calls {name} in line {node.lineno}"
 
 
@@ -254,14 +218,23 @@ def _waits(node: ast.AST) -> Iterator[int]:
 
 
 def private_names(package: set[str]) -> Callable[[CodeFile], Iterator[str]]:
-    """Return the rule that tests know the package by its public names; it may change the others.
+    """Return the rule that tests import nothing private, nor name it in a string to change it.
+
+    Attributes are for the linter (SLF001).
 
     Args:
         package: All private names of the package.
     """
 
     def private(file: CodeFile) -> Iterator[str]:
-        found = {name for node in file.nodes for name in _known(node, package)}
+        found: set[str] = set()
+        for node in file.nodes:
+            match node:
+                case ast.ImportFrom(module=str(module), names=names):
+                    found |= {part for part in module.split(".") if part in package}
+                    found |= {alias.name for alias in names if alias.name in package}
+                case ast.Constant(value=str(text)) if re.fullmatch(r"[\w.]*", text):
+                    found |= {text.rpartition(".")[2]} & package
         yield from (f"knows {name}" for name in sorted(found))
 
     return private
@@ -272,41 +245,7 @@ def package_names() -> set[str]:
     found = set()
     for path in python_files(SOURCES):
         found |= {path.stem, *re.findall(r"\b_\w+", path.read_text("utf-8"))}
-    return set(filter(_is_private, found)) - _QUOTED
-
-
-def _is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__") and name not in _LIBRARIES | {"_"}
-
-
-def _is_own(value: ast.expr) -> bool:
-    """True for ``self``, ``cls`` and ``super()``: a class may have private names."""
-    match value:
-        case ast.Name(id="self" | "cls") | ast.Call(func=ast.Name(id="super")):
-            return True
-        case _:
-            return False
-
-
-def _known(node: ast.AST, package: set[str]) -> Iterator[str]:
-    """Yield the private names that a node uses: an attribute, imports, a name in a string."""
-    match node:
-        case ast.Attribute(value=value, attr=name) if not _is_own(value):
-            yield from filter(_is_private, [name])
-        case ast.ImportFrom(module=str(module), names=names):
-            if re.match(r"(?:resourcesync\w*|tests|fuzz|campaigns)\b", module):
-                yield from filter(_is_private, module.split("."))
-                yield from filter(_is_private, (alias.name for alias in names))
-        case ast.Import(names=names):
-            for alias in names:
-                if alias.name.startswith("resourcesync"):
-                    yield from filter(_is_private, alias.name.split("."))
-        case ast.Constant(value=str(text)):
-            path, _, name = text.rpartition(".")
-            if name in package and re.fullmatch(r"[\w.]*", path):
-                yield name
-        case _:
-            pass
+    return {name for name in found if re.match("_[^_]", name)} - _QUOTED
 
 
 Rule = Callable[[CodeFile], Iterator[str]]

@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 import tomllib
 from importlib.metadata import distribution
@@ -13,6 +12,7 @@ import pytest
 
 import resourcesync
 from resourcesync.app import plugins
+from tests.support.commands.run import Ran, program
 from tests.support.source_files import ANNEXES, ROOT
 
 NAMES = [folder.parent.name for folder in ANNEXES]
@@ -35,11 +35,9 @@ def without_annexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(site))), "PATH": os.defpath}
 
 
-def run(env: dict[str, str], folder: Path, *words: str) -> tuple[int, str, str]:
-    command = [sys.executable, "-S", "-c", RUN, *words]
-    env = {**env, "HOME": str(folder)}
-    ran = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, env=env)
-    return ran.returncode, ran.stdout, ran.stderr
+def run(env: dict[str, str], folder: Path, *words: str) -> Ran:
+    command, home = (sys.executable, "-S", "-c", RUN, *words), {"HOME": str(folder)}
+    return program(*command, cwd=folder, env={**env, **home})
 
 
 def test_no_module_of_the_kernel_names_an_annex() -> None:
@@ -87,10 +85,10 @@ def test_without_an_annex_all_commands_of_the_kernel_are_there(
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree" / "page.html").write_text("<p>a page</p>")
 
-    code, said, _ = run(without_annexes, tmp_path, "--help")
-    assert (code, "simulate" in said) == (0, False)
+    shown = run(without_annexes, tmp_path, "--help")
+    assert (shown.code, "simulate" in shown.stdout) == (0, False)
     # It publishes, serves, pulls and audits.
-    assert run(without_annexes, tmp_path, "demo", "tree", "-q")[0] == 0
+    assert run(without_annexes, tmp_path, "demo", "tree", "-q").code == 0
 
 
 @pytest.mark.parametrize(
@@ -107,7 +105,7 @@ def test_without_an_annex_all_commands_of_the_kernel_are_there(
 def test_without_its_annex_an_error_says_where_to_look(
     words: tuple[str, ...], without_annexes: dict[str, str], tmp_path: Path
 ) -> None:
-    code, _, said = run(without_annexes, tmp_path, *words)
+    ran = run(without_annexes, tmp_path, *words)
 
-    assert code == 2, said
-    assert "an annex may have it (docs/how-to/install.md)" in said
+    assert ran.code == 2, ran.stderr
+    assert "an annex may have it (docs/how-to/install.md)" in ran.stderr

@@ -21,7 +21,6 @@ from resourcesync.settings.environment import PREFIX
 from resourcesync.validator.rule import FAMILIES, find_rule
 from tests.support.commands.pages import TypedPage
 from tests.support.commands.run import (
-    Ran,
     files_of,
     free_port,
     resourcesync,
@@ -370,36 +369,18 @@ def shown() -> list[str]:
     return [line for line in found if "museum" not in line and "monday" not in line]
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("judging")
+def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tmp_path: Path) -> None:
+    (tmp_path / "public").mkdir()
     for name in ("index.html", "a.html", "cat.jpg"):
-        (folder / "public").mkdir(exist_ok=True)
-        (folder / "public" / name).write_bytes(name.encode())
-    return folder
-
-
-def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tree: Path) -> None:
-    port = free_port()
-    address = f"http://127.0.0.1:{port}"
-    ours = script("resourcesync")
-
-    def ran(line: str) -> Ran:
-        _, *words = shlex.split(line.replace("http://127.0.0.1:8080", address))
-        return resourcesync(*words, cwd=tree)
-
-    assert ran(f"resourcesync publish ./public --url {address}").code == 0
-    commands = shown()
-    assert {line.split()[1] for line in commands} == {
-        "explore",
-        "validate",
-        "why",
-    }
-    with running(ours, "serve", "./public", "--bind", f"127.0.0.1:{port}", port=port, cwd=tree):
+        (tmp_path / "public" / name).write_bytes(name.encode())
+    port, commands = free_port(), shown()
+    typed = TypedPage(HOW_TO / JUDGING_PAGES[0], tmp_path, {"8080": str(port)})
+    typed.succeed(typed.here("resourcesync publish ./public --url http://127.0.0.1:8080"))
+    assert {line.split()[1] for line in commands} == {"explore", "validate", "why"}
+    words = ("serve", "./public", "--bind", f"127.0.0.1:{port}")
+    with running(script("resourcesync"), *words, port=port, cwd=tmp_path):
         for line in commands:
-            done = ran(line)
-            assert (done.code, done.stderr) == (0, ""), line
-            assert done.stdout, line
+            assert typed.succeed(typed.here(line)), line
 
 
 def test_the_page_shows_a_finding_as_the_judge_tells_it(tmp_path: Path) -> None:

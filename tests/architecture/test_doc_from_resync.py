@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
 import resourcesync
 from resourcesync.cli.main import COMMANDS, module_of
+from tests.support.commands.command_line import options_of
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"
 PAGE = (HOW_TO / "from-resync.md").read_text("utf-8")
@@ -30,20 +30,6 @@ def quoted(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-def options_of(command: str) -> set[str]:
-    """Return all options of one of our commands, of those within it, too."""
-    waiting = [importlib.import_module(module_of(command)).command]
-    found: set[str] = set()
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, click.Group):
-            waiting += one.commands.values()
-        for option in one.params:
-            if isinstance(option, click.Option):
-                found |= {*option.opts, *option.secondary_opts}
-    return found
-
-
 @pytest.mark.parametrize("command", ["resync-sync", "resync-build"])
 def test_every_option_of_ours_exists(command: str) -> None:
     table = list(rows(f"options: {command}"))
@@ -53,7 +39,8 @@ def test_every_option_of_ours_exists(command: str) -> None:
     assert len(ours) > 5
     for name, *words in ours:
         wrong = [word for word in words if word.startswith("-")]
-        assert set(wrong) <= options_of(name), (name, wrong)
+        found = options_of(importlib.import_module(module_of(name)).command)
+        assert set(wrong) <= found, (name, wrong)
     # A row names a command of ours, or says that there is nothing to write.
     names = [[text.split()[0] for text in quoted(row[1])] for row in table if row[1] != "no option"]
     assert [found for found in names if not found or set(found) - set(COMMANDS)] == []

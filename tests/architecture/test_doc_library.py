@@ -13,7 +13,8 @@ from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.server import create_app
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
+from resourcesync.server.connection_limits import ConnectionLimits
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.asgi import ask
 from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.servers.tiny_source import TinySource
@@ -23,6 +24,20 @@ from tests.support.sources.embedding import FILES as TEXTS
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "use-from-python.md"
 ADDRESS = "https://museum.example"
 FILES = {"objects/1.txt": "a jug", "objects/2.txt": "a bowl"}
+
+
+def blocks_of(page: Path) -> list[str]:
+    text = page.read_text("utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == text.count("```python")
+    return blocks
+
+
+def run_blocks(page: Path, blocks: list[str], names: dict[str, Any], address: str = "") -> None:
+    """Run blocks of a page one after the other, at another address than it shows."""
+    for block in blocks:
+        code = block.replace(ADDRESS, address or ADDRESS)
+        exec(compile(code, page.name, "exec"), names)
 
 
 @pytest.fixture
@@ -44,15 +59,11 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def test_the_examples_of_the_page_do_what_it_says(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = PAGE.read_text("utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    names: dict[str, Any] = {"__name__": "example"}
+    blocks, names = blocks_of(PAGE), dict[str, Any](__name__="example")
 
-    for number, block in enumerate(blocks):
-        code = block.replace(ADDRESS, address)
-        exec(compile(code, f"{PAGE.name}, example {number + 1}", "exec"), names)
+    run_blocks(PAGE, blocks, names, address)
 
-    assert len(blocks) == text.count("```python") == 11
+    assert len(blocks) == 11
     assert names["report"].state is MirrorState.IN_SYNC
     assert names["audit"].in_sync
     assert names["index"] == {f"{address}/{name}": text.encode() for name, text in FILES.items()}
@@ -90,11 +101,9 @@ class Museum:
         (Path("public") / name).write_text(name)
 
     def run(self, number: int) -> None:
-        text = ERRORS_PAGE.read_text("utf-8")
-        blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-        assert len(blocks) == text.count("```python") == 5
-        code = blocks[number].replace(ADDRESS, self.address)
-        exec(compile(code, f"{ERRORS_PAGE.name}, example {number + 1}", "exec"), self.names)
+        blocks = blocks_of(ERRORS_PAGE)
+        assert len(blocks) == 5
+        run_blocks(ERRORS_PAGE, [blocks[number]], self.names, self.address)
 
 
 @pytest.fixture
@@ -178,14 +187,12 @@ def test_the_program_for_a_vector_store_has_the_text_of_each_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(ROOT / "examples")
-    text = FEEDING_PAGE.read_text("utf-8")
-    [program] = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    [program] = blocks_of(FEEDING_PAGE)
     names: dict[str, Any] = {"__name__": "example"}
 
     with TinySource() as source:
         source.offer(TEXTS, at=EARLY)
-        code = program.replace("https://docs.example.org", source.url)
-        exec(compile(code, FEEDING_PAGE.name, "exec"), names)
+        run_blocks(FEEDING_PAGE, [program.replace("https://docs.example.org", source.url)], names)
         base = source.url.rstrip("/")
 
     store = names["store"]
@@ -209,14 +216,11 @@ def test_the_examples_of_the_page_on_the_server_do_what_it_says(
     (tmp_path / "public").mkdir()
     (tmp_path / "public" / "jug.txt").write_text("a jug")
     Publisher("public", url="https://museum.example/data/").publish()
-    text = MOUNT.read_text("utf-8")
     names: dict[str, Any] = {"__name__": "example"}
 
-    for block in re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        exec(compile(block, MOUNT.name, "exec"), names)
+    run_blocks(MOUNT, blocks_of(MOUNT), names)
 
     app = names["app"]
-
     jug = ask(app, "/data/jug.txt")
     assert jug.body == b"a jug"
     assert "https://museum.example/data/resourcesync/capabilitylist.xml" in jug.fields["link"]

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from functools import cache
 
 import click
 import pytest
@@ -11,6 +10,7 @@ from resourcesync import errors
 from resourcesync.cli.explained_codes import CODES
 from resourcesync.cli.main import cli, run
 from resourcesync.errors import ResourceSyncError
+from tests.support.commands.command_line import options_of
 from tests.support.source_files import SOURCES, module_name, python_files
 
 CLASSES = [
@@ -74,18 +74,6 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]\b")
 _COMMAND = re.compile(r"""[:`("'] ?resourcesync (?!is\b)([a-z]+)""")
 
 
-@cache
-def options() -> frozenset[str]:
-    found: set[str] = set()
-    waiting = [command for name in COMMANDS if (command := cli.get_command(GROUP, name))]
-    while waiting:
-        command = waiting.pop()
-        waiting += command.commands.values() if isinstance(command, click.Group) else ()
-        for option in command.params:
-            found.update(option.opts, option.secondary_opts)
-    return frozenset(found)
-
-
 def named(pattern: re.Pattern[str]) -> dict[str, str]:
     """What the text of the package names, with a module that does."""
     return {
@@ -96,9 +84,13 @@ def named(pattern: re.Pattern[str]) -> dict[str, str]:
 
 
 def test_each_option_that_the_package_names_exists() -> None:
-    names = named(_OPTION)
+    names, options = named(_OPTION), set(NO_OPTIONS)
+    for command in COMMANDS:
+        found = cli.get_command(GROUP, command)
+        assert found is not None
+        options |= options_of(found)
 
-    assert {n: at for n, at in names.items() if n not in options() | NO_OPTIONS} == {}
+    assert {name: at for name, at in names.items() if name not in options} == {}
     assert "--allow-empty" in names
 
 

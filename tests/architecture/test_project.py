@@ -77,7 +77,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_the_facade_exports_what_it_says_and_nothing_else() -> None:
-    exported = list(resourcesync.__all__)
+    exported = list(vars(resourcesync)["__all__"])
     present = {
         name
         for name, item in vars(resourcesync).items()

@@ -1,16 +1,23 @@
 """A place to work in, a Source and a tree, for every test of the command line."""
 
 import os
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
+import trustme
 
+from resourcesync.adapters.system import SystemClock
 from resourcesync.cli import main
+from resourcesync.cli.main import run
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen
-from tests.support.commands.command_line import FILES, Said
+from resourcesync.model.timestamps import format_w3c
+from tests.support.commands.command_line import CERTIFICATE_END, FILES, Said
+from tests.support.documents.written import facts, listed
+from tests.support.servers.hostile_server import HostileServer, answer
 from tests.support.servers.tiny_source import TinySource
 
 
@@ -42,6 +49,15 @@ def source() -> Iterator[TinySource]:
 
 
 @pytest.fixture
+def museum(source: TinySource, said: Said) -> str:
+    """Make a mirror of the Source."""
+    assert run(["pull", source.url, "museum"]) == 0
+    said.readouterr()
+    source.asked.clear()
+    return "museum"
+
+
+@pytest.fixture
 def tree(here: Path) -> Path:
     """Put the files into the folder ``public``."""
     for target, body in FILES.items():
@@ -50,6 +66,29 @@ def tree(here: Path) -> Path:
         path.write_bytes(body)
         os.utime(path, (1_700_000_000, 1_700_000_000))  # long enough ago to be trusted unread
     return Path("public")
+
+
+@pytest.fixture
+def authority(here: Path) -> trustme.CA:
+    """Return an authority whose file is ``ca.pem``; ``other.pem`` is that of another one."""
+    made = trustme.CA()
+    made.cert_pem.write_to_path(str(here / "ca.pem"))
+    trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
+    return made
+
+
+@pytest.fixture
+def secure(authority: trustme.CA) -> Iterator[HostileServer]:
+    """Serve ``/list.xml`` of one file with TLS, by a certificate with a known end."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1", not_after=CERTIFICATE_END).configure_cert(context)
+    with HostileServer(tls=context) as server:
+        entry = f"<url><loc>{server.origin}/a.txt</loc><rs:md{facts(b'abc')}/></url>"
+        now = format_w3c(SystemClock().now().replace(microsecond=0))
+        body = listed("resourcelist", now, [entry])
+        server.on("/list.xml", answer(body=body, Content_Type="application/xml"))
+        server.on("/a.txt", answer(body=b"abc"))
+        yield server
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ _UNSTEADY = (
     (r'"hashed":\d+,"left"', '"hashed":N,"left"'),
     (r"127\.0\.0\.1(:|%3A)\d+", "HOST"),
     (r"\bpid \d+", "pid N"),
+    (rf"\bprocess {os.getpid()} on \S+", "process OURS"),
     (r"reports/\d+-", "reports/NOW-"),
     (r"\d{8}T\d{12}Z", "NOW"),
     (r"(?<![.0-9a-f])[0-9a-f]{16}\b", "ID"),
@@ -68,7 +69,6 @@ class Scene:
         self.source.offer({name: body for name, body in files.items() if body is not None}, at=at)
 
     def configure(self, text: str) -> None:
-        """Write the configuration file."""
         Path("resourcesync.toml").write_text(text.replace("URL", self.source.url))
 
     def files(self, folder: str) -> None:
@@ -78,7 +78,6 @@ class Scene:
         self._lines += [f"# {folder}/{name}: {there[name]!r}" for name in shown] + [""]
 
     def note(self, text: str) -> None:
-        """Add a line that says what a scene left."""
         self._lines += [f"# {text}", ""]
 
     def requests(self) -> None:
@@ -134,7 +133,7 @@ def scene(make: Callable[[Scene], None]) -> Callable[[Scene], None]:
 @scene
 def pull_0(at: Scene) -> None:
     at.run(f"resourcesync pull {at.source.url} museum")
-    at.run("resourcesync pull museum")
+    at.run(f"resourcesync pull {at.source.url}/ museum")
     files = {**FILES, "/new.txt": b"new", "/objects/0003.txt": b"changed"}
     del files["/objects/0004.txt"]
     at.source.offer(files, at=LATER)
@@ -325,6 +324,9 @@ def why_1(at: Scene) -> None:
     at.run("resourcesync why museum objects/0001.txt --json")
     at.run("resourcesync why museum nothing.txt")
     at.run("resourcesync why unavailable")
+    at.run("resourcesync why RS402")
+    at.run("resourcesync why ch05")
+    at.refuse("why RS4o2", "why ''", "why nothing", "why ' '")
 
 
 @scene
@@ -335,6 +337,14 @@ def catalogue_0(at: Scene) -> None:
     at.run("resourcesync catalogue check things.db")
     Path("changes").write_text('{"uri":"https://museum.example/b","change":"created"}\n')
     at.run("resourcesync catalogue post posted.db changes --json")
+    with Path("changes").open("a") as file:
+        file.write('{"uri":"https://museum.example/a","change":"deleted"}\n')
+    at.run("resourcesync catalogue post things.db changes")
+    at.run("resourcesync publish catalogue:things.db --json")
+    at.run("resourcesync publish catalogue:things.db")
+    for name in ("resourcelist", "changelist"):
+        uris = Path(f"out/resourcesync/{name}.xml").read_text().split("<loc>")[1:]
+        at.note(f"{name}: {[uri.partition('<')[0] for uri in uris]}")
 
 
 @scene

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import FILES
-from tests.support.rules.judged import CHANGES, write
-from tests.support.servers.tiny_source import TinySource
+from tests.support.documents.written import written
+from tests.support.rules.judged import CHANGES, offer, write
+from tests.support.servers.tiny_source import STAMP, Answer, TinySource
 
 URL = "--url https://museum.example"
 
@@ -39,6 +40,22 @@ def pull_of_a_source_that_is_hidden(at: Scene) -> None:
     at.source.put("/page.txt", b"<!doctype html><title>log in</title>", "text/html")
     at.refuse(f"pull {at.source.url}/page.txt museum", f"pull {at.source.url}/no/such/ museum")
     at.files("museum")
+
+
+@scene
+def pull_beside_unknown_capabilities(at: Scene) -> None:
+    at.source.put_document("/telepathy.xml", '<rs:md capability="telepathy"/>', [])
+    at.source.put("/levitation.xml", b"no document at all")
+    entries = [at.source.pointer(f"/{name}.xml", name) for name in ("telepathy", "levitation")]
+    entries.append(at.source.pointer("/resourcelist.xml", "resourcelist"))
+    entries.append(f"<url><loc>{at.source.url}/telepathy.xml</loc></url>")
+    entries.append('<url><loc>http://[</loc><rs:md capability="telekinesis"/></url>')
+    at.source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', entries)
+    at.source.answers["/sd.xml"] = at.source.answers["/.well-known/resourcesync"]
+    parts = [f"<sitemap><loc>{at.source.url}/{n}.xml</loc></sitemap>" for n in ("telepathy", "sd")]
+    index = written('<rs:md capability="description"/>', parts, "sitemapindex")
+    at.source.put("/.well-known/resourcesync", index.encode())
+    at.run(f"resourcesync pull {at.source.url} museum")
 
 
 @scene
@@ -151,3 +168,53 @@ def validate_rules_and_samples(at: Scene) -> None:
     at.silently(f"resourcesync publish public {URL}")
     at.run("resourcesync validate public --max-documents 2")
     at.run("resourcesync validate public")
+
+
+@scene
+def validate_live_and_a_sample(at: Scene) -> None:
+    offer(at.source)
+    at.source.asked.clear()
+    at.run(f"resourcesync validate {at.source.url}")
+    at.run(f"resourcesync validate {at.source.url} --live")
+    at.requests()
+    at.run(f"resourcesync validate {at.source.url} --sample 100%")
+    at.requests()
+    name = "/objects/0001.txt"
+    for answer in (Answer(body=b"objecT 1\n"), Answer(body=b"longer\n"), Answer(status=404)):
+        at.source.answers[name] = answer
+        at.run(f"resourcesync validate {at.source.url} --sample 12")
+    at.run(f"resourcesync validate {at.source.url}/none.xml {write('a.xml', CHANGES)}")
+
+
+@scene
+def explore_5_of_what_was_cut(at: Scene) -> None:
+    whole = at.source.answers["/resourcelist.xml"].body
+    Path("cut.xml").write_bytes(whole[:-3])
+    Path("empty.xml").touch()
+    at.source.put("/list.xml", whole[:-3], "application/xml")
+    at.refuse("explore cut.xml", "explore empty.xml", f"explore {at.source.url}/list.xml")
+    at.source.put("/p.zip", b"PK\x03\x04abc", "application/zip")
+    pointer = f"<url><loc>{at.source.url}/p.zip</loc></url>"
+    head = f'<rs:md capability="resourcedump" at="{STAMP}"/>'
+    at.source.put_document("/dump.xml", head, [pointer])
+    at.refuse(f"pull {at.source.url}/dump.xml museum")
+
+
+@scene
+def validate_lists_that_list_lists(at: Scene) -> None:
+    url = at.source.url
+    head = f'<rs:ln rel="up" href="{url}/capabilitylist.xml"/>'
+    head += f'<rs:md capability="resourcelist" at="{STAMP}"/>'
+    entries = [at.source.entry(target, body) for target, body in FILES.items()]
+    for name, some in (("one", entries[:5]), ("two", entries[5:])):
+        at.source.put_document(f"/{name}.xml", head, some)
+    lists = [
+        f'<url><rs:md at="{STAMP}"/><loc>{url}/{name}.xml</loc></url>' for name in ("one", "two")
+    ]
+    at.source.put_document("/resourcelist.xml", head, lists)
+    at.run(f"resourcesync pull {url} museum -q")
+    at.files("museum")
+    at.run(f"resourcesync validate {url} --live --select RL08")
+    inner = at.source.answers["/one.xml"].body
+    at.source.offer_entries([at.source.entry("/one.xml", inner)])
+    at.run(f"resourcesync validate {url} --sample 5 --select RL08")

@@ -7,7 +7,8 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import FILES, LATER, spoil
-from tests.support.servers.tiny_source import Answer
+from tests.support.commands.run import files_of
+from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 
@@ -45,6 +46,20 @@ def pull_with_filters(at: Scene) -> None:
 
 
 @scene
+def pull_by_a_rule_of_places(at: Scene) -> None:
+    at.source.offer({"/objects/1/a.txt": b"a", "/1-a.txt": b"b"})
+    table = '[mirror.museum]\nsource = "URL"\ndest = "museum"\nmap = "{}"\n'
+    at.configure(table.format("objects/{item}/{name} => {item}-{name}"))
+    at.run("resourcesync pull museum")
+    at.files("museum")
+    at.run(f"resourcesync why museum {at.source.url}/1-a.txt")
+    at.configure(table.format("objects/{item}/{name} => {item}"))
+    at.refuse("pull museum")
+    at.configure(table.replace('dest = "museum"', 'dest = "other"').format("{a} => {b}"))
+    at.refuse("pull museum")
+
+
+@scene
 def pull_and_prune(at: Scene) -> None:
     at.pulled()
     at.run(f"resourcesync pull museum {THREE} -n")
@@ -78,6 +93,8 @@ def pull_of_sets(at: Scene) -> None:
     Path("museum/maps/maps/a.txt").unlink()
     at.run("resourcesync status museum")
     at.run("resourcesync audit museum")
+    at.run(f"resourcesync pull {at.source.url}/ museum -qq")
+    at.refuse(f"pull {at.source.url}/other museum")
     offer_sets(at.source, {**SETS, "maps": {"/maps/a.txt": b"map a\n"}}, at=LATER)
     at.run("resourcesync pull museum -q")
     at.files("museum")
@@ -215,6 +232,42 @@ def pull_3_of_a_file_that_was_edited_here(at: Scene) -> None:
 
 
 @scene
+def pull_onto_a_file_of_others(at: Scene) -> None:
+    mine = Path("museum/objects/0003.txt")
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    at.run(f"resourcesync pull {at.source.url} museum")
+    kept = [path for path in (OWN / "quarantine").iterdir() if path.suffix != ".note"]
+    at.note(f"quarantine: {[path.read_text() for path in kept]}")
+
+
+@scene
+def pull_into_what_is_published(at: Scene) -> None:
+    at.silently(f"resourcesync publish public --url {at.source.url}")
+    before = files_of(Path("public"))
+    at.refuse(f"pull {at.source.url} public")
+    at.requests()
+    at.note(f"as before: {files_of(Path('public')) == before}")
+    at.pulled()
+    at.silently("resourcesync publish museum --url http://other.example/")
+    at.run("resourcesync pull museum")  # a mirror that is published again goes on
+
+
+@scene
+def pull_of_a_source_that_moved(at: Scene) -> None:
+    at.pulled()
+    with TinySource() as second:
+        second.offer(FILES, at=LATER)
+        moved = f"--moved {second.url}"
+        at.run(f"resourcesync pull {second.url} museum")
+        at.run(f"resourcesync pull museum {moved} -n")
+        at.run(f"resourcesync pull museum {moved}")
+        at.run("resourcesync pull museum")
+        at.refuse(f"pull {at.source.url} museum {moved}", f"pull --all {moved}")
+        at.note(f"fetched again: {FILES.keys() & {asked.target for asked in second.asked}}")
+
+
+@scene
 def pull_3_of_a_list_that_was_cut(at: Scene) -> None:
     at.pulled()
     at.source.offer(dict(list(FILES.items())[:5]))  # of the same moment
@@ -258,8 +311,7 @@ def trash(at: Scene) -> None:
     at.refuse("trash restore museum nothing*", "trash list elsewhere")
     at.refuse("trash restore elsewhere --all")
     with MirrorFolder(Path("museum"), SystemClock()):
-        at.silently("resourcesync trash restore museum --all")
-        at.silently("resourcesync trash empty museum --all")
+        at.refuse("trash restore museum --all", "trash empty museum --all")
         at.run("resourcesync trash list museum")
     for _ in range(2):
         at.run(f"resourcesync trash restore museum {ONE}")
@@ -282,6 +334,20 @@ def trash_3(at: Scene) -> None:
     at.run("resourcesync trash restore museum --all")
     at.run("resourcesync trash restore museum --all --json")
     at.files("museum")
+
+
+@scene
+def trash_of_what_is_listed_again(at: Scene) -> None:
+    at.pulled()
+    at.offer({ONE: None, FEW[1]: None})
+    at.silently("resourcesync pull museum")
+    at.silently("resourcesync trash restore museum --all")
+    at.offer({}, at="2026-01-02T12:00:00Z")
+    at.run("resourcesync pull museum")
+    at.offer({ONE: None, FEW[1]: None}, at=STILL_LATER)
+    at.run("resourcesync pull museum")  # it has the say again
+    at.files("museum")
+    at.run("resourcesync trash list museum")
 
 
 @scene

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from tests.cli.scenes import Scene, scene
+from tests.support.documents.written import written
 from tests.support.servers.listening import Listener
 
 URL = "--url https://museum.example"
@@ -14,7 +15,6 @@ OLD = (1_700_000_000, 1_700_000_000)  # long enough ago to be trusted unread
 
 
 def locations(path: Path) -> str:
-    """The addresses that a document lists."""
     return " ".join(line.partition("<")[0] for line in path.read_text().split("<loc>")[1:])
 
 
@@ -105,6 +105,27 @@ def publish_a_sitemap_and_robots(at: Scene) -> None:
     for path in sorted(PUBLIC.glob("resourcesync-sitemap*")):
         at.note(f"{path.name}: {locations(path)}")
     at.run("resourcesync publish public --json")
+
+
+@scene
+def publish_sets_of_a_site(at: Scene) -> None:
+    description = Path("www/.well-known/resourcesync")
+    for place in (Path("www/files/a.txt"), Path("www/texts/b.txt"), description):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("<urlset/>")
+    for name in ("files", "texts"):
+        at.refuse(f"publish www/{name} --url https://h.example/{name}/ -o site=www")
+        at.note(f"{description.read_text()} {Path('www', name, 'resourcesync').exists()}")
+    description.unlink()
+    for name in ("files", "texts"):
+        at.silently(f"resourcesync publish www/{name} --url https://h.example/{name}/ -o site=www")
+    at.refuse("publish www/files --url https://h.example/x/files/")
+    for name in ("files", "texts"):
+        at.silently(f"resourcesync publish www/{name} --url https://new.example/{name}/")
+        at.note(locations(description))
+    both = f"publish public {URL} -o site=public --out public/lists --state"
+    at.silently(f"resourcesync {both} one")
+    at.refuse(f"{both} two --initialise")
 
 
 @scene
@@ -204,6 +225,19 @@ def publish_and_notify(at: Scene) -> None:
         at.run("resourcesync publish public --notify-only -q")
     at.silently("resourcesync publish public --hub ''")
     at.run("resourcesync publish public --notify-only")
+
+
+@scene
+def serve_refuses(at: Scene) -> None:
+    at.refuse("serve public", "serve nothere")
+    at.silently(f"resourcesync publish public {URL}")
+    description = PUBLIC / ".well-known/resourcesync"
+    for text in ("<html/>", written('<rs:md capability="description"/>')):
+        description.write_text(text)
+        at.refuse("serve public")
+    description.unlink()
+    description.mkdir()
+    at.refuse("serve public")
 
 
 # --- catalogues ----------------------------------------------------------------------------------

@@ -1,12 +1,16 @@
 """Scenes of questions: why, status and changes, and what is refused."""
 
 import os
+import shutil
 from pathlib import Path
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
+from resourcesync.cli.options import load
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import LATER
+from tests.support.commands.settings_file import AUTH
+from tests.support.servers.tiny_source import Answer, dead_address
 
 ONE = "/objects/0001.txt"
 FEW = [f"/objects/000{number}.txt" for number in (1, 2, 3)]
@@ -110,6 +114,59 @@ def status_of_a_pull_that_failed(at: Scene) -> None:
 
 
 @scene
+def status_after_each_kind_of_failure(at: Scene) -> None:
+    at.pulled()
+    for answer in (*(Answer(status=code) for code in (502, 503, 403)), Answer(body=b"<urlset>")):
+        at.source.answers.update(dict.fromkeys(at.source.answers, answer))
+        at.silently("resourcesync pull museum -qq -o retries=0")
+        at.run("resourcesync status museum")
+
+
+@scene
+def status_after_a_mistake(at: Scene) -> None:
+    at.pulled()
+    for words in (
+        *("http://127.0.0.1:9/other museum", "museum --include [a-z]", "museum --set no-such-set"),
+        *("museum -o map=no-such-rule", "museum -o proxy=gopher://h/"),
+    ):
+        at.refuse(f"pull {words}", "status museum --check")
+
+
+@scene
+def status_of_a_mirror_of_another_source(at: Scene) -> None:
+    at.pulled()
+    at.configure('[mirror.museum]\nsource = "https://other.example/"\ndest = "museum"\n')
+    at.run("resourcesync status museum --check")
+    at.refuse("config check")
+
+
+@scene
+def status_in_short(at: Scene) -> None:
+    table = '[mirror.{0}]\nsource = "URL"\ndest = "{0}"\nretries = 0\n'
+    at.configure("".join(map(table.format, ("good", "failing", "late"))) + "max_lag = 0\n")
+    at.silently("resourcesync pull --all -qq")
+    at.source.answers.clear()
+    at.silently("resourcesync pull failing -qq")
+    load(None).state_file("paused").write_text('["good"]')
+    at.run("resourcesync status --check")
+    at.run("resourcesync status --check -q")
+    at.run("resourcesync status good --check -q")
+
+
+@scene
+def doctor_1(at: Scene) -> None:
+    Path("file").write_text("in the way")
+    at.run("resourcesync doctor file/museum --json")
+    with dead_address() as address:
+        at.run(f"resourcesync doctor {address} --json")
+    at.configure(f'[mirror.museum]\nsource = "URL"\ndest = "museum"\nauth = "key"\n{AUTH}')
+    at.source.asked.clear()
+    at.run("resourcesync doctor museum")  # the secret is not there, nor needed
+    at.requests()
+    at.refuse("doctor")
+
+
+@scene
 def status_of_a_pull_that_was_stopped(at: Scene) -> None:
     at.source.offer({f"/{number:02}.bin": bytes([number]) * 50_000 for number in range(12)})
     at.silently(f"resourcesync pull {at.source.url} museum -o max_bytes=200k --jobs 1")
@@ -118,6 +175,7 @@ def status_of_a_pull_that_was_stopped(at: Scene) -> None:
     at.run("resourcesync audit museum --offline")
     with MirrorFolder(Path("museum"), SystemClock()):
         at.run("resourcesync status museum --check")
+        at.run("resourcesync pull museum")
     at.run("resourcesync pull museum -q")
     at.run("resourcesync status museum --check")
     with MirrorFolder(Path("museum"), SystemClock()):
@@ -210,7 +268,11 @@ def mistakes_2(at: Scene) -> None:
     at.refuse("pull ./a http://h/", "pull file.txt", "pull http://h/ --auth x")
     at.refuse("pull x --config none.toml", "pull museum there", "pull ftp://h/ new")
     at.refuse("pull http://user:pw@h/ new", "pull http://h/../x new", "pull http://other/ museum")
-    at.refuse("audit museum --sample 12", "audit museum --sample 10% --method lists")
+    at.refuse(
+        f"watch {at.source.url}",
+        "audit museum --sample 12",
+        "audit museum --sample 10% --method lists",
+    )
     at.refuse("audit museum --method remote --offline", "list nowhere", "list museum --csv --json")
     at.refuse("changes museum --ack", "changes museum --restart", "changes museum --csv --paths0")
     at.refuse("changes museum --consumer rag --since 3", "changes museum --since 'some day'")
@@ -219,6 +281,45 @@ def mistakes_2(at: Scene) -> None:
     at.requests()
     at.files("here")
     at.note(f"consumers: {(OWN / 'consumers').exists()}")
+
+
+@scene
+def mistakes_with_folders_of_mirrors(at: Scene) -> None:
+    Path("link").symlink_to("copies/museum")
+    table = '[mirror.{}]\nsource = "URL"\ndest = "{}"\n'
+    others = table.format("museum", "copies/museum") + table.format("three", "copies3")
+    for dest in ("copies/museum", "copies/x/../museum/", "link", "copies", "copies/museum/a/b"):
+        at.configure(table.format("two", dest) + others)
+        at.source.asked.clear()
+        at.refuse("pull museum", "pull two", "audit museum", "status two", "config check")
+        at.requests()
+        at.run("resourcesync pull --all -q")
+        at.note(f"made: {Path('copies').exists()} {Path('copies3').exists()}")
+
+
+@scene
+def mistakes_with_secrets(at: Scene) -> None:
+    at.configure(AUTH)
+    at.refuse(f"validate {at.source.url} http://127.0.0.1:1/ --auth key")
+    for proxy in (
+        *("http://me:s3cret@127.0.0.1:3128", "http://s3cret@127.0.0.1:3128", "ftp://s3cret:3128"),
+        *("http://s3cret", "http://s3cret:65536", "http://s3cret:3128/path"),
+        *("socks5://s3cret:1080", "s3cret", ""),
+    ):
+        at.refuse(f"pull {at.source.url} here -o 'proxy={proxy}'")
+    museum = '[mirror.museum]\nsource = "URL"\ndest = "copies"\n'
+    for line in (
+        *('proxy = "http://me:s3cret@127.0.0.1:3128"', 'proxy = "s3cret"', "proxy = 3128"),
+        *('proxy_auth = "none"', 'ca_file = ""', 'ca_file = "~no-such-user-at-all/a"'),
+    ):
+        at.configure(f"{museum}{line}\n")
+        at.refuse("config check", "config show", "pull museum")
+    door = '[auth.door]\ntype = "basic"\npassword = {{ command = ["echo", "s3cret"] }}\n'
+    door += 'username = "{}"\n'
+    for user in ("me:s3cret", "me\\u0000", "me\\n", ""):
+        at.configure(door.format(user))
+        at.refuse(f"pull {at.source.url} here -o proxy={at.source.url} -o proxy_auth=door")
+    at.requests()
 
 
 @scene
@@ -241,6 +342,49 @@ def mistakes_in_the_configuration(at: Scene) -> None:
         at.configure(text)
         at.refuse("pull a")
     at.requests()
+
+
+@scene
+def config_of_services_2(at: Scene) -> None:
+    source = '[source."{}"]\npath = "pages"\nurl = "https://pages.example/"\n'
+    at.refuse("config systemd", "config cron", "config nginx")
+    for text in ("[defaults]\n", source.format("pages").replace('path = "pages"\n', "")):
+        at.configure(text)
+        at.refuse("config systemd", "config cron", "config nginx")
+    for name in ("a b", "-x", "a#", "ü", "%i", "a: b"):
+        at.configure(source.format(name))
+        at.refuse("config systemd")
+    at.configure('[mirror.a]\nsource = "https://a.example/"\ndest = "a\\nUser=root"\n')
+    at.refuse("config systemd")
+
+
+@scene
+def config_nginx_2(at: Scene) -> None:
+    table = '[source.museum]\npath = "{}"\nurl = "https://museum.example{}"\n{}\n'
+    for tree, path, more in (
+        ("not published", "", ""),
+        ("a$b", "", ""),
+        ("a", "", "versions = true"),
+        ("b", "", 'hub = ["https://museum.example/hub"]'),
+        ("c", "", 'out = "lists"'),
+        ("d", "/data/", ""),
+    ):
+        shutil.copytree("public", tree)
+        at.configure(table.format(tree, path, more))
+        if tree != "not published":
+            at.silently("resourcesync publish museum")
+        at.refuse("config nginx")
+
+
+@scene
+def config_init(at: Scene) -> None:
+    at.run("resourcesync config init")
+    at.run("resourcesync config check")
+    at.configure(
+        '[auth.key]\ntype = "bearer"\ntoken = { env = "HOME" }\n'
+        '[auth.two]\ntype = "bearer"\ntoken = { file = "resourcesync.toml" }\n'
+    )
+    at.run("resourcesync config check")
 
 
 @scene

@@ -4,16 +4,14 @@ A publishes, B mirrors A and publishes, C mirrors B and publishes, D mirrors C.
 """
 
 import hashlib
-import http.client
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -24,13 +22,14 @@ from resourcesync.app.publishing.accounts import FollowedAccount, publish_accoun
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.app.serving.published_tree import PUBLICATION
 from resourcesync.cli.main import run
-from resourcesync.documents import reader
 from resourcesync.model.entries import Resource
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.publication_options import PublishRequest
 from tests.support.accounts.distributions import install
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import files_of
+from tests.support.documents.text import tell
+from tests.support.servers.listening import get
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.aggregating import Site, via
 
@@ -72,14 +71,6 @@ def contents(origin: Site) -> dict[str, bytes]:
     return {origin.url + name.replace(" ", "%20"): body for name, body in found.items()}
 
 
-def get(uri: str) -> tuple[int, bytes]:
-    parts = urlsplit(uri)
-    with closing(http.client.HTTPConnection(parts.netloc)) as connection:
-        connection.request("GET", parts.path)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-
-
 @pytest.mark.founding(
     "WWW §2.3", "Europeana: aggregators pass on to others what they collect", "`publish MIRROR`"
 )
@@ -112,9 +103,9 @@ def test_the_third_source_of_a_chain_has_what_the_first_has_and_says_where_it_is
             assert resource.lastmod is not None
     assert run(["validate", third.url]) == 0
     assert third.publish() == 0  # and nothing is told twice
-    changes = get(f"{third.url}resourcesync/changelist.xml")[1].count(b"<url>")
+    changes = get(third.url, "/resourcesync/changelist.xml").body.count(b"<url>")
     assert third.publish() == 0
-    assert get(f"{third.url}resourcesync/changelist.xml")[1].count(b"<url>") == changes
+    assert get(third.url, "/resourcesync/changelist.xml").body.count(b"<url>") == changes
 
 
 def test_links_lead_to_our_copies_as_soon_as_they_are_here_and_only_then(chain: Chain) -> None:
@@ -157,9 +148,9 @@ def test_only_copies_are_published_and_served_while_a_pull_holds_the_mirror(chai
     with MirrorFolder(second.folder, SystemClock()):
         assert second.publish() == 0
     assert second.resources().keys() == {f"{second.url}a.txt", f"{second.url}resourcesync.html"}
-    assert get(f"{second.url}a.txt") == (200, b"anew")
+    assert get(second.url, "/a.txt")[:2] == (200, b"anew")
     for name in ("foreign.txt", "b.txt", ".resourcesync/state.db"):
-        assert get(second.url + name)[0] == 404
+        assert get(second.url, f"/{name}").status == 404
     assert run(["pull", second.folder.name]) == 0  # the documents are in nobody's way
     assert not (second.folder / "resourcesync").exists()
 
@@ -192,15 +183,10 @@ def test_a_mirror_in_a_store_is_published_where_its_state_is(
     assert run(["pull", first.url, store]) == 0
     assert run(["publish", f"mirror:{store}", "--url", "https://mine.example/"]) == 0
     (listed,) = (here / "home").rglob("publication/resourcesync/resourcelist.xml")
-    with listed.open("rb") as stream:
-        told = [
-            entry
-            for entry in reader.read_stream(stream, uri="").entries()
-            if isinstance(entry, Resource)
-        ]
-    assert [(resource.uri, via(resource).href) for resource in told] == [
-        ("https://mine.example/a.txt", f"{first.url}a.txt")
-    ]
+    (resource,) = tell(listed.read_bytes()).entries
+    assert isinstance(resource, Resource)
+    found = (resource.uri, via(resource).href)
+    assert found == ("https://mine.example/a.txt", f"{first.url}a.txt")
     sys.modules.pop("acme_shelf", None)
 
 
@@ -285,21 +271,8 @@ ODD = {
 
 
 @pytest.fixture
-def late() -> LateApplication:
-    return LateApplication()
-
-
-@pytest.fixture
-def mirror(here: Path, late: LateApplication) -> Iterator[Site]:
-    with ServerThread(late) as running:
-        yield Site(here / "mirror", late, running.uri)
-
-
-def get_names(site: Site, target: str) -> tuple[int, bytes]:
-    with closing(http.client.HTTPConnection(urlsplit(site.url).netloc)) as connection:
-        connection.request("GET", target)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
+def mirror(chain: Chain) -> Site:
+    return chain[1]
 
 
 def pull(source: TinySource, mirror: Site, *words: str) -> int:
@@ -323,7 +296,7 @@ def test_what_a_mirror_holds_is_served_under_the_paths_of_its_uris(
     ours = {"/!6/https/other.example/x": "/!216/https/other.example/x", "/!216/y": "/!21216/y"}
     assert addresses == {name: mirror.url.rstrip("/") + ours.get(name, name) for name in ODD}
     for target, body in ODD.items():
-        assert get_names(mirror, ours.get(target, target)) == (200, body), target
+        assert get(mirror.url, ours.get(target, target))[:2] == (200, body), target
         assert told[addresses[target]].digests[0].value == hashlib.sha256(body).hexdigest()
 
 
@@ -353,19 +326,19 @@ def test_nothing_else_is_served(source: TinySource, mirror: Site) -> None:
         "/%zz",
         "/" + "x" * 3000,
     ):
-        assert get_names(mirror, target)[0] == 404, target
+        assert get(mirror.url, target).status == 404, target
 
 
 def test_what_comes_goes_and_yields_is_served_at_once(source: TinySource, mirror: Site) -> None:
     fill(source, mirror, {"/a": b"a", "/gone": b"g"})
-    assert [get_names(mirror, name)[0] for name in ("/a", "/gone", "/a/b")] == [200, 200, 404]
+    assert [get(mirror.url, name).status for name in ("/a", "/gone", "/a/b")] == [200, 200, 404]
 
     source.offer({"/a": b"a", "/a/b": b"b"}, at="2026-01-02T00:00:00Z")
     assert pull(source, mirror, "--mode", "baseline", "--max-delete", "100%") == 0
 
     assert (mirror.folder / "a!9").read_bytes() == b"a"
-    assert [get_names(mirror, name) for name in ("/a", "/a/b")] == [(200, b"a"), (200, b"b")]
-    assert get_names(mirror, "/gone")[0] == 404
+    assert [get(mirror.url, name).body for name in ("/a", "/a/b")] == [b"a", b"b"]
+    assert get(mirror.url, "/gone").status == 404
     assert mirror.publish() == 0
     assert mirror.resources().keys() == {f"{mirror.url}a", f"{mirror.url}a/b"}
 
@@ -376,7 +349,7 @@ def test_a_copy_that_is_lost_is_not_said_to_be_gone(source: TinySource, mirror: 
     (mirror.folder / "b").unlink()
     (mirror.folder / "b").symlink_to("c")
 
-    assert [get_names(mirror, name)[0] for name in ("/a", "/b", "/c")] == [503, 503, 200]
+    assert [get(mirror.url, name).status for name in ("/a", "/b", "/c")] == [503, 503, 200]
 
 
 def test_what_would_hide_our_own_documents_is_not_published(

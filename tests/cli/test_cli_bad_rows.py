@@ -14,10 +14,10 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import catalogues
 from resourcesync.catalogue.bad_rows import BadRow, mend_rows
 from resourcesync.cli.main import run
-from resourcesync.documents import reader
 from resourcesync.source.publication_options import PublishRequest
 from resourcesync.source.round_trip import find_fault
 from tests.support.commands.command_line import Said, rows
+from tests.support.documents.text import tell
 from tests.support.servers.tiny_source import Answer, Asked, TinySource
 
 BASE = "https://h.example/"
@@ -56,18 +56,16 @@ def sql(*statements: str) -> list[tuple[object, ...]]:
 
 def changes() -> list[tuple[str, ChangeKind, int | None]]:
     """The listed changes: the last letter of the URI, the kind, and the length."""
-    with Path("out/resourcesync/changelist.xml").open("rb") as stream:
-        return [
-            (entry.uri[-1], entry.kind, entry.resource.length)
-            for entry in reader.read_stream(stream, uri="").entries()
-            if isinstance(entry, Change)
-        ]
+    return [
+        (entry.uri[-1], entry.kind, entry.resource.length)
+        for entry in tell(Path("out/resourcesync/changelist.xml").read_bytes()).entries
+        if isinstance(entry, Change)
+    ]
 
 
 def listed() -> dict[str, int | None]:
     """The length of each resource in the Resource List."""
-    with Path("out/resourcesync/resourcelist.xml").open("rb") as stream:
-        entries = list(reader.read_stream(stream, uri="").entries())
+    entries = tell(Path("out/resourcesync/resourcelist.xml").read_bytes()).entries
     return {entry.uri: entry.length for entry in entries if isinstance(entry, Resource)}
 
 

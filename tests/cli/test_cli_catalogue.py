@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync import Catalogue, Change, ChangeKind
+from resourcesync import Catalogue, Change
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
-from resourcesync.documents import reader
 from resourcesync.model.entries import Entry
-from tests.support.commands.command_line import Said, rows
+from tests.support.commands.command_line import Said
+from tests.support.documents.text import tell
 
 BASE = "https://h.example/"
 LINES = Path("all.ndjson")
@@ -26,34 +26,13 @@ def told(*lines: Mapping[str, object]) -> None:
 
 
 def listed(name: str) -> list[Entry]:
-    with Path("out/resourcesync", name).open("rb") as stream:
-        return list(reader.read_stream(stream, uri=name).entries())
+    return tell(Path("out/resourcesync", name).read_bytes()).entries
 
 
 def begin() -> None:
     told({"uri": BASE + "b", "length": 1, "hash": "md5:" + "0" * 32}, {"uri": BASE + "a"})
     assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
     assert run(["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--quiet"]) == 0
-
-
-def test_what_is_imported_and_posted_is_published(said: Said) -> None:
-    begin()
-    said.readouterr()
-    told({"uri": BASE + "c", "change": "created"}, {"uri": BASE + "a", "change": "deleted"})
-    assert run(["catalogue", "post", "c.db", str(LINES)]) == 0
-    assert said.readouterr().out.splitlines()[0] == "Recorded  1 created, 1 deleted"
-
-    assert run(["publish", "catalogue:c.db", "--json"]) == 0
-
-    (end,) = [row for row in rows(said) if row["type"] == "run.end"]
-    assert (end["created"], end["updated"], end["deleted"], end["resources"]) == (1, 0, 1, 2)
-    assert [item.uri for item in listed("resourcelist.xml")] == [BASE + "b", BASE + "c"]
-    assert [item.kind for item in listed("changelist.xml") if isinstance(item, Change)] == [
-        ChangeKind.CREATED,
-        ChangeKind.DELETED,
-    ]
-    assert run(["publish", "catalogue:c.db"]) == 0
-    assert said.readouterr().out == "Nothing changed\n"
 
 
 def test_what_is_exported_can_be_imported(
@@ -104,7 +83,6 @@ ODD = ("odd", -7, 2**62, b"\x00\xff", "é\x00", None)
 
 
 def columns(path: Path) -> list[tuple[str, str]]:
-    """Return the tables and columns of a file."""
     with closing(sqlite3.connect(path)) as db:
         query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         tables = [table for (table,) in db.execute(query).fetchall()]

@@ -6,19 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import FILES, LATER, Said, rows
 from tests.support.commands.run import environment
 from tests.support.servers.tiny_source import TinySource
-
-
-@pytest.fixture
-def museum(source: TinySource, said: Said) -> str:
-    assert run(["pull", source.url, "museum"]) == 0
-    said.readouterr()
-    return "museum"
 
 
 def pull_news(source: TinySource, said: Said) -> None:

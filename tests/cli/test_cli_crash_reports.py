@@ -1,6 +1,6 @@
 """A crash report is sent to strangers: no secret of an address or a command line is in it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.cli.crash import write_crash_report
-from resourcesync.cli.main import run
-from resourcesync.cli.output import CommandOutcome, Screen
 from resourcesync.errors import BadResponseError
 
 SECRETS = st.text("abcXYZ019-._~%&=:;@?#/+!$'\"\\ é", min_size=8, max_size=24).map(
@@ -79,17 +77,3 @@ def test_values_of_options_that_carry_secrets_are_left_out() -> None:
     assert "hush" not in report
     assert "publish x:y -o header=(hidden) -o header=(hidden) --with (hidden)" in report
     assert "--out there" in report
-
-
-def test_a_fault_during_a_command_is_reported_without_the_key_of_its_address(
-    with_job: Callable[..., None], state: Path
-) -> None:
-    def work(_screen: Screen) -> CommandOutcome:
-        raise OverflowError("https://h.example/list?key=hush-key is too large")
-
-    with_job(work)
-
-    assert run(["demo"]) == 70
-    reports = "".join(path.read_text("utf-8") for path in state.rglob("crash-*.txt"))
-    assert "OverflowError: https://h.example/list?(hidden)" in reports
-    assert "hush-key" not in reports

@@ -3,7 +3,6 @@
 The columns are those of the schema itself, so a new one is damaged too.
 """
 
-import hashlib
 import re
 import shutil
 import sqlite3
@@ -40,8 +39,6 @@ ODD_NOTES = ("{}", "9" * 18, b"\x00\xff")
 
 
 class Column(NamedTuple):
-    """A column of the schema."""
-
     table: str
     name: str
     kind: str
@@ -49,7 +46,6 @@ class Column(NamedTuple):
 
 
 def columns() -> list[Column]:
-    """Return the columns of all tables of the schema."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(SCHEMA)
         tables = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
@@ -70,44 +66,19 @@ def served() -> Iterator[TinySource]:
 def mirror(served: TinySource, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a mirror with rows in each table."""
     folder = tmp_path_factory.mktemp("mirrors") / "M"
-    offer(served)
+    served.offer(FILES)
+    served.offer_changes()
     assert run(["pull", served.url, str(folder), "-qq"]) == 0
-    served.put_document(
-        "/changelist.xml",
-        '<rs:md capability="changelist" from="2026-01-01T00:00:00Z"/>',
-        [
-            change(served, "updated", "/objects/0001.txt", b"changed"),
-            change(served, "deleted", GONE, b""),
-            change(served, "created", "/never.txt", b"never"),
-        ],
+    served.offer_changes(
+        served.change("updated", "/objects/0001.txt", b"changed", at=LATER),
+        served.change("deleted", GONE, b"", at=LATER),
+        served.change("created", "/never.txt", b"never", at=LATER),
     )
     served.put("/objects/0001.txt", b"changed")
     assert run(["pull", str(folder), "--delete", "signalled", "--max-delete", "100%", "-qq"]) == 3
     assert run(["audit", str(folder), "-qq"]) == 1
     fill(folder / STATE)
     return folder
-
-
-def offer(source: TinySource) -> None:
-    source.offer(FILES)
-    lists = ("changelist", "resourcelist")
-    source.put_document(
-        "/capabilitylist.xml",
-        '<rs:md capability="capabilitylist"/>',
-        [source.pointer(f"/{name}.xml", name) for name in lists],
-    )
-    source.put_document(
-        "/changelist.xml", '<rs:md capability="changelist" from="2026-01-01T00:00:00Z"/>', []
-    )
-
-
-def change(source: TinySource, kind: str, target: str, body: bytes) -> str:
-    digest = hashlib.sha256(body).hexdigest()
-    more = "" if kind == "deleted" else f' hash="sha-256:{digest}" length="{len(body)}"'
-    return (
-        f"<url><loc>{source.url}{target}</loc><lastmod>{LATER}</lastmod>"
-        f'<rs:md change="{kind}" datetime="{LATER}"{more}/></url>'
-    )
 
 
 def fill(path: Path) -> None:

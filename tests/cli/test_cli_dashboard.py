@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 
@@ -28,6 +26,7 @@ from resourcesync.watch.scheduler import JobKind, MirrorJob
 from tests.support.commands.command_line import FILES
 from tests.support.commands.settings_file import museum, put
 from tests.support.page_checkers import barriers, markup_faults
+from tests.support.servers.listening import get as ask
 from tests.support.servers.tiny_source import TinySource
 
 PULL = MirrorJob(mirror="museum", kind=JobKind.PULL)
@@ -64,11 +63,12 @@ def address(pages: WatchView) -> Iterator[str]:
         yield found
 
 
-def get(address: str) -> str:
-    with urlopen(address, timeout=30) as answer:
-        assert answer.headers["cache-control"] == "no-store"
-        assert answer.headers["content-security-policy"].startswith("default-src 'none';")
-        return str(answer.read().decode())
+def get(address: str, place: str = "") -> str:
+    found = ask(address, f"/{place}")
+    assert found.status == 200
+    assert found.fields["cache-control"] == "no-store"
+    assert found.fields["content-security-policy"].startswith("default-src 'none';")
+    return found.body.decode()
 
 
 def test_a_mirror_shows_since_when_it_fails_why_and_what_is_pending(
@@ -83,7 +83,7 @@ def test_a_mirror_shows_since_when_it_fails_why_and_what_is_pending(
         assert run(["pull", "museum", "-qq"]) != 0
 
     assert "Failing since" in get(address)
-    page = get(f"{address}mirror?name=museum")
+    page = get(address, "mirror?name=museum")
     assert "Failing since" in page
     assert f"{len(FILES) - 1} created, 1 failed" in page
     causes = page.partition("Pending resources, by cause")[2]
@@ -91,33 +91,21 @@ def test_a_mirror_shows_since_when_it_fails_why_and_what_is_pending(
     assert "; 2 times since " in page
 
 
-def test_a_page_is_loaded_again_until_somebody_wants_it_still(address: str) -> None:
-    for place, again in (("", "30"), ("?still=1", None), ("mirror?name=museum", None)):
-        with urlopen(address + place, timeout=30) as answer:
-            assert answer.headers["refresh"] == again
+def test_what_is_watched_has_a_page_that_is_loaded_again_until_it_is_to_stay(address: str) -> None:
+    for place, code, again in (
+        ("", 200, "30"),
+        ("?still=1", 200, None),
+        ("mirror?name=museum", 200, None),
+        ("?" + "x=1&" * 100, 200, "30"),
+        ("mirror?name=nobody", 404, None),
+        ("mirror?name=/etc", 404, None),
+        ("mirror", 404, None),
+        ("mirrors.html", 404, None),
+        ("mirror?name=" + "x" * 20_000, 414, None),
+    ):
+        found = ask(address, f"/{place}")
+        assert (found.status, found.fields.get("refresh")) == (code, again), place
     assert 'href="./?still=1"' in get(address)
-
-
-@pytest.mark.parametrize(
-    ("place", "code"),
-    [
-        ("mirror?name=museum", 200),
-        ("?" + "x=1&" * 100, 200),
-        ("mirror?name=nobody", 404),
-        ("mirror?name=/etc", 404),
-        ("mirror", 404),
-        ("mirrors.html", 404),
-        ("mirror?name=" + "x" * 20_000, 414),
-    ],
-)
-def test_what_is_not_watched_has_no_page(address: str, place: str, code: int) -> None:
-    try:
-        with urlopen(address + place) as answer:
-            found = answer.status
-    except HTTPError as error:
-        found = error.code
-        error.close()
-    assert found == code
 
 
 def test_a_mirror_that_cannot_be_read_is_said_to_be_so(source: TinySource, tmp_path: Path) -> None:
@@ -142,12 +130,9 @@ def test_a_mirror_that_may_not_be_looked_into_is_no_fault_of_ours(tmp_path: Path
             raise PermissionError(13, "Permission denied", str(tmp_path))
 
     with served(Closed(lambda: ((), load(None)), SystemClock())) as address:
-        with pytest.raises(HTTPError) as caught:
-            urlopen(address)
-        with caught.value as answer:
-            text = answer.read().decode()
-    assert (caught.value.code, str(tmp_path) in text) == (503, False)
-    assert "Permission denied." in text
+        found = ask(address, "/")
+    assert (found.status, str(tmp_path) in found.body.decode()) == (503, False)
+    assert b"Permission denied." in found.body
 
 
 def test_a_running_pull_is_shown_with_its_progress_until_it_ends(
@@ -190,7 +175,7 @@ def source_served(root: Path) -> Iterator[str]:
     [kept] = hub.store.due_intents(now, 1, ())
     hub.store.confirm(kept, now + 9 * 86_400_000_000)
     with (
-        hub.application.running(),
+        hub.running(),
         ServerThread(tree.board(clock, hub, hub.figures)) as server,
     ):
         yield server.uri
@@ -205,10 +190,7 @@ def test_a_source_shows_who_is_subscribed_without_what_only_they_may_know(tmp_pa
         assert CALLBACK.rpartition("/")[2] not in page
         assert "resourcelist.xml" in page
         (tmp_path / "demo" / "resourcesync").rename(tmp_path / "gone")
-        with pytest.raises(HTTPError) as caught:
-            get(address)
-        with caught.value:
-            assert caught.value.code == 503
+        assert ask(address, "/").status == 503
 
 
 @pytest.mark.night
@@ -257,8 +239,9 @@ def test_the_checker_of_the_w3c_finds_no_fault(
     assert run(["pull", "museum", "-qq"]) == 7
     operator = OperatorApplication("a-token-of-this-test", lambda *_: False)
     with source_served(tmp_path / "demo") as own, served(pages, operator) as address:
-        for number, place in enumerate([address, f"{address}mirror?name=museum", own]):
-            (tmp_path / f"{number}.html").write_text(get(place))
+        shown = [get(address), get(address, "mirror?name=museum"), get(own)]
+        for number, text in enumerate(shown):
+            (tmp_path / f"{number}.html").write_text(text)
         assert "held deletions" in (tmp_path / "1.html").read_text()
     faults = markup_faults(tmp_path)
     assert {fault for fault in faults if not fault.startswith("CSS: ")} == set()

@@ -1,12 +1,9 @@
 """A tree of documentation: published, served and pulled, the mirror is the same tree."""
 
-import http.client
 import random
 import re
-from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import pytest
 
@@ -15,6 +12,7 @@ from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.run import files_of
 from tests.support.servers import nginx
+from tests.support.servers.listening import get
 from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.aggregating import Site
 
@@ -65,13 +63,6 @@ def docs(tmp_path: Path) -> Path:
     return root
 
 
-def get(origin: str, target: str) -> tuple[int, bytes]:
-    with closing(http.client.HTTPConnection(urlsplit(origin).netloc)) as connection:
-        connection.request("GET", target)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-
-
 def assert_answers(origin: str, site: Site) -> None:
     """Ask for each resource that a site published, at another origin."""
     files = {
@@ -79,7 +70,7 @@ def assert_answers(origin: str, site: Site) -> None:
         for uri, body in Site(site.folder, LateApplication(), "").copies().items()
     }
     assert len(files) == len(FOLDERS) * len(NAMES)
-    assert {target: get(origin, target) for target in files} == files
+    assert {target: get(origin, target)[:2] for target in files} == files
 
 
 @pytest.mark.skipif(not nginx.installed(), reason="nginx is not here")
@@ -96,7 +87,7 @@ def test_a_mirror_of_what_nginx_serves_is_the_same_tree_and_is_served_the_same_w
 
     with nginx.configured(lines_of_the_page(mirror), tmp_path / "here") as here:
         assert_answers(here.url, Site(mirror, LateApplication(), here.url))
-        assert get(here.url, "/.resourcesync/state.db")[0] == 403
+        assert get(here.url, "/.resourcesync/state.db").status == 403
 
 
 @pytest.mark.skipif(not nginx.installed(), reason="nginx is not here")
@@ -110,11 +101,10 @@ def test_a_mirror_of_a_site_without_html_in_its_addresses_is_served_the_same_way
         assert run(["pull", source.url, str(tmp_path / "mirror")]) == 0
 
     with nginx.configured(lines_of_the_page(tmp_path / "mirror"), tmp_path / "here") as here:
-        assert {target: get(here.url, target) for target in pages} == {
+        assert {target: get(here.url, target)[:2] for target in pages} == {
             target: (200, body) for target, body in pages.items()
         }
-        with urlopen(f"{here.url}/docs/v1.2") as answer:
-            assert answer.headers["content-type"] == "text/html"
+        assert get(here.url, "/docs/v1.2").fields["content-type"] == "text/html"
 
 
 def lines_of_the_page(mirror: Path) -> str:

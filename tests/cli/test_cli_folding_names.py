@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from resourcesync.cli.main import run
+from tests.support.commands.run import program
 from tests.support.servers.tiny_source import TinySource
 
 _SIZE = 32 << 20
@@ -21,10 +21,6 @@ NAMES = (
 )
 
 
-def did(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, check=False, capture_output=True, text=True)
-
-
 @pytest.fixture
 def folding(tmp_path: Path) -> Iterator[Path]:
     """A folder on exFAT."""
@@ -35,15 +31,15 @@ def folding(tmp_path: Path) -> Iterator[Path]:
     place.mkdir()
     with image.open("wb") as file:
         file.truncate(_SIZE)
-    made, loop = did("mkfs.exfat", image), did("losetup", "-f", "--show", image)
+    made, loop = program("mkfs.exfat", image), program("losetup", "-f", "--show", image)
     device = loop.stdout.strip()
     try:
-        if made.returncode or loop.returncode or did("mount.exfat-fuse", device, place).returncode:
+        if made.code or loop.code or program("mount.exfat-fuse", device, place).code:
             pytest.skip("no file system can be mounted here")
         yield place
-        did("umount", place)
+        program("umount", place)
     finally:
-        did("losetup", "-d", device)
+        program("losetup", "-d", device)
 
 
 def test_names_that_are_one_there_all_find_a_place(

@@ -40,6 +40,7 @@ def test_what_is_shown_is_what_was_agreed(name: str, stage: Scene) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(shown, encoding="utf-8")
     assert shown == file.read_text("utf-8")
+    assert [line for line in shown.splitlines() if "s3cret" in line and line[0] != "$"] == []
 
 
 def shown(key: str) -> dict[str, set[str]]:

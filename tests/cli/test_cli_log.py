@@ -20,6 +20,8 @@ from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
 from tests.support.servers.tiny_source import TinySource, dead_address
 
+OWN = logging.getLogger("resourcesync.cli")
+
 LINE = re.compile(
     r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (info|warning|error) resourcesync[\w.]* \S.*"
 )
@@ -51,16 +53,25 @@ def test_a_log_has_a_line_for_the_beginning_and_the_end_and_stdout_stays_as_it_w
 def test_the_configuration_says_where_and_how_and_the_command_line_stands_above_it(
     source: TinySource,
 ) -> None:
-    put(museum(source) + '[log]\nfile = "logs/all.ndjson"\n')
+    put(museum(source, "retries = 0") + '[log]\nfile = "logs/all.ndjson"\n')
     Path("logs").mkdir()
 
     assert run(["pull", "museum"]) == 0
     assert run(["status", "museum", "--log-file", "other.log"]) == 0
+    source.answers.clear()
+    assert run(["pull", "museum"]) == 5
 
     found = [json.loads(line) for line in Path("logs/all.ndjson").read_text().splitlines()]
-    assert all({"time", "level", "logger", "message"} <= set(row) for row in found)
-    assert found[-1]["message"].startswith("pull museum ends with exit 0 after ")
-    assert (found[-1]["exit"], found[-1]["created"]) == (0, 12)
+    assert all(
+        {"v", "type", "run", "time", "level", "logger", "message"} <= set(row) for row in found
+    )
+    good, bad = (row for row in found if row["type"] == "run.end")
+    assert good["message"].startswith("pull museum ends with exit 0 after ")
+    assert (good["exit"], good["created"]) == (0, 12)
+    [error] = [row for row in found if row["type"] == "error"]
+    assert (error["code"], error["exit"], error["level"]) == ("missing", 5, "error")
+    assert (bad["exit"], bad["code"], bad["level"]) == (5, "missing", "warning")
+    assert bad["uri"] == error["uri"] == f"{source.url}/resourcelist.xml"
     assert LINE.fullmatch(Path("other.log").read_text().splitlines()[0])
 
 
@@ -102,9 +113,6 @@ def test_the_log_of_a_service_has_what_it_reports(source: TinySource, said: Said
     assert '"message":"watch ends with exit 0 after ' in log.read_text()
 
 
-# --- what the library warns of --------------------------------------------------------------------
-
-
 def warned(screen: Screen) -> CommandOutcome:
     log = logging.getLogger("resourcesync.somewhere")
     for number in range(30):
@@ -134,8 +142,8 @@ def test_warnings_of_the_library_are_shown_each_once_and_not_too_many(
 
 
 def test_a_warning_of_the_library_is_in_the_log_once(tmp_path: Path) -> None:
-    with open_log(tmp_path / "log") as note:
-        screen = Screen("demo", [LogEncoder(Job(work=warned), note)])
+    with open_log(tmp_path / "log"):
+        screen = Screen("demo", [LogEncoder(Job(work=warned))])
         with warnings_on_screen(screen):
             warned(screen)
 
@@ -143,49 +151,17 @@ def test_a_warning_of_the_library_is_in_the_log_once(tmp_path: Path) -> None:
     assert text.count("row 7 is left out") == text.count("told as an event") == 1
 
 
-# --- The lines of a log: for each run and each failure, as --json has them, and never fatal -------
-
-
-LOG = "all.ndjson"
-JSON = ["--log-file", LOG]
-OF_A_LOG = {"time", "level", "logger", "message"}
-
-
-def logged(*kinds: str) -> list[dict[str, Any]]:
-    """Return the lines of some kinds; each line of the log has the fields of all."""
-    found = [json.loads(line) for line in Path(LOG).read_text().splitlines()]
-    for row in found:
-        assert {"v", "type", "run", *OF_A_LOG} <= row.keys()
-    return [row for row in found if row["type"] in kinds]
-
-
-def test_a_failure_is_a_line_with_its_code_and_its_address(said: Said) -> None:
-    with dead_address() as dead:
-        assert run(["pull", dead, "museum", "-o", "retries=0", "--json", *JSON]) == 4
-
-    [error] = logged("error")
-    assert (error["code"], error["exit"], error["level"]) == ("connect", 4, "error")
-    assert error["uri"].startswith(dead)
-    [end] = logged("run.end")
-    assert (end["exit"], end["code"], end["level"]) == (4, "connect", "warning")
-    assert end["uri"] == error["uri"]
-    assert rows(said)[-1]["code"] == "connect"
-
-
-# --- a log never stops a run ----------------------------------------------------------------------
-
-
 def test_a_log_whose_folder_goes_and_comes_back_loses_lines_and_nothing_else(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    with open_log(folder / "x.log") as note:
-        note("first")
+    with open_log(folder / "x.log"):
+        OWN.info("first")
         shutil.rmtree(folder)
-        note("lost")
+        OWN.info("lost")
         folder.mkdir()
-        note("again")
+        OWN.info("again")
 
     assert (folder / "x.log").read_text().endswith(" again\n")
 
@@ -198,17 +174,19 @@ def test_a_full_disk_of_the_log_does_not_stop_a_pull(source: TinySource, said: S
 
 
 def test_a_text_of_a_source_controls_no_terminal_that_shows_the_log(tmp_path: Path) -> None:
-    with open_log(tmp_path / "log") as note:
-        note("error: \x1b]0;title\x07 \u202etxt\nall is well")
+    for name in ("log", "log.json"):
+        with open_log(tmp_path / name):
+            OWN.info(
+                "error: \x1b]0;title\x07 \x9b2J \u202etxt\nall \u2028 is well",
+                extra={"fields": {"uri": "http://h/\x7f"}},
+            )
 
-    line = r"error: \x1b]0;title\x07 \u202etxt all is well" "\n"
-    assert (tmp_path / "log").read_text().endswith(line)
-
-
-def test_a_log_in_json_controls_no_terminal_either(tmp_path: Path) -> None:
-    with open_log(tmp_path / "log.json") as note:
-        note("error: \x9b2J \u202etxt \u2028", {"uri": "http://h/\x7f"})
-
+    shown = (tmp_path / "log").read_text()
+    assert shown[:-1].isprintable()
+    assert r"error: \x1b]0;title\x07 \x9b2J \u202etxt all " in shown
     (line,) = (tmp_path / "log.json").read_text().split("\n")[:-1]
     assert line.isprintable()
-    assert json.loads(line)["message"] == "error: \x9b2J \u202etxt \u2028"
+    assert (
+        json.loads(line)["message"]
+        == "error: \x1b]0;title\x07 \x9b2J \u202etxt\nall \u2028 is well"
+    )

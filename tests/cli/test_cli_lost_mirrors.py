@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
 from msgspec.structs import replace
@@ -22,9 +20,10 @@ from resourcesync.destination.reports import FailedRun, MirrorState
 from resourcesync.errors import StorageError
 from resourcesync.server.dashboard.views import EndedPull
 from tests.support.commands.command_line import Said
-from tests.support.commands.run import environment, free_port
+from tests.support.commands.run import environment
 from tests.support.commands.settings_file import museum, put
 from tests.support.commands.started import Started
+from tests.support.commands.watching import AdminPages
 from tests.support.servers.tiny_source import TinySource
 from tests.support.waiting import wait_until
 
@@ -73,23 +72,13 @@ def test_status_names_a_lost_mirror_with_the_reason_in_each_format(
 
 
 @contextmanager
-def watching(here: Path, port: int) -> Iterator[Started]:
+def watching(here: Path, pages: AdminPages) -> Iterator[Started]:
     env = {**environment(here), "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
-    words = ("watch", "--every", "1s", "--admin", f"127.0.0.1:{port}", "-v")
-    with Started(*words, cwd=here, env=env) as service:
+    with Started(
+        "watch", "--every", "1s", "--admin", pages.bind, "-v", cwd=here, env=env
+    ) as service:
+        wait_until(pages.answers)
         yield service
-
-
-def get(port: int, path: str) -> str:
-    with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=30) as answer:
-        return str(answer.read().decode())
-
-
-def answers(port: int) -> bool:
-    try:
-        return bool(get(port, "livez"))
-    except URLError:
-        return False
 
 
 def hang(folder: Path) -> None:
@@ -109,17 +98,15 @@ def test_a_lost_mirror_stops_no_page_and_no_job_of_the_others_and_no_end(
 ) -> None:
     assert callable(lose)
     lose(two)
-    port = free_port()
-    with watching(here, port) as service:
-        wait_until(lambda: answers(port))
-        rows = {row["mirror"]: row for row in json.loads(get(port, "api/status.json"))["mirrors"]}
-        page = get(port, "")
-        metrics = get(port, "metrics")
+    pages = AdminPages()
+    with watching(here, pages) as service:
+        rows = {row["mirror"]: row for row in pages.report()["mirrors"]}
+        page, metrics = pages.get(), pages.metrics()
         if lose is not hang:  # what the service saw is told, and when it tries again
-            wait_until(lambda: " times since " in get(port, "mirror?name=square"))
-            history = html.unescape(get(port, "mirror?name=square")).partition("Pulls since")[2]
+            wait_until(lambda: " times since " in pages.get("mirror?name=square"))
+            history = html.unescape(pages.get("mirror?name=square")).partition("Pulls since")[2]
             assert reason in history
-            assert "(retry " in get(port, "mirror?name=square")
+            assert "(retry " in pages.get("mirror?name=square")
         asked = len(source.asked)
         wait_until(lambda: len(source.asked) > asked + 3)  # the other mirror is pulled
         began = time.monotonic()

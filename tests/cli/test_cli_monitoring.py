@@ -1,15 +1,10 @@
 """Metrics of real processes: all that the dashboard and the alerts ask for."""
 
-import hashlib
 import json
 import re
-import ssl
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-import pytest
-import trustme
 import yaml
 
 from resourcesync.adapters.mirror.own_folder import FollowedSet, FollowedSets, write_sets
@@ -19,39 +14,16 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_status import WatchView
 from resourcesync.mirror_state.database import SqliteMirrorState
-from tests.support.commands.command_line import Said
+from tests.support.commands.command_line import CERTIFICATE_END, Said
 from tests.support.commands.settings_file import put
 from tests.support.commands.watching import Watching
-from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.servers.hostile_server import HostileServer
 
-UNTIL = datetime(2031, 5, 17, 12, 30, 1, tzinfo=UTC)
 REPORTS = ("resourcesync_mirror_", "resourcesync_pull_", "resourcesync_source_")
 NAME = re.compile(r"resourcesync_[a-z_]+")
 
 
-@pytest.fixture
-def secure(here: Path) -> Iterator[HostileServer]:
-    """A Source with TLS, whose certificate has a known end."""
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(here / "ca.pem"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1", not_after=UNTIL).configure_cert(context)
-    with HostileServer(tls=context) as server:
-        now = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        body = (
-            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-            f'<rs:md capability="resourcelist" at="{now}"/><url><loc>{server.origin}/a.txt</loc>'
-            f'<rs:md hash="sha-256:{hashlib.sha256(b"abc").hexdigest()}" length="3"/></url>'
-            "</urlset>"
-        )
-        server.on("/list.xml", answer(body=body.encode(), Content_Type="application/xml"))
-        server.on("/a.txt", answer(body=b"abc"))
-        yield server
-
-
 def samples(text: str) -> dict[str, float]:
-    """Return the samples by names and labels."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
@@ -95,7 +67,7 @@ def test_a_source_without_changes_and_a_job_that_is_dead_have_other_metrics(
     assert run(["status", "pages", "--check", "--max-lag", "0s"]) == 1
 
 
-def test_the_dashboard_and_the_alerts_use_what_is_really_given(
+def test_the_dashboard_the_alerts_and_the_reference_name_what_is_really_given(
     secure: HostileServer, here: Path, said: Said
 ) -> None:
     text = watched_metrics(secure, here)
@@ -118,42 +90,27 @@ def test_the_dashboard_and_the_alerts_use_what_is_really_given(
     assert status <= offered, "a name means the same wherever it is given"
     found = samples(text)
     expiry = "resourcesync_mirror_certificate_until_timestamp_seconds"
-    assert found[f'{expiry}{{mirror="museum"}}'] == UNTIL.timestamp()
+    assert found[f'{expiry}{{mirror="museum"}}'] == CERTIFICATE_END.timestamp()
     assert found['resourcesync_mirror_size_bytes{mirror="museum"}'] == 3
     assert found['resourcesync_mirror_disk_free_bytes{mirror="museum"}'] > 0
     assert found['resourcesync_mirror_readable{mirror="museum"}'] == 1
-
-
-def test_the_reference_names_each_metric_of_the_service_and_no_other(
-    secure: HostileServer, here: Path, said: Said
-) -> None:
     page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text("utf-8")
-    text = watched_metrics(secure, here) + source_metrics(said)
-    offered = set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE))
-
     named = set(re.findall(r"`(resourcesync_[a-z_]+)", page))
-    of_reports = {name for name in offered if name.startswith(REPORTS)}
-    assert named <= offered
-    assert offered - of_reports <= named
-
-
-# --- what the metrics say -------------------------------------------------------------------------
+    assert named <= (offered := set(re.findall(r"^# TYPE (\S+)", text, re.MULTILINE)))
+    assert {name for name in offered if not name.startswith(REPORTS)} <= named
 
 
 def certificate_of(folder: str) -> datetime | None:
     return mirror_state.read_status(Path(folder)).certificate_until
 
 
-def test_the_end_of_the_certificate_is_that_of_the_last_connection(
-    secure: HostileServer, here: Path
-) -> None:
+def test_the_end_of_the_certificate_is_that_of_the_last_connection(secure: HostileServer) -> None:
     uri = f"{secure.origin}/list.xml"
     assert run(["pull", uri, "museum", "-o", "ca_file=ca.pem"]) == 0
-    assert certificate_of("museum") == UNTIL
+    assert certificate_of("museum") == CERTIFICATE_END
 
-    trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
     assert run(["pull", "museum", "-o", "ca_file=other.pem", "-o", "retries=0"]) == 6
-    assert certificate_of("museum") == UNTIL, "a run that could not connect knows no other"
+    assert certificate_of("museum") == CERTIFICATE_END, "it did not connect"
 
 
 def test_a_mirror_that_is_no_longer_watched_has_no_metric_of_its_last_audit() -> None:

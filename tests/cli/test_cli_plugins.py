@@ -1,130 +1,52 @@
-"""Plug-ins of another distribution, which is installed for the while; and ``--link``."""
+"""Plug-ins of another distribution, which is installed for the while."""
 
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from resourcesync.app import plugins
 from resourcesync.cli.main import run
 from tests.support.accounts.distributions import install
-from tests.support.commands.command_line import Said
-from tests.support.commands.run import Ran, files_of
-from tests.support.commands.settings_file import museum, put
+from tests.support.commands.command_line import LATER, Said
 from tests.support.commands.started import python
-from tests.support.documents.written import sha256
-from tests.support.servers.hostile_server import HostileServer
+from tests.support.documents.written import facts
 from tests.support.servers.tiny_source import TinySource
-from tests.support.sources.scripted_source import ScriptedSource, serve
-from tests.support.worlds.loose_source import PATCH, Links, LooseLists, Style, link
+from tests.support.worlds.loose_source import PATCH
 
 CODE = """
 def apply(previous, patch, result, limit):
     old, new = patch.read().split(b">")
     result.write(previous.read().replace(old, new))
 """
-BROKEN = "raise RuntimeError('no luck today')\n"
-SECOND = 1_000_000
-NOW = 1_780_000_000 * SECOND
-Plugged = Callable[..., Ran]
 
 
-@pytest.fixture
-def site(here: Path) -> Path:
-    """Install a distribution with a format of patches, and a broken one."""
-    points = {
-        "resourcesync.patches": {"application/x-acme": "acme_sync:apply"},
-    }
-    site = install(here / "site", "acme_sync", points, CODE)
-    broken = {"resourcesync.engines": {"broken": "acme_broken:go"}}
-    return install(site, "acme_broken", broken, BROKEN, version="0.0.1")
-
-
-@pytest.fixture
-def listed(here: Path) -> Iterator[ScriptedSource]:
-    with ScriptedSource(here / "mirror") as running:
-        yield running
-
-
-@pytest.fixture
-def plugged(site: Path, said: Said, monkeypatch: pytest.MonkeyPatch) -> Iterator[Plugged]:
-    """Run our command where the distribution is installed, in this process."""
-    monkeypatch.syspath_prepend(str(site))
-
-    def ran(*words: str) -> Ran:
-        said.readouterr()
-        code = run([*words])
-        return Ran(code, *said.readouterr())
-
-    yield ran
-    for module in ("acme_sync", "acme_broken"):
-        sys.modules.pop(module, None)
-
-
-class Changing:
-    """A Source on a server whose resource changes, with a patch."""
-
-    def __init__(self, server: HostileServer) -> None:
-        self._server = server
-        self.base = f"{server.origin}/resourcesync/"
-        self._links = Links()
-        self._lists = LooseLists(Style(), self._links, self.base)
-        self._now = NOW
-
-    def publish(self, name: str, body: bytes, patch: tuple[str, bytes] | None = None) -> None:
-        uri = f"{self._server.origin}/{name}"
-        if patch is not None:
-            media_type, data = patch
-            place = self._server.on(f"/patches/{name}", serve(data))
-            facts = f' type="{media_type}" hash="{sha256(data)}" length="{len(data)}"'
-            self._links.patches[uri] = link(PATCH, place, facts)
-        self._server.on(f"/{name}", serve(body))
-        self._now += 60 * SECOND
-        self._lists.publish(self._now, {uri: body})
-        for document, text in self._lists.documents().items():
-            self._server.on(f"/resourcesync/{document}", serve(text.encode()))
-
-
-def test_a_plug_in_applies_patches_of_its_media_type(plugged: Plugged) -> None:
-    with HostileServer() as server:
-        source = Changing(server)
-        chunk = b"number one " + b"x" * 300
-        source.publish("a.bin", chunk)
-        assert plugged("pull", f"{source.base}capabilitylist.xml", "mirror").code == 0
-        source.publish("a.bin", chunk.replace(b"one", b"two"), ("application/x-acme", b"one>two"))
-        server.asked.clear()
-        ran = plugged("pull", "mirror", "-i")
-        assert ran.code == 0
-        assert "by a patch of 7 B   sha-256 verified" in ran.stdout
-        assert Path("mirror/a.bin").read_bytes() == chunk.replace(b"one", b"two")
-        assert "/a.bin" not in [asked.target for asked in server.asked]
-        why = plugged("why", "mirror", "a.bin")
-        assert "Patched   " in why.stdout
-        assert "made this copy, hash verified" in why.stdout
-
-
-# --- --link ---
-
-
-def test_a_rule_of_the_configuration_gives_the_places_and_why_names_what_clashes(
-    source: TinySource, said: Said
+def test_a_plug_in_applies_patches_of_its_media_type(
+    source: TinySource, here: Path, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source.offer({"/objects/1/a.txt": b"a", "/1-a.txt": b"b"})
-    put(museum(source, 'map = "objects/{item}/{name} => {item}-{name}"'))
+    points = {plugins.PATCHES: {"application/x-acme": "acme_sync:apply"}}
+    monkeypatch.syspath_prepend(str(install(here / "site", "acme_sync", points, CODE)))
+    monkeypatch.delitem(sys.modules, "acme_sync", raising=False)
+    old, patch = b"number one " + b"x" * 300, b"one>two"
+    new = old.replace(b"one", b"two")
+    source.offer({"/a.bin": old})
+    source.offer_changes()
+    assert run(["pull", source.url, "mirror"]) == 0
+    source.put("/a.patch", patch)
+    place = f'href="{source.url}/a.patch" type="application/x-acme"{facts(patch)}'
+    link = f'<rs:ln rel="{PATCH}" {place}/>'
+    source.offer_changes(source.change("updated", "/a.bin", new, at=LATER, more=link))
+    source.asked.clear()
 
-    assert run(["pull", "museum"]) == 3
-    assert files_of(Path("copies/museum")) == {"1-a.txt": b"a"}
-    said.readouterr()
-    assert run(["why", "museum", f"{source.url}/1-a.txt"]) == 1
-    assert f"belongs to {source.url}/objects/1/a.txt" in said.readouterr().out
-    put(museum(source, 'map = "objects/{item}/{name} => {item}"'))
-    assert run(["pull", "museum"]) == 2
-    told = said.readouterr().err
-    assert "error[other-mapper]" in told
-    assert "-o map='objects/{item}/{name} => {item}-{name}'" in told
-    put(museum(source, 'map = "{a} => {b}"').replace("copies/", "other/"))
-    assert run(["pull", "museum"]) == 2
-    assert "'{a} => {b}' is not a valid rule: " in said.readouterr().err
+    assert run(["pull", "mirror", "-i"]) == 0
+    assert run(["why", "mirror", "a.bin"]) == 0
+
+    shown = said.readouterr().out
+    assert "by a patch of 7 B   sha-256 verified" in shown
+    assert "Patched   " in shown
+    assert "made this copy, hash verified" in shown
+    assert Path("mirror/a.bin").read_bytes() == new
+    assert "/a.bin" not in {asked.target for asked in source.asked}
 
 
 def test_a_pull_from_the_web_into_a_folder_searches_for_no_plug_ins(

@@ -2,22 +2,20 @@
 in the library; no secret is ever shown."""
 
 import shutil
-import ssl
 from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import trustme
 
 import resourcesync
-from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.errors import ConfigurationError, SourceRefusedError
 from tests.support.commands.command_line import Said
-from tests.support.commands.run import files_of, free_port
-from tests.support.commands.settings_file import museum, put
-from tests.support.servers.hostile_server import HostileServer, answer
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import museum as table
+from tests.support.commands.settings_file import put
+from tests.support.servers.hostile_server import HostileServer
 from tests.support.servers.proxying import Proxy
 from tests.support.servers.tiny_source import TinySource
 
@@ -29,15 +27,6 @@ SENT = "Basic " + b64encode(b"me:s3cret").decode()
 def proxy() -> Iterator[Proxy]:
     with Proxy() as running:
         yield running
-
-
-@pytest.fixture
-def mirror(source: TinySource, said: Said) -> str:
-    assert run(["pull", source.url, "museum"]) == 0
-    Path("museum/a.txt").write_bytes(b"altered")
-    said.readouterr()
-    source.asked.clear()
-    return "museum"
 
 
 def by(proxy: Proxy) -> set[str]:
@@ -64,10 +53,11 @@ def test_every_command_that_asks_asks_by_the_proxy_of_an_option_or_of_the_enviro
     command: tuple[str, ...],
     source: TinySource,
     proxy: Proxy,
-    mirror: str,
+    museum: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     words = [word.format(url=source.url) for word in command]
+    Path(museum, "a.txt").write_bytes(b"altered")
 
     assert run([*words, "-o", f"proxy={proxy.origin}"]) in {0, 1}
     assert source.asked
@@ -77,60 +67,11 @@ def test_every_command_that_asks_asks_by_the_proxy_of_an_option_or_of_the_enviro
     shutil.rmtree("here", ignore_errors=True)
     monkeypatch.setenv("HTTP_PROXY", proxy.origin.replace("//", "//me:s3cret@"))
     assert run(words) in {0, 1}
-    assert mirror == "museum"
     assert len(proxy.asked) == len(source.asked) > 0
     assert by(proxy) == {SENT}
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        *("http://me:s3cret@127.0.0.1:3128", "http://s3cret@127.0.0.1:3128", "ftp://s3cret:3128"),
-        *("http://s3cret", "http://s3cret:65536", "http://s3cret:3128/path"),
-        *("socks5://s3cret:1080", "s3cret", ""),
-    ],
-)
-def test_what_is_no_address_of_a_proxy_is_refused_and_not_repeated(
-    written: str, source: TinySource, said: Said
-) -> None:
-    assert run(["pull", source.url, "here", "-o", f"proxy={written}"]) == 2
-
-    captured = said.readouterr()
-    assert "proxy" in captured.err
-    assert "s3cret" not in captured.err + captured.out
-    assert not source.asked
-
-
 # --- the configuration ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("command", ["pull", "explore", "doctor"])
-def test_a_table_or_the_defaults_name_the_proxy(
-    command: str, source: TinySource, proxy: Proxy, said: Said
-) -> None:
-    for text in (
-        museum(source, f'proxy = "{proxy.origin}"'),
-        f'[defaults]\nproxy = "{proxy.origin}"\n{museum(source)}',
-    ):
-        put(text)
-        proxy.asked.clear()
-        run([command, "museum"])
-
-        if command == "doctor":
-            assert proxy.origin in said.readouterr().out
-        else:
-            assert proxy.asked
-
-
-def test_the_command_line_leads_past_the_proxy_of_the_file(
-    source: TinySource, proxy: Proxy
-) -> None:
-    put(museum(source, f'proxy = "http://127.0.0.1:{free_port()}"'))
-
-    assert run(["pull", "museum", "-o", "proxy=direct"]) == 0
-    assert run(["repair", "museum", "-o", f"proxy={proxy.origin}"]) == 0
-
-    assert proxy.asked
 
 
 @pytest.mark.parametrize("command", [["pull"], ["audit", "--method", "remote"], ["explore"]])
@@ -143,7 +84,7 @@ def test_the_secret_of_the_proxy_is_sent_to_it_and_never_shown(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setenv("DOOR", "s3cret")
-    put(AUTH + museum(source, f'proxy = "{proxy.origin}"\nproxy_auth = "door"'))
+    put(AUTH + table(source, f'proxy = "{proxy.origin}"\nproxy_auth = "door"'))
     assert run(["pull", "museum"]) == 0
     proxy.asked.clear()
 
@@ -166,12 +107,12 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
 ) -> None:
     monkeypatch.setenv("DOOR", "s3cret")
     first = 'proxy = "http://127.0.0.1:9"\nproxy_auth = "door"'
-    own = museum(source, f'proxy = "{proxy.origin}"')
+    own = table(source, f'proxy = "{proxy.origin}"')
 
     put(f"{AUTH}[defaults]\n{first}\n{own}")
     for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
         run([command[0], "museum", *command[1:]])
-    put(AUTH + museum(source, first))
+    put(AUTH + table(source, first))
     for command in (["pull"], ["explore"], ["audit", "--method", "remote"]):
         run([command[0], "museum", *command[1:], "-o", f"proxy={proxy.origin}"])
     monkeypatch.setenv("RESOURCESYNC_MIRROR__MUSEUM__PROXY", proxy.origin)
@@ -182,45 +123,6 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
 
     assert len(proxy.asked) > 8
     assert by(proxy) == {""}
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ('proxy = "http://me:s3cret@127.0.0.1:3128"', "`proxy` in [mirror.museum]"),
-        ('proxy = "s3cret"', "`proxy` in [mirror.museum]"),
-        ("proxy = 3128", "`proxy` in [mirror.museum]"),
-        ('proxy_auth = "none"', "[auth.none]"),
-        ('ca_file = ""', "`ca_file` in [mirror.museum] must be a file"),
-        ('ca_file = "~no-such-user-at-all/a"', "names a user who does not exist"),
-    ],
-)
-def test_a_mistake_in_the_file_is_told_without_what_stands_there(
-    line: str, told: str, source: TinySource, said: Said
-) -> None:
-    put(museum(source, line))
-
-    for command in (["config", "check"], ["config", "show"], ["pull", "museum"]):
-        assert run(command) == 2
-        captured = said.readouterr()
-        assert told in captured.err
-        assert "s3cret" not in captured.err + captured.out
-
-
-@pytest.mark.parametrize("user", ["me:s3cret", "me\\u0000", "me\\n", ""])
-def test_a_user_that_no_proxy_can_be_told_is_refused(
-    user: str, source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, said: Said
-) -> None:
-    monkeypatch.setenv("DOOR", "s3cret")
-    put(AUTH.replace('"me"', f'"{user}"'))
-
-    words = ["pull", source.url, "here", "-o", f"proxy={proxy.origin}", "-o", "proxy_auth=door"]
-    assert run(words) == 2
-
-    captured = said.readouterr()
-    assert "the user of the proxy" in captured.err.lower()
-    assert "s3cret" not in captured.err + captured.out
-    assert not proxy.asked
 
 
 # --- the environment --------------------------------------------------------------------------
@@ -257,26 +159,6 @@ def test_doctor_names_the_proxy_that_counts_without_its_secret(
 # --- ca_file, ca_file in the configuration, and both ways of the library --------------------------
 
 
-@pytest.fixture
-def secure(here: Path) -> Iterator[HostileServer]:
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(here / "ca.pem"))
-    trustme.CA().cert_pem.write_to_path(str(here / "other.pem"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    with HostileServer(tls=context) as server:
-        now = SystemClock().now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        body = (
-            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-            ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-            f'<rs:md capability="resourcelist" at="{now}"/>'
-            f"<url><loc>{server.origin}/a.txt</loc></url></urlset>"
-        )
-        server.on("/list.xml", answer(body=body.encode(), Content_Type="application/xml"))
-        server.on("/a.txt", answer(body=b"a"))
-        yield server
-
-
 def test_a_source_of_an_own_authority_is_pulled_with_its_file(
     secure: HostileServer, said: Said
 ) -> None:
@@ -286,7 +168,7 @@ def test_a_source_of_an_own_authority_is_pulled_with_its_file(
     assert "-o ca_file" in said.readouterr().err
     assert not Path("here").exists()
     assert run(["pull", uri, "here", "-o", "ca_file=ca.pem"]) == 0
-    assert files_of(Path("here")) == {"a.txt": b"a"}
+    assert files_of(Path("here")) == {"a.txt": b"abc"}
 
 
 def test_the_library_asks_by_a_proxy_and_trusts_a_file(secure: HostileServer, here: Path) -> None:

@@ -1,10 +1,6 @@
 """``publish SYSTEM:…``: options, words, exit codes, the configuration file, and going on."""
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +9,7 @@ from resourcesync.app.publishing import inputs
 from resourcesync.cli.main import run
 from tests.support.accounts.scripted_account import ScriptedSystem, scripted
 from tests.support.commands.command_line import Said, rows
+from tests.support.commands.meanwhile import meanwhile
 
 URL = ("--url", "https://h/", "--out", "out")
 
@@ -22,20 +19,6 @@ def system(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedSystem]:
     monkeypatch.setattr(inputs, "RETRY_SECONDS", 0.05)
     with scripted(monkeypatch, "one") as (system,):
         yield system
-
-
-def stop(when: Callable[[], bool]) -> threading.Thread:
-    """Send the signal of Ctrl-C once something holds."""
-
-    def wait() -> None:
-        began = time.monotonic()
-        while not when() and time.monotonic() - began < 15:
-            time.sleep(0.01)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
 
 
 def listed(name: str = "resourcelist") -> str:
@@ -48,26 +31,18 @@ def test_what_a_system_tells_is_published_and_what_changed_is_listed(
 ) -> None:
     system.put("a", b"a")
     assert run(["publish", "told:one", *URL]) == 0
-    assert "https://h/a" in listed()
+    assert "https://h/a" in (before := listed())
     assert "resourcelist.xml" in said.readouterr().out
 
+    with system.failing(0):
+        assert run(["publish", "told:one", "--out", "out"]) == 4
+    assert "does not answer" in said.readouterr().err
+    assert listed() == before
     system.put("a", b"second")
     system.put("b", b"b")
     assert run(["publish", "told:one", "--out", "out"]) == 0
     assert "https://h/b" in listed("changelist")
     assert "1 created, 1 updated" in said.readouterr().out
-
-
-def test_a_system_that_is_down_is_an_error_and_all_stays(
-    system: ScriptedSystem, said: Said
-) -> None:
-    system.put("a", b"a")
-    run(["publish", "told:one", *URL])
-    before = listed()
-    with system.failing(0):
-        assert run(["publish", "told:one", "--out", "out"]) == 4
-    assert "does not answer" in said.readouterr().err
-    assert listed() == before
 
 
 @pytest.mark.parametrize(
@@ -129,9 +104,8 @@ def test_watching_publishes_what_changes_and_ends_by_the_signal(
             system.put("b", b"b")
         return any(name.startswith("changes after 2,") for name in system.asked)  # it was told of
 
-    stopping = stop(is_done)
-    assert run(["publish", "told:one", *URL, "--watch", "-o", "every=1s"]) == 0
-    stopping.join()
+    with meanwhile(is_done):
+        assert run(["publish", "told:one", *URL, "--watch", "-o", "every=1s"]) == 0
 
     output = said.readouterr().out
     assert "told:one; stop with Ctrl-C" in output
@@ -157,9 +131,8 @@ def test_what_fails_while_it_watches_is_told_and_tried_again(
             state.append("up")
         return "https://h/b" in listed("changelist")
 
-    stopping = stop(is_done)
-    assert run(["publish", "told:one", *URL, "--watch", "-o", "every=1s", "--json"]) == 0
-    stopping.join()
+    with meanwhile(is_done):
+        assert run(["publish", "told:one", *URL, "--watch", "-o", "every=1s", "--json"]) == 0
 
     found = rows(said)
     pauses = [row["message"] for row in found if row["type"] == "warning"]

@@ -8,24 +8,15 @@ import shlex
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import FILES, LATER, MIRRORED, Said, rows
-from tests.support.commands.run import files_of
+from tests.support.commands.command_line import FILES, Said, rows
 from tests.support.commands.settings_file import museum, put
 from tests.support.commands.started import command
-from tests.support.servers.tiny_source import Answer, TinySource, dead_address
-from tests.support.software.software_source import Event, Known
-from tests.support.software.weko import Weko
-from tests.support.sources.several_sets import SETS
-from tests.support.sources.several_sets import offer as offer_sets
-from tests.support.worlds.network import BASE
+from tests.support.servers.tiny_source import Answer, TinySource
 from tests.support.worlds.site_maps import urlset
 
 
@@ -42,107 +33,13 @@ def test_a_validator_that_is_not_ascii_is_not_sent_back(source: TinySource) -> N
     assert not [asked for asked in source.asked if "If-None-Match" in asked.headers]
 
 
-def test_a_folder_that_was_there_stays_when_a_first_pull_fails() -> None:
-    Path("museum").mkdir()
-    Path("museum/mine.txt").write_text("mine")
-
-    with dead_address() as address:
-        assert run(["pull", address, "museum", "-o", "retries=0"]) == 4
-
-    assert [path.name for path in Path("museum").iterdir()] == ["mine.txt"]
-
-
-@pytest.mark.parametrize("options", [[], ["--all-sets"]])
-def test_a_bare_host_and_its_root_are_one_source(
-    options: list[str], source: TinySource, said: Said
-) -> None:
-    if options:
-        offer_sets(source, SETS)
-    run(["pull", source.url, "museum", *options])
-
-    assert run(["pull", f"{source.url}/", "museum"]) == 0
-    assert run(["pull", f"{source.url}/other", "museum"]) == 2
-    assert "another Source" in said.readouterr().err
-
-
-def test_a_mirror_that_is_held_says_by_whom(source: TinySource, said: Said) -> None:
-    run(["pull", source.url, "museum"])
-    said.readouterr()
-
-    with MirrorFolder(Path("museum"), SystemClock()):
-        assert run(["pull", "museum"]) == 9
-        assert run(["status", "museum", "--json", "-q"]) == 0
-        run(["status", "museum"])
-
-    captured = said.readouterr()
-    assert f"process {os.getpid()}" in captured.err
-    assert "syncing" in captured.out
-
-
-def test_a_file_that_is_in_the_way_is_kept_and_told_of(source: TinySource, said: Said) -> None:
-    mine = Path("museum/objects/0003.txt")
-    mine.parent.mkdir(parents=True)
-    mine.write_text("mine")
-
-    assert run(["pull", source.url, "museum"]) == 0
-
-    err = said.readouterr().err
-    kept = [
-        path for path in Path("museum/.resourcesync/quarantine").iterdir() if path.suffix != ".note"
-    ]
-    assert [path.read_text() for path in kept] == ["mine"]
-    assert err == (
-        "warning[set-aside]: objects/0003.txt had content that is not from the Source: it was moved"
-        f" to .resourcesync/quarantine/{kept[0].name}\n"
-    )
-
-
-def test_a_source_is_not_mirrored_into_the_folder_that_it_publishes(
-    tree: Path, source: TinySource, said: Said
-) -> None:
-    assert run(["publish", str(tree), "--url", source.url]) == 0
-    before = files_of(tree)
-
-    assert run(["pull", source.url, str(tree)]) == 2
-
-    assert "it is the Source, and cannot be its mirror" in said.readouterr().err
-    assert files_of(tree) == before
-    assert not source.asked
-    assert run(["pull", source.url, "copies"]) == 0
-    assert run(["publish", "copies", "--url", "http://other.example/"]) == 0
-    assert run(["pull", "copies"]) == 0  # a mirror that is published again goes on
-
-
-def test_a_person_says_that_the_source_moved(said: Said) -> None:
-    with TinySource() as first, TinySource() as second:
-        first.offer(FILES)
-        assert run(["pull", first.url, "museum"]) == 0
-        second.offer(FILES, at=LATER)
-        said.readouterr()
-
-        assert run(["pull", second.url, "museum"]) == 2
-        assert f"resourcesync pull museum --moved {second.url}" in said.readouterr().err
-        assert run(["pull", "museum", "--moved", second.url, "-n"]) == 0
-        assert run(["pull", "museum", "--moved", second.url]) == 0
-        assert "nothing changed" in said.readouterr().out
-        assert run(["pull", "museum"]) == 0
-        assert run(["pull", first.url, "museum", "--moved", second.url]) == 2
-        assert run(["pull", "--all", "--moved", second.url]) == 2
-
-    assert not FILES.keys() & {asked.target for asked in second.asked}
-
-
-# --- A first pull that fails takes away what it made, and nothing else ----------------------------
-
-
 NOBODY = "http://127.0.0.1:9/"
 
 
-def test_a_catalogue_a_trash_and_a_quarantine_outlive_a_first_pull_that_fails(
-    tmp_path: Path,
-) -> None:
+def test_what_was_there_outlives_a_first_pull_that_fails(tmp_path: Path) -> None:
     own = tmp_path / "w" / ".resourcesync"
-    for name in ("catalogue.db", "trash/deleted", "quarantine/edited"):
+    names = ("catalogue.db", "trash/deleted", "quarantine/edited", "../mine.txt")
+    for name in names:
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text(name)
 
@@ -150,12 +47,9 @@ def test_a_catalogue_a_trash_and_a_quarantine_outlive_a_first_pull_that_fails(
         ran = command("pull", NOBODY, str(own.parent), "-o", "retries=0", *extra, home=tmp_path)
         assert ran.returncode == 4
 
-    for name in ("catalogue.db", "trash/deleted", "quarantine/edited"):
+    for name in names:
         assert (own / name).read_text() == name
     assert not (own / "state.db").exists()
-
-
-# --- The first hour with the program: what is advised can be done, and everything is told at once
 
 
 def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
@@ -341,110 +235,3 @@ def test_a_folder_that_is_out_of_reach_is_told_with_its_path(
 
 
 # --- Capabilities that this version does not know: named, and in the way of nothing ---------------
-
-
-WELL_KNOWN = "/.well-known/resourcesync"
-
-
-@pytest.fixture
-def gifted(source: TinySource) -> TinySource:
-    """Offer what nobody knows beside the Resource List: announced, unannounced, and broken."""
-    source.put_document("/telepathy.xml", '<rs:md capability="telepathy"/>', [])
-    source.put("/levitation.xml", b"no document at all")
-    entries = [
-        source.pointer("/telepathy.xml", "telepathy"),
-        source.pointer("/levitation.xml", "levitation"),
-        source.pointer("/resourcelist.xml", "resourcelist"),
-        f"<url><loc>{source.url}/telepathy.xml</loc></url>",
-        '<url><loc>http://[</loc><rs:md capability="telekinesis"/></url>',
-    ]
-    source.put_document("/capabilitylist.xml", '<rs:md capability="capabilitylist"/>', entries)
-    return source
-
-
-def test_in_an_index_of_descriptions_they_are_passed_over(gifted: TinySource) -> None:
-    gifted.answers["/sd.xml"] = gifted.answers[WELL_KNOWN]
-    parts = "".join(
-        f"<sitemap><loc>{gifted.url}{name}</loc></sitemap>"
-        for name in ("/telepathy.xml", "/sd.xml")
-    )
-    gifted.put(
-        WELL_KNOWN,
-        b'<sitemapindex xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        b' xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="description"/>'
-        + parts.encode()
-        + b"</sitemapindex>",
-    )
-
-    assert run(["pull", gifted.url, "museum"]) == 0
-
-    assert files_of(Path("museum")) == MIRRORED
-
-
-# --- Lists that list lists, as some Sources have it: indexes but for their root -------------------
-
-
-AT = 'at="2026-01-01T00:00:00Z"'
-
-
-@pytest.fixture
-def mistaken(source: TinySource) -> TinySource:
-    """Offer two lists in one that ought to be an index; each tells the moment, and no more."""
-    up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
-    head = f'{up}<rs:md capability="resourcelist" {AT}/>'
-    entries = [source.entry(target, body) for target, body in FILES.items()]
-    for name, some in (("/one.xml", entries[:5]), ("/two.xml", entries[5:])):
-        source.put_document(name, head, some)
-    lists = [
-        f"<url><rs:md {AT}/><loc>{source.url}{name}</loc></url>"
-        for name in ("/one.xml", "/two.xml")
-    ]
-    source.put_document("/resourcelist.xml", head, lists)
-    return source
-
-
-def test_it_is_pulled_as_an_index(mistaken: TinySource) -> None:
-    assert run(["pull", mistaken.url, "museum"]) == 0
-
-    assert files_of(Path("museum")) == MIRRORED
-
-
-def test_the_judge_names_the_mistake_and_goes_on_to_the_lists(
-    mistaken: TinySource, said: Said
-) -> None:
-    assert run(["validate", mistaken.url, "--live", "--json"]) == 1
-
-    found = rows(said)
-    told = [row for row in found if row["type"] == "finding"]
-    misused = [row for row in told if row["rule"] == "RL08"]
-    assert [(row["severity"], row["uri"]) for row in misused] == [
-        ("warning", f"{mistaken.url}/resourcelist.xml")
-    ]
-    judged = {row["uri"] for row in found if row["type"] == "document"}
-    assert {f"{mistaken.url}/{name}.xml" for name in ("one", "two")} <= judged
-
-
-def test_a_list_among_the_resources_is_found_by_what_is_served(
-    source: TinySource, said: Said
-) -> None:
-    inner = source.answers["/resourcelist.xml"].body
-    source.put("/inner.xml", inner)
-    source.offer_entries([source.entry("/inner.xml", inner)])
-
-    run(["validate", source.url, "--sample", "5", "--json"])
-
-    told = [row for row in rows(said) if row.get("rule") == "RL08"]
-    assert [row["message"] for row in told] == [f"{source.url}/inner.xml is a Resource List itself"]
-
-
-@pytest.fixture
-def weko(source: TinySource) -> TinySource:
-    """Offer what WEKO3 does, with one change."""
-    now = datetime(2026, 1, 3, 9, tzinfo=UTC)
-    event = Event(time=now.replace(day=2), uri=f"{BASE}a.html", change="updated", data=b"a")
-    known = Known(now=now, contents={event.uri: event.data}, events=[event])
-    for path, body in Weko().documents(known).items():
-        text = body.replace(BASE.encode(), f"{source.url}/".encode())
-        source.put(f"/{path}", text, "application/xml")
-    source.put("/a.html", b"a")
-    return source

@@ -9,42 +9,36 @@ from pathlib import Path
 import pytest
 
 from resourcesync.adapters.mirror import small_files
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from resourcesync.validator.rule import RULES
-from tests.support.commands.command_line import FILES, LATER, Said, rows, spoil
-from tests.support.commands.run import files_of
-from tests.support.servers.tiny_source import TinySource
+from tests.support.commands.command_line import Said, rows, spoil
 
 
 @pytest.fixture
-def museum(source: TinySource, said: Said) -> str:
-    run(["pull", source.url, "museum"])
-    spoil("museum")
-    said.readouterr()
-    return "museum"
+def spoilt(museum: str) -> str:
+    spoil(museum)
+    return museum
 
 
-def test_of_two_audits_in_one_second_the_later_one_is_the_last(museum: str, said: Said) -> None:
+def test_of_two_audits_in_one_second_the_later_one_is_the_last(spoilt: str, said: Said) -> None:
     # Their random ids are in the order of time by chance only once in 40,320.
     audits = []
     for _ in range(8):
-        run(["audit", museum, "--method", "stat"])
+        run(["audit", spoilt, "--method", "stat"])
         audits += re.findall(r"repair museum --from-audit (\w+)", said.readouterr().out)
 
-    assert run(["repair", museum, "--from-audit", "unknown"]) == 2
+    assert run(["repair", spoilt, "--from-audit", "unknown"]) == 2
     assert ", ".join(audits) in said.readouterr().err
 
 
-def test_a_repair_names_the_damage_that_only_a_later_audit_found(museum: str, said: Said) -> None:
-    run(["audit", museum, "--method", "stat"])
+def test_a_repair_names_the_damage_that_only_a_later_audit_found(spoilt: str, said: Said) -> None:
+    run(["audit", spoilt, "--method", "stat"])
     (older,) = re.findall(r"repair museum --from-audit (\w+)", said.readouterr().out)
-    Path(museum, "objects/0007.txt").unlink()
-    run(["audit", museum, "--method", "stat"])
+    Path(spoilt, "objects/0007.txt").unlink()
+    run(["audit", spoilt, "--method", "stat"])
     said.readouterr()
 
-    assert run(["repair", museum, "--from-audit", older]) == 3
+    assert run(["repair", spoilt, "--from-audit", older]) == 3
 
     first, last, step = said.readouterr().out.splitlines()
     assert first == "! /objects/0007.txt   missing; not part of this repair"
@@ -53,77 +47,25 @@ def test_a_repair_names_the_damage_that_only_a_later_audit_found(museum: str, sa
 
 
 def test_findings_of_few_audits_are_kept_and_of_each_a_bounded_number(
-    museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
+    spoilt: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(small_files, "MAX_AUDITS", 2)
     monkeypatch.setattr(small_files, "MAX_FINDINGS", 2)
     for _ in range(4):
-        run(["audit", museum])
+        run(["audit", spoilt])
 
-    kept = list(Path(museum, ".resourcesync/reports").iterdir())
+    kept = list(Path(spoilt, ".resourcesync/reports").iterdir())
     assert len(kept) == 2
     assert [len(path.read_text().splitlines()) for path in kept] == [2, 2]
     assert json.loads(kept[0].read_text().splitlines()[0])["kind"] in {"+", "*"}
 
 
-# --- trash: what a mirror deleted is listed, brought back, or removed for good --------------------
-
-
-GONE = ["objects/0001.txt", "objects/0002.txt"]
-TRASH = Path("museum/.resourcesync/trash")
-LAST = "2026-01-03T00:00:00Z"
-
-
-def here() -> dict[str, bytes]:
-    return {str(path): body for path, body in files_of(Path("museum")).items()}
-
-
-@pytest.fixture
-def mirror(source: TinySource, said: Said) -> TinySource:
-    """Give a Source that deleted two files, which a mirror followed."""
-    run(["pull", source.url, "museum"])
-    source.offer({k: v for k, v in FILES.items() if k[1:] not in GONE}, at=LATER)
-    assert run(["pull", "museum"]) == 0
-    assert len(list(TRASH.iterdir())) == 2
-    said.readouterr()
-    return source
-
-
-def test_a_source_that_lists_it_again_has_the_say_again(mirror: TinySource, said: Said) -> None:
-    run(["trash", "restore", "museum", "--all"])
-    mirror.offer(FILES, at="2026-01-02T12:00:00Z")
-    assert run(["pull", "museum"]) == 0
-    mirror.offer({k: v for k, v in FILES.items() if k[1:] not in GONE}, at=LAST)
-
-    assert run(["pull", "museum"]) == 0
-
-    assert not here().keys() & set(GONE)
-    assert len(list(TRASH.iterdir())) == 2
-
-
-def test_nobody_else_may_work_on_the_mirror_meanwhile(mirror: TinySource) -> None:
-    with MirrorFolder(Path("museum"), SystemClock()):
-        assert run(["trash", "restore", "museum", "--all"]) == 9
-        assert run(["trash", "empty", "museum", "--all"]) == 9
-        assert run(["trash", "list", "museum"]) == 0
-
-
-# --- Audits of a part of the files, of the Source itself, and options that exclude each other -----
-
-
-@pytest.fixture
-def museum_options(source: TinySource, said: Said) -> str:
-    assert run(["pull", source.url, "museum"]) == 0
-    said.readouterr()
-    return "museum"
-
-
 @pytest.mark.founding(
     "WWW §2.1", "Periodic audits, in place of rsync", "`audit --sample P% --oldest-first`"
 )
-def test_a_rolling_audit_proves_every_file_in_turn(museum_options: str, said: Said) -> None:
-    command = ["audit", museum_options, "--sample", "25%", "--oldest-first"]
-    Path(museum_options, "objects/0005.txt").write_bytes(b"objecT 5\n")
+def test_a_rolling_audit_proves_every_file_in_turn(museum: str, said: Said) -> None:
+    command = ["audit", museum, "--sample", "25%", "--oldest-first"]
+    Path(museum, "objects/0005.txt").write_bytes(b"objecT 5\n")
     codes = []
 
     for _ in range(6):
@@ -135,17 +77,7 @@ def test_a_rolling_audit_proves_every_file_in_turn(museum_options: str, said: Sa
     assert codes[-1] == 1
 
 
-# --- why: one resource explained, whatever became of it -------------------------------------------
-
-
 ONE = "/objects/0001.txt"
-
-
-@pytest.fixture
-def museum_why(source: TinySource, said: Said) -> str:
-    assert run(["pull", source.url, "museum"]) == 0
-    said.readouterr()
-    return "museum"
 
 
 def verdict(said: Said) -> str:
@@ -155,34 +87,34 @@ def verdict(said: Said) -> str:
 @pytest.mark.parametrize("mending", ["repair", "pull"])
 @pytest.mark.parametrize("how", [(), ("--offline",)])
 def test_what_why_advises_mends_damage_that_leaves_size_and_time(
-    museum_why: str, said: Said, mending: str, how: tuple[str, ...]
+    museum: str, said: Said, mending: str, how: tuple[str, ...]
 ) -> None:
-    path = Path(museum_why, ONE[1:])
+    path = Path(museum, ONE[1:])
     good, stat = path.read_bytes(), path.stat()
     path.write_bytes(bad := good.swapcase())
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
-    assert run(["why", museum_why, ONE, *how]) == 1
+    assert run(["why", museum, ONE, *how]) == 1
 
     _, _, here, *_, advice, _ = said.readouterr().out.splitlines()
     assert here.startswith(f"Here      9 B  sha-256 {hashlib.sha256(bad).hexdigest()}  fetched ")
     assert advice == "Next      resourcesync repair museum"
-    assert run(["status", museum_why, "--check"]) == 1
+    assert run(["status", museum, "--check"]) == 1
     assert path.read_bytes() == bad
-    assert run([mending, museum_why]) == 0
+    assert run([mending, museum]) == 0
     assert path.read_bytes() == good
-    assert run(["status", museum_why, "--check"]) == 0
+    assert run(["status", museum, "--check"]) == 0
 
 
 def test_a_file_may_be_named_as_the_shell_names_it(
-    museum_why: str, said: Said, monkeypatch: pytest.MonkeyPatch
+    museum: str, said: Said, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = Path(museum_why, ONE[1:])
+    path = Path(museum, ONE[1:])
     here = path.resolve()
     names = [str(here), f"museum{ONE}", f"./museum{ONE}", f"{Path.cwd().name}/../museum{ONE}"]
     Path(Path.cwd().name).mkdir()
     for name in names:
-        assert run(["why", museum_why, name, "--json"]) == 0, name
+        assert run(["why", museum, name, "--json"]) == 0, name
         assert rows(said)[-1]["path"] == ONE[1:]
     monkeypatch.chdir(here.parent)
     assert run(["why", "..", here.name, "--json"]) == 0
@@ -193,26 +125,7 @@ def test_a_file_may_be_named_as_the_shell_names_it(
         assert verdict(said) == "lost"
 
 
-# --- why CODE: every code of the judge and of the errors is explained -----------------------------
-
-
 ROOT = Path(__file__).parents[2]
-
-
-def test_a_rule_is_explained_by_its_code_and_by_its_id(said: Said) -> None:
-    rule = RULES["CH05"]
-
-    assert run(["why", rule.code]) == 0
-    by_code = said.readouterr().out
-    assert run(["why", "ch05"]) == 0
-
-    assert said.readouterr().out == by_code
-    lines = by_code.splitlines()
-    assert lines[0].startswith(f"{rule.code} (CH05)  MUST, error  ")
-    assert lines[0].endswith("section 12.1")
-    assert lines[1] == f"  rule      {rule.sentence}"
-    assert lines[2] == f"  why       {rule.why}"
-    assert lines[3] == f"  fix       {rule.fix}"
 
 
 def test_every_rule_has_its_page(said: Said) -> None:
@@ -222,13 +135,3 @@ def test_every_rule_has_its_page(said: Said) -> None:
         assert len(lines) == 7
         page, _, anchor = lines[6].removeprefix("  page      ").partition("#")
         assert f"\n## {anchor.upper()}\n" in (ROOT / page).read_text("utf-8")
-
-
-@pytest.mark.parametrize("name", ["RS4o2", "", "nothing", " "])
-def test_an_unknown_code_is_a_mistake(name: str, said: Said) -> None:
-    assert run(["why", name]) == 2
-
-    err = said.readouterr().err
-    assert err.startswith("error[config]: there is no rule")
-    assert "RS4  Times" in err
-    assert "the rules of a family: resourcesync why RS4;" in err

@@ -22,7 +22,6 @@ from resourcesync.cli.output import (
     Screen,
     TextLine,
     problem_of,
-    render_nothing,
     with_local_times,
     write_line,
 )
@@ -126,10 +125,6 @@ def test_output_that_is_lost_ends_the_run(number: int, code: int) -> None:
     assert caught.value.reason == "gone"
 
 
-def test_lost_output_is_no_failure_of_a_resource() -> None:
-    assert not issubclass(OutputLostError, Exception)
-
-
 @pytest.mark.parametrize(
     ("encoding", "shown"),
     [
@@ -210,7 +205,6 @@ def job(**options: Any) -> Job:
         command="pull",
         output=OutputOptions(**options),
         work=lambda _screen: CommandOutcome(),
-        render=render_nothing,
         subject="museum",
     )
 

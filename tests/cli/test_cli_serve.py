@@ -5,15 +5,15 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED, Said
+from tests.support.commands.command_line import MIRRORED
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.started import Started
+from tests.support.servers.listening import get
 from tests.support.waiting import wait_until
 
 
@@ -106,7 +106,7 @@ def test_answers_are_logged_to_a_file_that_is_begun_again_when_it_was_moved(
         urlopen(address).read()
         wait_until(lambda: log.exists() and "/" in log.read_text())
         log.rename(old)
-        wait_until(lambda: ask_status(address + "nope") == 404 and log.exists())
+        wait_until(lambda: get(address, "/nope").status == 404 and log.exists())
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=20)
 
@@ -117,34 +117,6 @@ def test_answers_are_logged_to_a_file_that_is_begun_again_when_it_was_moved(
     else:
         assert first.startswith("127.0.0.1 - - [")
         assert '"GET /nope HTTP/1.1" 404' in last
-
-
-def test_serve_needs_a_tree_that_was_published(tree: Path, said: Said) -> None:
-    assert run(["serve", "public"]) == 2
-    assert "fix    publish it first: resourcesync publish public --url" in said.readouterr().err
-
-    assert run(["serve", "nothere"]) == 2
-    err = said.readouterr().err
-    assert "nothere: there is no such folder" in err
-    assert "resourcesync publish" not in err
-
-
-def test_serve_refuses_a_description_that_is_none(tree: Path, said: Said) -> None:
-    run(["publish", "public", "--url", "https://museum.example"])
-    description = tree / ".well-known/resourcesync"
-
-    description.write_text("<html/>")
-    assert run(["serve", "public"]) == 5
-    description.write_text(
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-        ' xmlns:rs="http://www.openarchives.org/rs/terms/">'
-        '<rs:md capability="description"/></urlset>'
-    )
-    assert run(["serve", "public"]) == 2
-    description.unlink()
-    description.mkdir()
-    assert run(["serve", "public"]) == 8
-    assert said.readouterr().out.count("exit") == 0
 
 
 def test_serve_answers_its_operators_elsewhere(tree: Path, here: Path) -> None:
@@ -168,11 +140,3 @@ def test_serve_answers_its_operators_elsewhere(tree: Path, here: Path) -> None:
     assert "<h1>https://museum.example/</h1>" in page
     assert "changelist.xml" in page
     assert (out, err, process.returncode) == ("Stopped   no longer served\n", "", 0)
-
-
-def ask_status(uri: str) -> int:
-    try:
-        return int(urlopen(uri).status)
-    except HTTPError as error:
-        with error:
-            return error.code

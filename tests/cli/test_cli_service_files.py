@@ -3,7 +3,6 @@
 import re
 import shlex
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from resourcesync.app import unit_files
 from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
+from tests.support.commands.run import Ran, program
 from tests.support.commands.settings_file import put
 
 TABLES = """\
@@ -85,8 +85,7 @@ def test_each_unit_may_write_its_folders_and_no_other(said: Said, tmp_path: Path
     if shutil.which("systemd-analyze"):
         files = [str(tmp_path / unit.replace("@", "@a")) for unit in units]
         verify = ["systemd-analyze", "verify", "--man=no", *files]
-        ran = subprocess.run(verify, check=False, capture_output=True, text=True)
-        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+        assert program(*verify) == Ran(0, "", "")
 
 
 def test_a_word_of_the_unit_is_quoted_as_systemd_reads_it(
@@ -132,43 +131,6 @@ def test_cron_publishes_with_packages_at_night_and_in_between_without(
     ]
     put(SOURCES)
     assert [(time, *words[1:]) for time, words in cron_jobs(said)] == publish
-
-
-@pytest.mark.parametrize("name", ["a b", "-x", "a#", "ü", "%i", "a: b"])
-def test_a_name_that_no_unit_can_have_is_refused(name: str, said: Said) -> None:
-    put(f'[source."{name}"]\npath = "pages"\nurl = "https://pages.example/"\n')
-
-    assert run(["config", "systemd"]) == 2
-    assert "cannot be written in such a file" in said.readouterr().err
-    assert "publish" in printed(said, "cron")
-
-
-def test_a_folder_whose_name_would_be_a_line_of_its_own_is_refused(said: Said) -> None:
-    put('[mirror.a]\nsource = "https://a.example/"\ndest = "a\\nUser=root"\n')
-
-    assert run(["config", "systemd"]) == 2
-    assert "cannot be written in such a file" in said.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "there is no configuration file"),
-        ("[defaults]\n", "there is no mirror and no source to run yet"),
-        ('[source.pages]\nurl = "https://pages.example/"\n', "source.pages"),
-    ],
-)
-@pytest.mark.parametrize("name", ["systemd", "cron"])
-def test_nothing_is_printed_without_a_configuration_that_works(
-    name: str, text: str, message: str, said: Said
-) -> None:
-    if text:
-        put(text)
-    assert run(["config", name]) == 2
-    captured = said.readouterr()
-    assert message in captured.err
-    assert "ExecStart" not in captured.out
-    assert "publish" not in captured.out
 
 
 def test_a_program_gets_a_file_as_json(said: Said) -> None:

@@ -5,48 +5,21 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 
 from resourcesync import Catalogue, Publisher, Resource
 from resourcesync.cli.main import run
-from resourcesync.documents import reader
 from resourcesync.model.entries import CapabilityEntry
 from tests.support.commands.command_line import Said
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.started import Started
+from tests.support.documents.text import tell
+from tests.support.servers.listening import get, static
 
 SETS = ("files", "metadata")
 OLD = 1_700_000_000
-
-
-class Static(SimpleHTTPRequestHandler):
-    """A plain web server that knows the media type of the Source Description."""
-
-    def guess_type(self, path: object) -> str:
-        return super().guess_type(str(path)).replace("application/octet-stream", "application/xml")
-
-    def log_message(self, *said: object) -> None:
-        pass
-
-
-@contextmanager
-def static(folder: Path, port: int) -> Iterator[None]:
-    handler = partial(Static, directory=str(folder))
-    with ThreadingHTTPServer(("127.0.0.1", port), handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 @contextmanager
@@ -83,9 +56,7 @@ def site(here: Path, port: int) -> Path:
 
 def described(site: Path) -> list[str]:
     """Return the Capability Lists that the description of a site names."""
-    path = site / ".well-known/resourcesync"
-    with path.open("rb") as stream:
-        entries = list(reader.read_stream(stream, uri=str(path)).entries())
+    entries = tell((site / ".well-known/resourcesync").read_bytes()).entries
     assert all(isinstance(entry, CapabilityEntry) and len(entry.links) == 1 for entry in entries)
     return [entry.uri.removesuffix("/resourcesync/capabilitylist.xml") for entry in entries]
 
@@ -211,18 +182,6 @@ def test_nothing_is_written_when_nothing_changed_and_what_is_lost_is_written_aga
     assert description.read_bytes() == text
 
 
-def test_the_description_of_somebody_else_is_refused_and_not_touched(
-    site: Path, said: Said
-) -> None:
-    put(site / ".well-known/resourcesync", "<urlset/>")
-
-    assert run(["publish", "files"]) == 2
-
-    assert ".well-known/resourcesync already exists" in said.readouterr().err
-    assert (site / ".well-known/resourcesync").read_text() == "<urlset/>"
-    assert not (site / "files/resourcesync").exists()
-
-
 def test_a_folder_that_had_its_own_description_shares_it_and_may_leave_again(
     site: Path, port: int
 ) -> None:
@@ -263,17 +222,6 @@ def test_the_set_at_the_root_keeps_the_description_that_others_share(
     assert files_of(Path("all/b")) == {"b/b.txt": b"elsewhere"}
 
 
-def test_another_address_replaces_the_former_entry(site: Path, port: int, said: Said) -> None:
-    run(["publish", "--all"])
-
-    assert run(["publish", "www/files", "--url", f"http://127.0.0.1:{port}/x/files/"]) == 2
-    assert "is not an address in the site" in said.readouterr().err
-    for name in SETS:
-        assert run(["publish", f"www/{name}", "--url", f"https://new.example/{name}/"]) == 0
-
-    assert described(site) == below("https://new.example")
-
-
 def test_a_set_that_cannot_be_served_takes_no_other_with_it(site: Path, port: int) -> None:
     run(["publish", "--all"])
     put(site / "robots.txt", "User-agent: *")
@@ -281,14 +229,12 @@ def test_a_set_that_cannot_be_served_takes_no_other_with_it(site: Path, port: in
     (site / "metadata/.resourcesync/catalogue.db").write_bytes(b"damaged" * 1_000)
 
     with served(site, port):
-        for _ in range(2):
-            with pytest.raises(HTTPError, match="503"):
-                urlopen(f"http://127.0.0.1:{port}/metadata/1.txt")
-        assert urlopen(f"http://127.0.0.1:{port}/robots.txt").read() == b"User-agent: *"
+        address = f"http://127.0.0.1:{port}"
+        assert [get(address, "/metadata/1.txt").status for _ in range(2)] == [503, 503]
+        assert get(address, "/robots.txt").body == b"User-agent: *"
         for absent in ("secret.txt", ".resourcesync/site.json", "files/.resourcesync/catalogue.db"):
-            with pytest.raises(HTTPError, match="404"):
-                urlopen(f"http://127.0.0.1:{port}/{absent}")
-        assert run(["pull", f"http://127.0.0.1:{port}/files", "files", "-q"]) == 0
+            assert get(address, f"/{absent}").status == 404
+        assert run(["pull", f"{address}/files", "files", "-q"]) == 0
         tables = (site.parent / "resourcesync.toml").read_text()
         (site.parent / "more/new").mkdir(parents=True)
         new = tables.replace("metadata", "more").replace("www/more", "more")
@@ -296,7 +242,7 @@ def test_a_set_that_cannot_be_served_takes_no_other_with_it(site: Path, port: in
         assert run(["publish", "more"]) == 2  # it is empty
         put(site.parent / "more/3.txt", "three")
         assert run(["publish", "more"]) == 0
-        assert urlopen(f"http://127.0.0.1:{port}/more/3.txt").read() == b"three"
+        assert get(address, "/more/3.txt").body == b"three"
 
 
 def test_a_library_and_a_catalogue_share_the_description_too(here: Path) -> None:
@@ -342,13 +288,3 @@ def test_publishers_at_the_same_time_lose_no_set(here: Path) -> None:
 
     assert sorted(described(here / "www")) == [f"https://museum.example/{name}" for name in names]
     assert len(json.loads((here / "www/.resourcesync/site.json").read_text())["sets"]) == 6
-
-
-def test_two_sets_with_the_same_documents_are_refused(here: Path, said: Said) -> None:
-    put(here / "www/a.txt", "a")
-    shared = ["publish", "www", "--url", "https://museum.example/", "-o", "site=www"]
-    assert run([*shared, "--out", "www/lists", "--state", "one"]) == 0
-
-    assert run([*shared, "--out", "www/lists", "--state", "two", "--initialise"]) == 2
-
-    assert "another set of" in said.readouterr().err

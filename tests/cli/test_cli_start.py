@@ -2,15 +2,13 @@
 
 import os
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 
 from resourcesync.cli.main import run
 from tests.support.commands.started import python
+from tests.support.servers.listening import static
 
 LOADED = (
     "import sys; from resourcesync.cli.main import run; code = run(sys.argv[1:]);"
@@ -31,29 +29,19 @@ SLOW = frozenset({"asyncio", "email", "http", "protego", "rich", "ssl", "starlet
 EARLIER = 1_700_000_000
 
 
-class _Served(SimpleHTTPRequestHandler):
-    def log_message(self, *_arguments: object) -> None:
-        pass
-
-
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[str]:
     """Yield the address of a published folder, which is served by a web server."""
     public = tmp_path / "public"
     public.mkdir()
     (public / "a.txt").write_text("a")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Served, directory=public))
-    Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        url = f"http://127.0.0.1:{server.server_port}/"
+    with static(public) as origin:
+        url = f"{origin}/"
         assert run(["publish", str(public), "--url", url, "-q"]) == 0
         for document in public.rglob("*.xml"):  # a document of this second may change within it
             os.utime(document, (EARLIER, EARLIER))
         os.utime(public / ".well-known" / "resourcesync", (EARLIER, EARLIER))
         yield url
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -18,7 +17,7 @@ import pytest
 from resourcesync.cli import exit_codes, main
 from resourcesync.cli.output import QUIET, CommandOutcome, Screen, TextLine
 from tests.support.commands.command_line import Said
-from tests.support.commands.run import environment, files_of
+from tests.support.commands.run import environment, files_of, program
 from tests.support.commands.started import Started, python
 from tests.support.servers.tiny_source import TinySource
 
@@ -54,22 +53,6 @@ def test_a_signal_ends_a_run_with_its_code_and_a_closing_line(
         f"exit {code}\n"
     )
     assert signal.getsignal(number) is before
-
-
-def test_a_stop_that_a_callback_swallows_comes_again(
-    with_job: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exit_codes, "REPEAT_SECONDS", 0.02)
-
-    def work(_screen: Screen) -> CommandOutcome:
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(30)
-        raise AssertionError("it did not come again")
-
-    with_job(work)
-
-    assert main.run(["demo"]) == 130
 
 
 def test_a_stop_that_python_drops_is_not_told_of_and_comes_again(
@@ -215,34 +198,19 @@ def closed_pipe() -> Iterator[int]:
 def test_a_closed_pipe_ends_a_run_quietly(
     arguments: list[str], closed_pipe: int, tmp_path: Path
 ) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "resourcesync", *arguments],
-        stdout=closed_pipe,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-    )
+    command, env = (sys.executable, "-m", "resourcesync", *arguments), environment(tmp_path)
 
-    assert ran.returncode == 141
-    assert ran.stderr == ""
+    ran = program(*command, cwd=tmp_path, env=env, stdout=closed_pipe)
+
+    assert (ran.code, ran.stderr) == (141, "")
 
 
 def test_a_full_disk_behind_stdout_is_no_success(tmp_path: Path) -> None:
     with open("/dev/full", "w") as full:
-        ran = subprocess.run(
-            [sys.executable, "-m", "resourcesync", "status", "--json"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            cwd=tmp_path,
-            env=environment(tmp_path),
-        )
+        command = (sys.executable, "-m", "resourcesync", "status", "--json")
+        ran = program(*command, cwd=tmp_path, env=environment(tmp_path), stdout=full)
 
-    assert ran.returncode == 8
-    assert ran.stderr == "error[output]: No space left on device\nexit 8\n"
+    assert (ran.code, ran.stderr) == (8, "error[output]: No space left on device\nexit 8\n")
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
@@ -250,24 +218,13 @@ def test_any_locale_is_good_enough(encoding: str, tmp_path: Path) -> None:
     folder = tmp_path / "čára\u202e"
     folder.mkdir()
 
-    ran = subprocess.run(
-        [sys.executable, "-m", "resourcesync", "audit", os.fsencode(folder)],
-        capture_output=True,
-        check=False,
-        env={
-            **environment(tmp_path),
-            "PYTHONIOENCODING": encoding,
-            "PYTHONUTF8": "0",
-            "LC_ALL": "C",
-        },
-    )
+    more = {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0", "LC_ALL": "C"}
+    command = (sys.executable, "-m", "resourcesync", "audit", os.fsencode(folder))
+    ran = program(*command, env={**environment(tmp_path), **more})
 
-    assert ran.returncode == 2
-    assert b"is not a mirror" in ran.stderr
-    assert b"Traceback" not in ran.stderr
-
-
-# --- a real pull ---
+    assert ran.code == 2
+    assert "is not a mirror" in ran.stderr
+    assert "Traceback" not in ran.stderr
 
 
 def pulling(source: TinySource, home: Path, *options: str, terminal: int | None = None) -> Started:

@@ -20,11 +20,9 @@ from resourcesync.source.publication_options import PublishRequest
 from resourcesync.validator import crawl
 from resourcesync.validator.events import CutShort
 from resourcesync.validator.rule import RULES, RuleFinding
-from tests.support.commands.command_line import FILES, LATER, Said, rows
-from tests.support.rules.judged import CHANGES, OPEN, UP, broken, code, codes, judged, offer, write
-from tests.support.servers.tiny_source import STAMP, TinySource, dead_address
-
-GOOD = CHANGES.replace("10:58:00Z", "11:58:00Z")
+from tests.support.commands.command_line import LATER, Said, rows
+from tests.support.rules.judged import OPEN, UP, broken, code, codes, judged, offer, write
+from tests.support.servers.tiny_source import TinySource
 
 
 def test_what_an_author_writes_cannot_fool_the_terminal(said: Said) -> None:
@@ -33,39 +31,6 @@ def test_what_an_author_writes_cannot_fool_the_terminal(said: Said) -> None:
     run(["validate", write("list.xml", text)])
 
     assert not re.search("[\x80-\x9f\u202e]", said.readouterr().out)
-
-
-# --- Sources ---
-
-
-def test_an_address_is_one_document_and_live_is_all_of_them(source: TinySource, said: Said) -> None:
-    offer(source)
-
-    assert run(["validate", source.url]) == 0
-    assert said.readouterr().out == (
-        "Checked 1 document, 1 entry: 0 errors, 0 warnings\n"
-        "  checked only this document; --live follows its links\n"
-    )
-    assert run(["validate", source.url, "--live"]) == 0
-    assert said.readouterr().out == "Checked 3 documents, 14 entries: 0 errors, 0 warnings\n"
-    assert not {asked.target for asked in source.asked} & set(FILES)
-
-
-def test_a_sample_is_fetched_and_held_against_the_list(source: TinySource, said: Said) -> None:
-    offer(source)
-
-    assert run(["validate", source.url, "--sample", "100%"]) == 0
-    assert "14 entries, 12 of 12 resources: 0 errors" in said.readouterr().out
-    assert {asked.target for asked in source.asked} >= set(FILES)
-
-    source.put("/objects/0001.txt", b"objecT 1\n")
-    source.put("/objects/0002.txt", b"longer than it was\n")
-    del source.answers["/objects/0003.txt"]
-    assert run(["validate", source.url, "--sample", "12"]) == 1
-
-    found = codes(said.readouterr().out)
-    assert found.count(code("HT02")) == 2  # another length has another hash, too
-    assert found.count(code("HT01")) == 2
 
 
 def test_of_a_resource_that_changed_since_the_last_telling_counts(
@@ -95,22 +60,6 @@ def test_of_a_resource_that_changed_since_the_last_telling_counts(
     run(["validate", source.url, "--sample", "100%", "--select", "HT"])
 
     assert codes(said.readouterr().out) == [code("HT03")]  # number 3 is still there
-
-
-@pytest.mark.parametrize(
-    ("target", "expected"), [("no-such-file.xml", 2), ("http://{}/none.xml", 4)]
-)
-def test_a_target_that_cannot_be_had_does_not_stop_the_others(
-    target: str, expected: int, said: Said
-) -> None:
-    with dead_address() as dead:
-        target = target.format(dead.removeprefix("http://"))
-
-        assert run(["validate", target, write("a.xml", GOOD), "-o", "retries=0"]) == expected
-
-    captured = said.readouterr()
-    assert captured.err.startswith("error[")
-    assert "Checked 1 document" in captured.out
 
 
 def test_the_parts_of_a_local_index_know_it_by_its_address(here: Path, said: Said) -> None:
@@ -270,50 +219,3 @@ def test_what_is_missing_is_not_held_against_a_source_that_was_not_read_whole(
 
     assert broken(cut, "SD09") == []
     assert [item.documents for item in cut if isinstance(item, CutShort)] == [2]
-
-
-# --- What is said where a target, an option or a file is not what it ought to be ------------------
-
-
-WHOLE = (
-    OPEN
-    + UP
-    + '<rs:md capability="resourcelist" at="2026-01-01T00:00:00Z"/>\n'
-    + "<url><loc>http://h.example/a</loc></url>\n</urlset>\n"
-)
-
-
-@pytest.mark.parametrize("kept", [-3, 0])
-def test_a_file_that_is_cut_short_is_unusable_and_not_unreachable(kept: int, said: Said) -> None:
-    target = write("cut.xml", WHOLE[:-3] if kept else "")
-
-    assert run(["explore", target]) == 5
-
-    captured = said.readouterr()
-    assert captured.err.startswith("error[xml-cut-short]: The document stops before its end\n")
-    assert "  fix    the file on this machine is truncated: get a complete copy" in captured.err
-    assert captured.out == ""
-
-
-def test_a_document_that_comes_whole_and_is_cut_is_unusable(source: TinySource, said: Said) -> None:
-    source.put("/list.xml", WHOLE[:-3].encode(), "application/xml")
-
-    assert run(["explore", f"{source.url}/list.xml"]) == 5
-    told = said.readouterr().err
-    assert "this machine" not in told
-    assert "  got    a complete HTTP response: the Source's own document" in told
-    assert "  kept   nothing was changed" in told
-    assert "  fix    report it to the Source; check its lists: resourcesync validate" in told
-
-
-def test_a_package_that_comes_whole_and_is_cut_is_unusable(source: TinySource, said: Said) -> None:
-    source.put("/p.zip", b"PK\x03\x04abc", "application/zip")
-    pointer = f"<url><loc>{source.url}/p.zip</loc></url>"
-    source.put_document("/dump.xml", f'<rs:md capability="resourcedump" at="{STAMP}"/>', [pointer])
-
-    assert run(["pull", f"{source.url}/dump.xml", "museum"]) == 5
-
-    told = said.readouterr().err
-    assert "error[package-truncated]: " in told
-    assert "the Source's own package is truncated" in told
-    assert "  fix    report it to the Source; " in told

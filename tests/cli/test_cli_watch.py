@@ -193,17 +193,6 @@ def test_a_mirror_is_watched_by_its_folder_alone(source: TinySource) -> None:
         assert run(["watch", "docs", "--every", "1s"]) == 0
 
 
-def test_an_address_is_refused_with_the_first_step(source: TinySource, said: Said) -> None:
-    assert run(["watch", source.url]) == 2
-
-    error = said.readouterr().err
-    assert f"{source.url} is an address, not a mirror" in error
-    assert f"resourcesync pull {source.url} DIR" in error
-
-
-# --- The settings of watch: what each mirror gets of what all share -------------------------------
-
-
 @pytest.mark.parametrize(
     ("own", "jobs", "parallel", "share"),
     [("", 64, 4, 16), ("jobs = 5", 64, 4, 5), ("jobs = 50", 64, 4, 16), ("", 2, 4, 1)],

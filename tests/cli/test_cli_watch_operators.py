@@ -1,12 +1,10 @@
 """What an operator does on the pages of a running service."""
 
-import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -19,43 +17,36 @@ from resourcesync.cli.main import run
 from resourcesync.errors import StateError, StorageError
 from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.meanwhile import meanwhile
-from tests.support.commands.run import files_of, free_port
+from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import museum, put
+from tests.support.commands.watching import AdminPages
 from tests.support.servers.tiny_source import TinySource
 
 TOKEN = "a-token-of-this-test"
 OPERATOR = '[watch]\noperator = "desk"\n[auth.desk]\ntype = "bearer"\ntoken = { env = "DESK" }\n'
 
 
-class Service:
+class Service(AdminPages):
     """A service that watches one mirror, and its pages."""
 
     def __init__(self, source: TinySource, more: str = "") -> None:
-        self.port = free_port()
+        super().__init__()
         put(museum(source, 'every = "2h"\n') + more)
 
     def run(self, *steps: Callable[[], object]) -> None:
         with meanwhile(lambda: self.pulls() == 1, *steps):
-            assert run(["watch", "--admin", f"127.0.0.1:{self.port}", "-v"]) == 0
-
-    def get(self, path: str) -> str:
-        with urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=10) as answer:
-            return str(answer.read().decode())
+            assert run(["watch", "--admin", self.bind, "-v"]) == 0
 
     def pulls(self) -> int:
         with suppress(OSError):
-            lines = self.get("metrics").splitlines()
-            found = [line for line in lines if line.startswith("resourcesync_runs_total{")]
+            found = [line for line in self.metrics() if line.startswith("resourcesync_runs_total{")]
             return sum(int(line.split()[-1]) for line in found if 'kind="pull"' in line)
         return 0
-
-    def plan(self) -> dict[str, Any]:
-        return dict(json.loads(self.get("api/status.json"))["next"][0])
 
     def act(self, action: str, number: str = "") -> bool:
         fields = {"name": "museum", "action": action, "token": TOKEN, "number": number}
         form = urlencode(fields).encode()
-        with urlopen(f"http://127.0.0.1:{self.port}/act", form, timeout=10) as answer:
+        with urlopen(f"http://{self.bind}/act", form, timeout=10) as answer:
             return b"Operate" in answer.read()  # it leads back to the page of the mirror
 
 
@@ -64,22 +55,20 @@ def test_a_pause_survives_a_restart_and_ends_when_it_is_resumed(
 ) -> None:
     monkeypatch.setenv("DESK", TOKEN)
     service = Service(source, OPERATOR)
-    service.run(
-        lambda: service.act("pause"), lambda: service.plan()["reason"] == "paused", lambda: True
-    )
+    service.run(lambda: service.act("pause"), lambda: service.reason() == "paused")
 
     assert run(["pull", "museum", "-qq"]) == 0
     said.readouterr()
     again = Service(source, OPERATOR)
     with meanwhile(
-        lambda: again.get("") and again.plan()["reason"] == "paused" if _answers(again) else False,
-        lambda: ">paused</span>" in again.get(""),
+        lambda: again.reason() == "paused",
+        lambda: ">paused</span>" in again.get(),
         lambda: again.act("pull"),
         lambda: again.pulls() == 1,
         lambda: again.act("resume"),
-        lambda: again.plan()["reason"] == "scheduled",
+        lambda: again.reason() == "scheduled",
     ):
-        assert run(["watch", "--admin", f"127.0.0.1:{again.port}", "-v"]) == 0
+        assert run(["watch", "--admin", again.bind, "-v"]) == 0
     [line] = [line for line in said.readouterr().out.splitlines() if "museum  in sync" in line]
     assert line.endswith("  paused")
 
@@ -119,12 +108,6 @@ def test_held_deletions_are_released_once_by_their_exact_number(
     assert (status.resources, status.listed.total) == (len(FILES), 1)
 
 
-def _answers(service: Service) -> bool:
-    with suppress(OSError, IndexError):
-        return bool(service.plan())
-    return False
-
-
 @pytest.mark.parametrize(
     ("operator", "token", "words"),
     [
@@ -143,7 +126,7 @@ def test_a_token_that_cannot_be_used_ends_the_start(
 ) -> None:
     monkeypatch.setenv("DESK", token)
     service = Service(source, OPERATOR.replace('"desk"', f'"{operator}"'))
-    assert run(["watch", "--admin", f"127.0.0.1:{service.port}"]) == 2
+    assert run(["watch", "--admin", service.bind]) == 2
     error = said.readouterr().err
     assert words in error
     assert token == "" or token not in error

@@ -1,14 +1,7 @@
 """``watch`` tells what keeps notifications from coming."""
 
-import json
-import os
-import signal
-import threading
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
@@ -17,8 +10,9 @@ from resourcesync.app.publishing import trees
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.commands.meanwhile import meanwhile
-from tests.support.commands.run import free_port
+from tests.support.commands.run import files_of, free_port
 from tests.support.commands.settings_file import museum, put
+from tests.support.commands.watching import AdminPages
 from tests.support.servers.pushing import served_with_hub
 from tests.support.servers.tiny_source import TinySource
 
@@ -35,18 +29,8 @@ def test_push_without_a_callback_is_warned_of_and_the_mirror_is_polled(
 ) -> None:
     put(museum(source, 'every = "1s"\npush = true\n'))
 
-    def stop() -> None:
-        until = time.monotonic() + 20
-        while len(list(Path("copies/museum").rglob("*.txt"))) < len(MIRRORED):
-            if time.monotonic() > until:
-                break
-            time.sleep(0.05)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    thread = threading.Thread(target=stop)
-    thread.start()
-    assert run(["watch", "--json"]) == 0
-    thread.join()
+    with meanwhile(lambda: files_of(Path("copies/museum")) == MIRRORED):
+        assert run(["watch", "--json"]) == 0
 
     lines = rows(said)
     [warning] = [line for line in lines if line["type"] == "warning"]
@@ -54,11 +38,6 @@ def test_push_without_a_callback_is_warned_of_and_the_mirror_is_polled(
     assert warning["message"] == "`push = true` of museum has no effect: `watch` has no callback"
     assert warning["mirror"] == "museum"
     assert any(line["type"] == "watch" for line in lines)
-
-
-def get(address: str) -> str:
-    with urlopen(address, timeout=10) as answer:
-        return str(answer.read().decode())
 
 
 def check_events(lines: list[dict[str, Any]], topic: str, hub: str) -> None:
@@ -69,32 +48,28 @@ def check_events(lines: list[dict[str, Any]], topic: str, hub: str) -> None:
     assert mine[-1] | last == mine[-1]
 
 
-class Looker:
+class Looker(AdminPages):
     """Looks at the pages of a service while it runs."""
 
-    def __init__(self, root: Path, base: str, admin: int) -> None:
-        self.root, self.admin = root, f"http://127.0.0.1:{admin}/"
+    def __init__(self, root: Path, base: str) -> None:
+        super().__init__()
+        self.root = root
         self.topic = f"{base}resourcesync/changenotification.xml"
-        self.page: dict[str, str] = {}
+        self.pages: dict[str, str] = {}
+        self.subscription: dict[str, Any] = {}
 
     def publish(self) -> bool:
-        with suppress(OSError):
-            self.page["metrics"] = get(f"{self.admin}metrics")
-        if VERIFIED not in self.page.get("metrics", ""):
+        if not self.answers() or VERIFIED not in self.metrics():
             return False
         (self.root / "b.txt").write_text("b")
         trees.publish_tree(self.root, {}, clock=SystemClock())
         return True
 
     def look(self) -> bool:
-        for name in ("api/status.json", "metrics", "", "mirror?name=museum"):
-            self.page[name] = get(self.admin + name)
-        return bool(self.status()["taken"] == 1)
-
-    def status(self) -> dict[str, Any]:
-        found = json.loads(self.page["api/status.json"])["subscriptions"]
-        [mine] = [item for item in found if item["topic"] == self.topic]
-        return dict(mine)
+        self.pages = {name: self.get(name) for name in ("metrics", "", "mirror?name=museum")}
+        found = self.report()["subscriptions"]
+        [self.subscription] = [item for item in found if item["topic"] == self.topic]
+        return bool(self.subscription["taken"] == 1)
 
 
 @pytest.mark.founding("D-Lib §1", "A Destination subscribes", "`watch`, `push = true`")
@@ -105,17 +80,17 @@ def test_operators_see_how_the_subscription_of_a_mirror_stands(
     root = tmp_path / "public"
     root.mkdir()
     (root / "a.txt").write_text("a")
-    listen, admin = free_port(), free_port()
+    listen = free_port()
     with served_with_hub(root) as base:
-        looker = Looker(root, base, admin)
+        looker = Looker(root, base)
         put(f'[mirror.museum]\nsource = "{base}"\ndest = "copy"\nevery = "1h"\npush = true\n')
         words = ["--callback", f"http://127.0.0.1:{listen}/push/", "--state", "state"]
-        words += ["--listen", f"127.0.0.1:{listen}", "--admin", f"127.0.0.1:{admin}"]
+        words += ["--listen", f"127.0.0.1:{listen}", "--admin", looker.bind]
         with meanwhile(looker.publish, looker.look):
             assert run(["watch", "--json", *words]) == 0
 
     check_events(rows(said), looker.topic, f"{base}hub")
-    status, page = looker.status(), looker.page
+    status, page = looker.subscription, looker.pages
     assert (status["state"], status["refused"]) == ("verified", 0)
     for name in FIGURES:
         assert f'{name}{{mirror="museum"' in page["metrics"]

@@ -1,14 +1,11 @@
 """``watch`` after a failure: when it tries again, where that is shown, and what ends the wait."""
 
-import json
 import os
 import signal
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 
@@ -19,38 +16,26 @@ from resourcesync.cli.main import run
 from resourcesync.destination.reports import FailedRun
 from tests.support.commands.command_line import FILES, MIRRORED, Said
 from tests.support.commands.meanwhile import meanwhile
-from tests.support.commands.run import files_of, free_port, resourcesync
+from tests.support.commands.run import files_of, resourcesync
 from tests.support.commands.settings_file import museum, put
+from tests.support.commands.watching import AdminPages
 from tests.support.servers.tiny_source import Answer, Asked, TinySource
 from tests.support.sources.several_sets import SETS
 from tests.support.sources.several_sets import offer as offer_sets
 
 
-class Service:
-    """A service that watches one mirror of a Source that is down, and its pages."""
+class Service(AdminPages):
+    """A service that watches one mirror of a Source that is down."""
 
     def __init__(self, source: TinySource) -> None:
-        self.source, self.port = source, free_port()
-        self.page = ""
+        super().__init__()
+        self.source = source
         source.answers.clear()
         put(museum(source, 'every = "2h"\n'))
 
     def run(self, *steps: Callable[[], object]) -> None:
         with meanwhile(lambda: self.reason() == "retry", *steps):
-            assert run(["watch", "--admin", f"127.0.0.1:{self.port}"]) == 0
-
-    def get(self, path: str) -> str:
-        with urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=10) as answer:
-            return str(answer.read().decode())
-
-    def next_pull(self) -> dict[str, Any]:
-        found = []
-        with suppress(OSError):
-            found = json.loads(self.get("api/status.json"))["next"]
-        return dict(found[0]) if found else {}  # right at the start there is none
-
-    def reason(self) -> object:
-        return self.next_pull().get("reason")
+            assert run(["watch", "--admin", self.bind]) == 0
 
     def mend(self) -> bool:
         self.source.offer(FILES)
@@ -65,7 +50,7 @@ def test_a_source_that_is_down_is_tried_again_within_a_minute_and_the_pages_say_
 
     def look() -> bool:
         seen.update(
-            service.next_pull(), page=service.get(""), mirror=service.get("mirror?name=museum")
+            service.next_pull(), page=service.get(), mirror=service.get("mirror?name=museum")
         )
         return True
 
@@ -95,23 +80,18 @@ def test_a_pull_of_the_service_that_its_configuration_ended_is_failing_everywher
     put(museum(source, more))
     assert resourcesync("pull", "museum", cwd=Path.cwd()).code == 0
     put(museum(source, more).replace(source.url, f"{source.url}{change}"))
-    port, seen = free_port(), dict[str, Any]()
+    pages = AdminPages()
 
-    def look() -> bool:
+    def is_failing_everywhere() -> bool:
         status = resourcesync("status", "museum", "--check", cwd=Path.cwd())
-        with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            seen["metrics"] = answer.read().decode()
-        with suppress(OSError), urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
-            seen["page"] = answer.read().decode()
-        seen["status"] = status.stdout
-        is_failing = status.code == 1 and why in status.stdout
-        return is_failing and 'state="failing"} 1' in seen.get("metrics", "")
+        return (
+            (status.code, why in status.stdout, "failing" in status.stdout) == (1, True, True)
+            and 'state="failing"} 1' in "\n".join(pages.metrics())
+            and "failing" in pages.get()
+        )
 
-    with meanwhile(look):
-        assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
-
-    assert "failing" in seen["status"]
-    assert "failing" in seen["page"]
+    with meanwhile(pages.answers, is_failing_everywhere):
+        assert run(["watch", "--admin", pages.bind]) == 0
 
 
 def test_a_disk_that_goes_while_a_set_is_pulled_is_not_written_to_by_the_next_one(
@@ -146,15 +126,7 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
     if sets:
         offer_sets(source, SETS)
     put(museum(source, 'every = "1s"\nall_sets = true' if sets else 'every = "1s"'))
-    folder, away, port = Path("copies/museum"), Path("away"), free_port()
-
-    def has_pulled() -> bool:
-        with (
-            suppress(OSError),
-            urlopen(f"http://127.0.0.1:{port}/api/status.json", timeout=10) as up,
-        ):
-            return bool(json.load(up)["ended"])
-        return False
+    folder, away, pages = Path("copies/museum"), Path("away"), AdminPages()
 
     def vanish() -> bool:
         folder.rename(away)
@@ -162,19 +134,12 @@ def test_a_mirror_whose_folder_vanished_is_not_fetched_again_by_the_service(
         return True
 
     def is_refused() -> bool:
-        with (
-            suppress(OSError),
-            urlopen(f"http://127.0.0.1:{port}/api/status.json", timeout=10) as up,
-        ):
-            return bool([row for row in json.load(up)["next"] if row["reason"] == "retry"])
-        return False
+        return pages.reason() == "retry"
 
-    for steps in (
-        [has_pulled, vanish, is_refused],
-        [is_refused],
-    ):  # the service, and after a restart
+    pulled = [pages.answers, lambda: bool(pages.report()["ended"])]
+    for steps in ([*pulled, vanish, is_refused], [is_refused]):  # also after a restart
         with meanwhile(*steps):
-            assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
+            assert run(["watch", "--admin", pages.bind]) == 0
         assert "was a mirror, and is none now" in said.readouterr().out
         assert list(folder.iterdir()) == []
 
@@ -187,20 +152,18 @@ def test_the_wish_to_wait_of_one_set_is_kept(source: TinySource) -> None:
     offer_sets(source, SETS)
     put(museum(source, 'every = "1s"\nall_sets = true'))
     assert run(["pull", "museum"]) == 0
-    port, hour = free_port(), {"Retry-After": "3600"}
+    pages, hour = AdminPages(), {"Retry-After": "3600"}
     for path in [path for path in source.answers if "list" in path]:
         source.answers[path] = Answer(status=503, headers=hour)
     waits: list[str] = []
 
     def is_waiting() -> bool:
-        address = f"http://127.0.0.1:{port}/api/status.json"
-        with suppress(OSError), urlopen(address, timeout=10) as up:
-            found = json.load(up)["next"]
-            waits[:] = [row["at"] for row in found if row["reason"] == "asked_to_wait"]
+        found = pages.next_pull()
+        waits[:] = [found["at"]] if found.get("reason") == "asked_to_wait" else []
         return bool(waits)
 
     with meanwhile(is_waiting):
-        assert run(["watch", "--admin", f"127.0.0.1:{port}"]) == 0
+        assert run(["watch", "--admin", pages.bind]) == 0
 
     assert datetime.fromisoformat(waits[0]) - datetime.now(UTC) > timedelta(minutes=50)
 

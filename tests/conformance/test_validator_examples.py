@@ -7,21 +7,11 @@ from typing import Final
 
 import pytest
 
-from resourcesync.cli.main import run
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.validator.examination import Examination, validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import Severity
-from tests.support.commands.command_line import Said, rows
-from tests.support.documents.examples import (
-    DIALECTS,
-    OURS,
-    PROFILES,
-    Example,
-    examples,
-    folders,
-    name_of,
-)
+from tests.support.documents.examples import DIALECTS, OURS, PROFILES, Example, examples
 
 SERIOUS: Final = {
     "bare-resource-list": {"RL02": 1},
@@ -59,7 +49,7 @@ FINDINGS: Final = {"1.1": SERIOUS, "1.0": SERIOUS, "0.9": OLD, "archives": {}}
 def examined(
     example: Example, profile: RuleProfile | None = None
 ) -> tuple[Examination, Counter[str], Counter[str]]:
-    examination = validate_document(
+    examination = Examination(
         [example.path.read_bytes()],
         uri=example.path.name,
         profile=profile or PROFILES[example.version],
@@ -101,7 +91,7 @@ def test_attributes_of_0_9_may_have_the_prefix_of_their_namespace() -> None:
     found = {
         profile: Counter(
             finding.rule.id
-            for finding in validate_document([text], uri="http://a/l.xml", profile=profile)
+            for finding in Examination([text], uri="http://a/l.xml", profile=profile)
         )
         for profile in ("rs-0.9", "rs-0.6")
     }
@@ -117,29 +107,6 @@ def test_an_example_of_0_9_is_told_by_the_text_of_today(example: Example) -> Non
 
     assert (examination.summary.dialect is Dialect.V0_9) is (example.name not in SILENT)
     assert advice["G44"] == (example.name not in SILENT)
-
-
-@pytest.mark.parametrize(
-    ("version", "folder"),
-    [(version, folder) for version in DIALECTS for folder in folders(version)],
-)
-def test_the_command_finds_the_same_in_the_whole_folder(
-    version: str, folder: Path, capsys: Said
-) -> None:
-    code = run(["validate", str(folder), "--profile", PROFILES[version], "--json"])
-
-    found: dict[str, Counter[str]] = {}
-    has_errors = False
-    for row in rows(capsys):
-        has_errors |= row.get("severity") == "error"
-        if row["type"] == "finding" and row["severity"] != "advice":
-            name = name_of(version, Path(row["uri"]))
-            found.setdefault(name, Counter())[row["rule"]] += 1
-    present = {name_of(version, path) for path in folder.glob("*.xml")}
-    expected = {name: fields for name, fields in FINDINGS[version].items() if name in present}
-    assert found == expected
-    assert code == (1 if has_errors else 0)
-    assert not (has_errors and version == "0.9")
 
 
 def test_the_page_has_the_numbers_of_the_examples() -> None:

@@ -1,15 +1,17 @@
 """Checks of copies (``resourcesync.ports.Copies``)."""
 
-import hashlib
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import ClassVar, Final
 
 import pytest
 
+from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.errors import StateError, StorageError
-from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import (
     Copies,
@@ -19,7 +21,7 @@ from resourcesync.ports import (
     CopyRemoval,
     StagedCopy,
 )
-from tests.contracts.readers import read_and_close
+from tests.contracts.readers import digests_of, read_and_close
 
 _HOSTILE: Final = (
     "../outside.txt",
@@ -38,6 +40,21 @@ _HOSTILE: Final = (
     ".ReSourceSync/x",
     "a/.resource\u00adsync./x",
 )
+
+
+@contextmanager
+def copies_in(mirror: Path) -> Iterator[FileTreeCopies]:
+    """Open the copies of a new mirror's folder; at its end nothing is left on its way there."""
+    own = mirror / ".resourcesync"
+    for name in ("tmp", "trash", "quarantine"):
+        (own / name).mkdir(parents=True)
+    above, below = (os.open(path, os.O_RDONLY) for path in (mirror, own))
+    copies = FileTreeCopies(above, below)
+    yield copies
+    copies.close()
+    assert not list((own / "tmp").iterdir())
+    os.close(below)
+    os.close(above)
 
 
 class CopiesSuite(ABC):
@@ -73,7 +90,7 @@ class CopiesSuite(ABC):
         sealed = staged.seal()
 
         assert sealed[0] == 7
-        assert set(sealed[1]) == set(_digests(b"one two"))
+        assert set(sealed[1]) == set(digests_of(b"one two"))
         stream = staged.open_sealed()
         stream.seek(4)
         assert read_and_close(stream) == b"two"
@@ -86,7 +103,7 @@ class CopiesSuite(ABC):
         staged.restart()
         staged.write(b"right")
 
-        assert staged.seal() == (5, _digests(b"right")[:1])
+        assert staged.seal() == (5, digests_of(b"right")[:1])
         _install(copies, staged, "a.txt")
         _expect_contents(copies, {"a.txt": b"right"})
 
@@ -106,7 +123,7 @@ class CopiesSuite(ABC):
         staged = copies.stage_copy("a.txt", ["sha-256"])
         assert staged is not None
         if staged is not None:
-            assert staged.seal() == (3, _digests(b"one")[:1])
+            assert staged.seal() == (3, digests_of(b"one")[:1])
             _install(copies, staged, "b.txt")
 
         _expect_contents(copies, {"a.txt": b"one", "b.txt": b"one"})
@@ -127,12 +144,12 @@ class CopiesSuite(ABC):
         with copies.inspect() as look:
             for path, signature in signatures.items():
                 assert look.signature(path) == signature
-            assert look.digest("b/c.txt", ["md5"]) == (0, _digests(b"")[1:])
+            assert look.digest("b/c.txt", ["md5"]) == (0, digests_of(b"")[1:])
             assert look.signature("a.txt.old") is None
             assert look.digest("a.txt.old", ["md5"]) is None
             wanted = [("b/c.txt", ["md5", "sha-256"]), ("a.txt.old", ["md5"]), ("a.txt", ["md5"])]
-            sha_256, md5 = map(str, _digests(b""))
-            contents = [(0, f"{md5} {sha_256}"), None, (1, str(_digests(b"a")[1]))]
+            sha_256, md5 = map(str, digests_of(b""))
+            contents = [(0, f"{md5} {sha_256}"), None, (1, str(digests_of(b"a")[1]))]
             assert [
                 each[:2] if isinstance(each, CopyContent) else each
                 for each in look.digest_all(wanted)
@@ -167,7 +184,7 @@ class CopiesSuite(ABC):
     def test_a_copy_with_our_bytes_is_ours_whatever_its_signature_is(self, copies: Copies) -> None:
         for path in ("a.txt", "b.txt"):
             _put(copies, path, b"ours")
-        content = CopyContent(4, str(_digests(b"ours")[0]))
+        content = CopyContent(4, str(digests_of(b"ours")[0]))
 
         new = CopyInstallation(staged=_stage(copies, b"new"), path="a.txt", replaces="of before")
         new.content = content
@@ -259,7 +276,7 @@ class CopiesSuite(ABC):
 
         assert staged is not None
         if staged is not None:
-            assert staged.seal() == (4, _digests(b"goes"))
+            assert staged.seal() == (4, digests_of(b"goes"))
             _install(copies, staged, "a/b.txt")
         _expect_contents(copies, {"a/b.txt": b"goes"})
         assert list(copies.trashed()) == [place]
@@ -272,7 +289,7 @@ class CopiesSuite(ABC):
         assert raised
 
     def test_a_locally_modified_copy_is_not_removed(self, copies: Copies) -> None:
-        content = CopyContent(4, str(_digests(b"ours")[0]))
+        content = CopyContent(4, str(digests_of(b"ours")[0]))
         removals = [
             CopyRemoval(path=path, signature=_put(copies, path, b"ours"), content=content)
             for path in ("a.txt", "b.txt")
@@ -447,19 +464,12 @@ def _move(copies: Copies, path: str, to: str, signature: str) -> str:
     return str(found)
 
 
-def _digests(body: bytes) -> tuple[Digest, ...]:
-    return (
-        Digest("sha-256", hashlib.sha256(body).hexdigest()),
-        Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest()),
-    )
-
-
 def _expect_contents(copies: Copies, held: Mapping[str, bytes]) -> None:
     """Check which bytes are at some paths, by their digests."""
     for path, body in held.items():
         found = copies.digest(path, ["sha-256", "md5"])
         assert found is not None, f"there is a copy at {path}"
-        assert found == (len(body), _digests(body)), f"the copy at {path} has its bytes"
+        assert found == (len(body), digests_of(body)), f"the copy at {path} has its bytes"
 
 
 def _expect_no_trace(copies: Copies, path: str) -> None:

@@ -6,7 +6,7 @@ from typing import BinaryIO, ClassVar, Final
 import pytest
 
 from resourcesync.ports.documents import DocumentStore
-from tests.contracts.readers import read_and_close, run_repeatedly
+from tests.contracts.readers import read_and_close, read_rest, run_repeatedly
 
 _NAME: Final = "resourcesync/changelist.xml"
 _SECOND_NAME: Final = ".well-known/resourcesync"
@@ -129,9 +129,9 @@ class DocumentStoreSuite:
         begun = [stream.read(10) for stream in readers if stream is not None]
 
         documents.write(_NAME, [new])
-        ends = [_rest(readers[0])]
+        ends = [read_rest(readers[0])]
         documents.delete(_NAME)
-        ends.append(_rest(readers[1]))
+        ends.append(read_rest(readers[1]))
 
         assert begun == [old[:10]] * 2
         assert all(end in (None, old[10:]) for end in ends)
@@ -162,10 +162,3 @@ class _ChunkError(Exception):
 def _failing_chunks() -> Iterator[bytes]:
     yield b"new" * 1_000_000
     raise _ChunkError
-
-
-def _rest(stream: BinaryIO | None) -> bytes | None:
-    try:
-        return read_and_close(stream)
-    except Exception:  # noqa: BLE001 - a store may raise anything
-        return None

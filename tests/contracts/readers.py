@@ -1,9 +1,12 @@
 """How the checks read: a stream to its end, and again and again while others write."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from typing import BinaryIO, Final
+
+from resourcesync.model.digests import Digest
 
 _TIMEOUT: Final = 60.0
 _POLL_INTERVAL: Final = 0.0005
@@ -49,3 +52,19 @@ def read_and_close(stream: BinaryIO | None) -> bytes | None:
         return None
     with stream:
         return stream.read()
+
+
+def read_rest(stream: BinaryIO | None) -> bytes | None:
+    """Read a stream to its end, and close it; ``None`` if that is not possible any more."""
+    try:
+        return read_and_close(stream)
+    except Exception:  # noqa: BLE001 - a store may raise anything
+        return None
+
+
+def digests_of(body: bytes) -> tuple[Digest, Digest]:
+    """Return the sha-256 and the md5."""
+    return (
+        Digest("sha-256", hashlib.sha256(body).hexdigest()),
+        Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest()),
+    )

@@ -2,17 +2,17 @@
 
 import hashlib
 import unicodedata
+from abc import ABC, abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from io import BufferedReader, BytesIO, RawIOBase
 from threading import Barrier, Event
-from typing import Any, BinaryIO, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import pytest
 
 from resourcesync.errors import LockedError
-from resourcesync.model.digests import Digest
 from resourcesync.ports.stores import ObjectContent, Store, StoredObject
-from tests.contracts.readers import read_and_close, run_repeatedly
+from tests.contracts.readers import digests_of, read_and_close, read_rest, run_repeatedly
 
 _KEYS: Final = (
     "plain.txt",
@@ -31,40 +31,28 @@ _AT_ONCE: Final = 4
 _MOST_AT_ONCE: Final = 64
 
 
-class StoreSuite:
+class StoreSuite(ABC):
     """The promises of a store of copies, one check each.
 
-    Derive a class whose name begins with ``Test`` in a module of tests, and give it a pytest
-    fixture ``store`` that returns an empty store; a prefix of its own in a shared one will do.
+    Derive a class whose name begins with ``Test`` in a module of tests; give it a pytest fixture
+    ``store`` that returns an empty store, a prefix of its own in a shared one will do, and the
+    methods below.
     """
-
-    checks_digests: ClassVar[bool] = False
-    """True if bytes that do not match ``ContentOpener.digests`` are refused."""
 
     many: ClassVar[int] = 1_100
     """Number of keys that exceeds one page of a listing."""
 
+    @abstractmethod
     def reopen(self, store: Store) -> Store:
-        """Return the same store as another program would open it; by default the same object."""
-        return store
+        """Return the same store as another program would open it."""
 
-    def leave_stale_lock(self, store: Store) -> float | None:
-        """Leave a lock behind as a killed program does, if possible.
+    @abstractmethod
+    def leave_stale_lock(self) -> float:
+        """Leave a lock as a killed program does; return after how many seconds it has expired."""
 
-        Returns:
-            Seconds after which it must have expired; ``None`` if impossible.
-        """
-        del store
-        return None
-
-    def die_holding_as(self, store: Store, holder: str) -> bool:
-        """Leave the lock of a named holder behind as a killed program does.
-
-        Returns:
-            True if it was left; ``False`` if impossible.
-        """
-        del store, holder
-        return False
+    @abstractmethod
+    def die_holding(self, holder: str) -> None:
+        """Leave the lock of a named holder behind as a killed program does."""
 
     def test_a_stored_object_is_visible_to_all_clients(self, store: Store) -> None:
         version = _put(store, "a/b.txt", b"some bytes")
@@ -143,9 +131,9 @@ class StoreSuite:
     def test_a_failed_put_leaves_the_old_version(self, store: Store) -> None:
         first = _put(store, "a.txt", b"old")
         body = _pattern(_LARGE)
-        short = ObjectContent(BytesIO(body[:-1]), len(body), _digests(body))
+        short = ObjectContent(BytesIO(body[:-1]), len(body), digests_of(body))
         for content in (
-            ObjectContent(BufferedReader(_FailingBytes(body)), len(body), _digests(body)),
+            ObjectContent(BufferedReader(_FailingBytes(body)), len(body), digests_of(body)),
             short,
         ):
             for key, replaces in (("a.txt", first), ("b.txt", None)):
@@ -158,12 +146,10 @@ class StoreSuite:
         assert list(store.keys("")) == ["a.txt"]
 
     def test_bytes_that_do_not_match_their_digests_are_refused(self, store: Store) -> None:
-        if not self.checks_digests:
-            pytest.skip("the store does not check digests")
         first = _put(store, "a.txt", b"old")
 
         with pytest.raises(Exception):  # noqa: B017, PT011 - each store has its own
-            store.put("a.txt", ObjectContent(BytesIO(b"neW"), 3, _digests(b"new")), first)
+            store.put("a.txt", ObjectContent(BytesIO(b"neW"), 3, digests_of(b"new")), first)
 
         assert read_and_close(store.open("a.txt")) == b"old"
 
@@ -187,9 +173,9 @@ class StoreSuite:
         begun = [stream.read(10) for stream in readers if stream is not None]
 
         _put(store, "a.txt", new, replaces=version)
-        ends = [_rest(readers[0])]
+        ends = [read_rest(readers[0])]
         store.remove("a.txt")
-        ends.append(_rest(readers[1]))
+        ends.append(read_rest(readers[1]))
 
         assert begun == [old[:10]] * 2
         assert all(end in (None, old[10:]) for end in ends)
@@ -297,18 +283,13 @@ class StoreSuite:
             pass
 
     def test_a_stale_lock_expires(self, store: Store) -> None:
-        seconds = self.leave_stale_lock(store)
-        if seconds is None:
-            pytest.skip("leave_stale_lock is not given")
-
-        Event().wait(seconds)
+        Event().wait(self.leave_stale_lock())
 
         with self.reopen(store).lock("who comes later"):
             pass
 
     def test_a_restarted_holder_reclaims_its_lock(self, store: Store) -> None:
-        if not self.die_holding_as(store, "the first"):
-            pytest.skip("die_holding_as is not given")
+        self.die_holding("the first")
         other = self.reopen(store)
 
         with pytest.raises(LockedError), other.lock("who comes later", "the second"):
@@ -358,7 +339,7 @@ class _FailingBytes(RawIOBase):
 
 
 def _put(store: Store, key: str, body: bytes, replaces: str | None = None) -> str | None:
-    return store.put(key, ObjectContent(BytesIO(body), len(body), _digests(body)), replaces)
+    return store.put(key, ObjectContent(BytesIO(body), len(body), digests_of(body)), replaces)
 
 
 def _put_at_once(eyes: list[Store], bodies: list[bytes], replaces: str | None) -> list[str | None]:
@@ -373,20 +354,6 @@ def _put_at_once(eyes: list[Store], bodies: list[bytes], replaces: str | None) -
         return list(pool.map(one, range(len(eyes))))
 
 
-def _digests(body: bytes) -> tuple[Digest, ...]:
-    return (
-        Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest()),
-        Digest("sha-256", hashlib.sha256(body).hexdigest()),
-    )
-
-
 def _pattern(length: int) -> bytes:
     """Bytes whose pieces are not alike."""
     return hashlib.shake_128(b"any").digest(length)
-
-
-def _rest(stream: BinaryIO | None) -> bytes | None:
-    try:
-        return read_and_close(stream)
-    except Exception:  # noqa: BLE001 - a store may raise anything
-        return None

@@ -148,15 +148,6 @@ def test_a_new_catalogue_is_empty_and_has_no_snapshot(catalogue: SourceCatalogue
         pass
 
 
-def test_the_first_recording_logs_no_changes(catalogue: SourceCatalogue) -> None:
-    record_first(catalogue, resource_of("a"))
-
-    assert changes(catalogue) == []
-    with catalogue.snapshot() as snapshot:
-        assert snapshot.at == NOW
-        assert snapshot.last_change() == 0
-
-
 def test_an_empty_first_recording_is_a_first_recording(catalogue: SourceCatalogue) -> None:
     record_first(catalogue)
     with catalogue.snapshot() as snapshot:
@@ -190,17 +181,6 @@ def test_each_change_is_logged_with_a_time_of_its_own(catalogue: SourceCatalogue
     with catalogue.snapshot() as snapshot:
         assert snapshot.at == created.time
         assert snapshot.last_change() == found[-1][0]
-
-
-def test_changes_are_read_from_a_number_on(catalogue: SourceCatalogue) -> None:
-    record_first(catalogue)
-    record_first(catalogue, *(resource_of(f"{number:03}") for number in range(10)))
-
-    numbers = [number for number, _ in changes(catalogue)]
-    assert numbers == sorted(set(numbers))
-    for place in (0, 6, 9):
-        found = [number for number, _ in changes(catalogue, after=numbers[place])]
-        assert found == numbers[place + 1 :]
 
 
 def test_times_rise_strictly_whatever_the_clock_does(catalogue: SourceCatalogue) -> None:

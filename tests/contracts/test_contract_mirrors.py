@@ -84,22 +84,8 @@ class TestMirrorAccount(AccountSuite):
         self.put("b", b"right")
         start = account.position()
         wrong = copy_of("a", b"wrong")
-        row = Pending(
-            wrong.uri,
-            wrong.uri,
-            "a",
-            PendingTask.FETCH,
-            "",
-            None,
-            None,
-            CONTRADICTING,
-            "",
-            1,
-            0,
-            0,
-            0,
-            0,
-        )
+        uri, fetch = wrong.uri, PendingTask.FETCH
+        row = Pending(uri, uri, "a", fetch, "", None, None, CONTRADICTING, "", 1, 0, 0, 0, 0)
         self.state.commit(StateTransaction(installed=[wrong], pending=[row]))
         assert [resource.uri for resource in account.resources()] == [f"{MINE}b"]
         (lot,) = account.changes(start, 0)
@@ -176,12 +162,16 @@ def test_a_mirror_from_before_links_were_remembered_asks_for_a_whole_list(tmp_pa
     assert f"resourcesync pull {tmp_path} --mode baseline" in raised.value.hint
 
 
-@pytest.mark.parametrize("values", [{"hops": "some"}, {"colour": "red"}])
-def test_a_word_that_mirrors_do_not_know_is_refused(tmp_path: Path, values: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError, match="a mirror has no such setting"):
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"hops": "some"}, "a mirror has no such setting"),
+        ({"colour": "red"}, "a mirror has no such setting"),
+        ({}, "is not a mirror"),
+    ],
+)
+def test_what_is_no_mirror_or_no_setting_of_one_is_refused(
+    tmp_path: Path, values: dict[str, str], reason: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
         open_account(options(tmp_path, **values)).__enter__()
-
-
-def test_what_is_no_mirror_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="is not a mirror"):
-        open_account(options(tmp_path)).__enter__()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.servers.hostile_server import HostileServer
+from tests.support.sources.scripted_source import ScriptedSource
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -17,9 +19,22 @@ def world(tmp_path: Path) -> World[PublishedSource]:
     world = World(tmp_path / "mirror")
     for number in range(40):
         world.source.put(f"objects/{number:04}.html", f"content of {number}")
-    world.source.put("index.html", "home")
-    world.source.publish()
+    world.source.publish_file("index.html", "home")
     return world
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Iterator[ScriptedSource]:
+    """A Source on raw sockets, and its mirror."""
+    with ScriptedSource(tmp_path / "mirror") as running:
+        yield running
+
+
+@pytest.fixture
+def far() -> Iterator[HostileServer]:
+    """Another origin."""
+    with HostileServer("127.0.0.2") as running:
+        yield running
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
-from resourcesync.model.settings import Limit
 from tests.support.documents.text import document
 from tests.support.worlds.dump_source import DumpSource, Told, md, rows
 from tests.support.worlds.network import BASE, Answer
@@ -53,28 +52,6 @@ def begin(world: World[DumpSource], *told: Told, at: str = T(1)) -> None:
     world.source.put_all(told)
     world.source.list_resources(told, at=at)
     assert world.pull().state is MirrorState.IN_SYNC
-
-
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-def test_never_keeps_also_what_was_to_be_deleted_and_held(tmp_path: Path, mode: str) -> None:
-    world = World(tmp_path / "mirror")
-    for number in range(10):
-        world.source.put(f"{number}.html", f"{number}")
-    world.source.publish()
-    world.pull()
-    for number in range(5):
-        world.source.remove(f"{number}.html")
-    world.source.publish()
-    assert world.pull(max_delete=Limit(number=1)).held == 5
-    world.clock.advance(hours=2)
-
-    dry = world.pull(delete="never", mode=mode, dry_run=True)
-    report = world.pull(delete="never", mode=mode)
-
-    assert [fields["delete"] for fields in world.told("plan")] == [0]
-    assert (report.state, report.held, report.deleted) == (MirrorState.IN_SYNC, 0, 0)
-    assert (dry.deleted, report.retained.unlisted) == (0, 5)
-    assert len(world.files()) == 10
 
 
 def test_a_list_that_is_added_to_a_part_of_an_archive_is_read(world: World[DumpSource]) -> None:
@@ -184,8 +161,7 @@ def test_a_kept_copy_that_is_damaged_is_not_asked_for(tmp_path: Path, why: str) 
     world.source.publish()
     world.pull()
     if why == "deleted":
-        world.source.remove("b.html")
-        world.source.publish()
+        world.source.publish_deletion("b.html")
     filters = Filters(exclude=("/b.html",) if why == "filtered" else ())
     world.pull(delete="never", filters=filters)
     (world.folder / "b.html").write_text("damaged")
@@ -195,41 +171,3 @@ def test_a_kept_copy_that_is_damaged_is_not_asked_for(tmp_path: Path, why: str) 
     assert world.pull(delete="never").state is MirrorState.IN_SYNC
     assert world.asked_resources() == []
     assert (world.folder / "b.html").read_text() == "damaged"
-
-
-def test_an_archive_that_tells_of_the_past_alone_does_not_hide_a_newer_list(
-    world: World[DumpSource],
-) -> None:
-    world.source.offer(ARCHIVE, document(md=md(ARCHIVE)))
-    begin(world, new("a", 1), new("b", 1))
-    fresh = [new("a", 2), new("b", 1), new("c", 2)]
-    world.source.put_all(fresh)
-    world.source.list_resources(fresh, at=T(3))
-
-    report = world.pull()
-
-    assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
-    assert world.in_sync()
-    assert world.pull().mode is Mode.UNCHANGED
-
-
-@pytest.mark.parametrize("mode", ["auto", "baseline"])
-@pytest.mark.parametrize("with_changes", [False, True])
-def test_only_what_is_signalled_goes_of_what_was_held(
-    world: World[DumpSource], mode: str, *, with_changes: bool
-) -> None:
-    told = [new(f"{number}", 1) for number in range(6)]
-    if with_changes:
-        world.source.list_changes([], from_=T(1))
-    begin(world, *told)
-    world.source.list_resources(told[:3], at=T(5))
-    if with_changes:
-        world.source.list_changes([], from_=T(5))
-    assert world.pull(mode="baseline", max_delete=Limit(number=0)).held == 3
-    world.clock.advance(hours=3)
-
-    report = world.pull(mode=mode, delete="signalled")
-
-    assert [fields["delete"] for fields in world.told("plan")] == [0]
-    assert (report.held, report.deleted, report.retained.unlisted) == (0, 0, 3)
-    assert len(world.files()) == 6

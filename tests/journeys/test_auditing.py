@@ -5,13 +5,25 @@ import os
 import re
 import signal
 import socket
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from resourcesync.cli.main import run
 from resourcesync.destination.audits.fixity import AuditRolling
-from resourcesync.errors import SourceUnavailableError
+from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.scope import Filters
+from resourcesync.errors import RollbackError, SourceUnavailableError
+from resourcesync.source.links import LinkedOriginals, parse_rule
+from resourcesync.source.plan import PublicationStep
+from resourcesync.source.scan import scan
+from tests.support.commands.command_line import Said, rows
+from tests.support.servers.tiny_source import TinySource
+from tests.support.worlds.dated_server import DatedServer
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
+from tests.support.worlds.site_maps import urlset
 from tests.support.worlds.world import World
 
 
@@ -136,8 +148,7 @@ def test_an_audit_refuses_a_change_list_that_lost_its_changes(
 ) -> None:
     world.pull()
     for number in range(3):
-        world.source.put(f"objects/{number:04}.html", f"new {number}")
-        world.source.publish()
+        world.source.publish_file(f"objects/{number:04}.html", f"new {number}")
     world.pull()
     uri = BASE + "resourcesync/changelist.xml"
     entries = re.compile(rb"<url>.*?</url>", re.DOTALL)
@@ -153,3 +164,158 @@ def test_an_audit_refuses_a_change_list_that_lost_its_changes(
 
     del world.network.answers[uri]
     assert not world.audit().findings
+
+
+# --- by lists ---
+
+
+RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
+
+
+def test_a_copy_that_is_not_wanted_any_more_is_not_counted(world: World[PublishedSource]) -> None:
+    world.pull()
+    world.pull(filters=Filters(exclude=("0001.html",)), mode="baseline", delete="never")
+
+    report = world.audit(method="lists")
+
+    assert (report.listed, report.present, report.accurate) == (40, 40, 40)
+    assert report.findings == ()
+
+
+@pytest.mark.parametrize("method", ["lists", "hash"])
+def test_a_list_that_is_older_than_the_one_of_the_last_pull_is_nothing_to_compare_with(
+    method: Any, world: World[PublishedSource]
+) -> None:
+    old = world.source.honest(RESOURCE_LIST)
+    world.source.put("new.html", "new")
+    world.source.publish(PublicationStep.REBASE)
+    world.pull()
+    assert world.audit(method=method).in_sync
+    world.network.answers[RESOURCE_LIST] = old
+
+    with pytest.raises(RollbackError, match="older than the one already processed"):
+        world.audit(method=method)
+
+    assert world.audit(method=method, offline=True).in_sync
+
+
+# --- of originals ---
+
+
+ORIGIN = "https://origin.example/"
+
+
+class Aggregator(PublishedSource):
+    """A Source whose resources are copies, with links to their originals."""
+
+    def scan(self, *, after: float = 60) -> None:
+        self.clock.advance(seconds=after)
+        rule = parse_rule(f"via:{ORIGIN}{{path}} only=*.txt")
+        linked = LinkedOriginals(self.originals, [rule], BASE)
+        scan(linked, self.catalogue, self.clock.now())
+
+
+@pytest.mark.founding(
+    "0.9 §8.7",
+    "Copies of an aggregator are verified with the original Source",
+    "`audit --method origin`",
+)
+def test_a_copy_that_is_not_as_its_original_is_found_and_the_mirror_stays_as_listed(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, Aggregator())
+    for name in ("same.txt", "older.txt", "gone.txt", "own.html"):
+        world.source.put(name, f"content of {name}")
+    world.source.publish()
+    assert world.pull().state is MirrorState.IN_SYNC
+    world.network.answers |= {
+        f"{ORIGIN}same.txt": Answer(body=b"content of same.txt"),
+        f"{ORIGIN}older.txt": Answer(body=b"another edition"),
+        f"{ORIGIN}gone.txt": Answer(status=404),
+    }
+
+    report = world.audit(method="origin")
+
+    assert {found.uri.removeprefix(BASE): found.reason for found in report.findings} == {
+        "older.txt": f"the original {ORIGIN}older.txt has other bytes",
+        "gone.txt": f"the original {ORIGIN}gone.txt: 404",
+    }
+    assert not report.in_sync
+    assert report.accurate == 2
+    assert world.status().state is MirrorState.IN_SYNC
+    (warning,) = world.told("warning")
+    assert (warning["code"], str(warning["message"])[:6]) == ("no-original", "1 of 4")
+    assert world.pull().state is MirrorState.IN_SYNC
+    assert world.asked_resources() == []
+    assert world.audit().in_sync
+
+
+# --- without hashes ---
+
+
+PAGES = ("a", "b", "c")
+
+
+@pytest.fixture
+def dated(tmp_path: Path) -> World[DatedServer]:
+    world = World(tmp_path / "mirror", DatedServer())
+    for name in PAGES:
+        world.source.edit(name, "1")
+    world.clock.advance(hours=1)
+    world.source.sitemap = dict.fromkeys(PAGES, "2025-01-01")
+    world.pull()
+    return world
+
+
+def test_a_damaged_copy_bounds_what_is_accurate(dated: World[DatedServer]) -> None:
+    place = next(path for path in dated.folder.iterdir() if path.is_file())
+    place.write_bytes(b"damaged")
+    report = dated.audit()
+    assert report.accuracy == pytest.approx(2 / 3)
+    assert report.unproven == 2
+
+
+@pytest.mark.founding("0.9 §2.2.2", "Without hashes, an audit tells coverage only", "`audit`")
+def test_an_audit_of_a_plain_sitemap_says_that_its_accuracy_is_not_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with TinySource() as source:
+        uris = [f"{source.url}/{name}.html" for name in PAGES]
+        for name in PAGES:
+            source.put(f"/{name}.html", b"page", "text/html")
+        source.put("/sitemap.xml", urlset(*((uri, "2025-01-01") for uri in uris)), "text/xml")
+        assert run(["pull", source.url, "m"]) == 0
+        source.put("/b.html", b"edited", "text/html")
+        capsys.readouterr()
+        assert run(["audit", "m"]) == 0
+        said = capsys.readouterr().out
+        assert run(["audit", "m", "--json"]) == 0
+        end = rows(capsys)[-1]
+        assert run(["audit", "m", "--method", "remote"]) == 1
+    unknown = (
+        "accuracy not known: the Source lists no hash; check them at the server: --method remote"
+    )
+    assert re.search(rf"In sync   coverage 100 % \(3 of 3\), {unknown}  ", said)
+    assert (end["accuracy"], end["unproven"], end["in_sync"]) == (None, 3, True)
+    assert "accuracy 66.7 % (2 of 3)" in capsys.readouterr().out
+
+
+def test_a_list_with_some_hashes_says_of_how_many_it_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with TinySource() as source:
+        bodies = {f"/{name}.html": b"page" for name in PAGES}
+        source.offer(bodies)
+        entries = [source.entry(target, body) for target, body in bodies.items()]
+        entries[0] = re.sub(' hash="[^"]*"', "", entries[0])
+        source.offer_entries(entries)
+        assert run(["pull", source.url, "m"]) == 0
+        capsys.readouterr()
+        assert run(["audit", "m"]) == 0
+    said = capsys.readouterr().out
+    assert (
+        "accuracy not known: 1 of 3 not verifiable (the Source lists no hash);"
+        " check them at the server: --method remote" in said
+    )

@@ -55,14 +55,19 @@ def until_done(world: World[PublishedSource], most: int, **options: Any) -> list
         assert world.status().state is MirrorState.BEHIND
 
 
-# --- bytes ---
+@pytest.mark.parametrize(
+    ("spent", "limit", "least"),
+    [("bytes", {"max_bytes": 5 * SIZE}, 4), ("time", {"max_duration": 35.0}, 5)],
+)
+def test_a_first_pull_in_parts_comes_to_its_end(
+    large: World[PublishedSource], spent: str, limit: dict[str, Any], least: int
+) -> None:
+    slow(large, 10)
 
+    reports = until_done(large, 30, **limit)
 
-def test_a_first_pull_in_parts_of_bytes_comes_to_its_end(large: World[PublishedSource]) -> None:
-    reports = until_done(large, 30, max_bytes=5 * SIZE)
-
-    assert [report.spent for report in reports[:-1]] == ["bytes"] * (len(reports) - 1)
-    assert len(reports) > 3
+    assert [report.spent for report in reports[:-1]] == [spent] * (len(reports) - 1)
+    assert len(reports) >= least
     assert all(0 < report.listed.applied <= 5 for report in reports[:-1])
     assert all(report.received_bytes <= 5.5 * SIZE for report in reports)
     assert reports[-1].state is MirrorState.IN_SYNC
@@ -76,25 +81,9 @@ def test_one_resource_is_fetched_however_large_it_is(large: World[PublishedSourc
     assert large.in_sync()
 
 
-# --- time ---
-
-
-def test_a_first_pull_in_parts_of_time_comes_to_its_end(large: World[PublishedSource]) -> None:
-    slow(large, 10)
-
-    reports = until_done(large, 15, max_duration=35.0)
-
-    assert [report.spent for report in reports[:-1]] == ["time"] * (len(reports) - 1)
-    assert len(reports) >= 5
-    assert all(report.listed.applied for report in reports[:-1])
-    assert reports[-1].state is MirrorState.IN_SYNC
-    assert large.in_sync()
-
-
 def test_the_time_may_be_over_before_the_lists_are_read(large: World[PublishedSource]) -> None:
     large.pull()
-    large.source.put("new.bin", "new")
-    large.source.publish()
+    large.source.publish_file("new.bin", "new")
 
     def serve(request: FetchRequest) -> Answer | Exception:
         large.clock.advance(seconds=60)
@@ -169,6 +158,3 @@ def test_an_inventory_does_not_forget_how_often_something_failed(
         row = state.pending_of(BASE + "03.bin")
     assert row is not None
     assert (row.tries, row.code) == (1, "missing")
-
-
-# --- the first failure ---

@@ -7,12 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from resourcesync.adapters.mirror.own_folder import state_version
 from resourcesync.app.watching.service import StateCache
 from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import StateError
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -84,12 +81,3 @@ def mirror_is_locked(folder: Path) -> Iterator[None]:
     with (folder / OWN / "lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def test_a_damaged_state_is_reported_as_ever(world: World[PublishedSource]) -> None:
-    world.pull()
-    (world.folder / OWN / "state.db").write_bytes(b"no database at all" * 1000)
-    settle(world.folder)
-
-    with pytest.raises(StateError):
-        StateCache().status(world.folder)

@@ -101,8 +101,7 @@ def test_changes_that_are_forgotten_while_they_are_read_are_missed_aloud(
         monkeypatch.setattr(change_log, "MAX_CHANGES", 1)
         for text in ("one", "two", "three"):
             world.clock.advance(seconds=5)
-            world.source.put("objects/0001.html", text)
-            world.source.publish()
+            world.source.publish_file("objects/0001.html", text)
             world.pull()
 
         with pytest.raises(DiscontinuityError):

@@ -73,21 +73,3 @@ def test_the_other_changes_are_made_and_the_entry_is_refused(
     world.source.change(changes, "3.html", "newer", 30)
     assert pull_at(world, 40).state is MirrorState.IN_SYNC
     assert world.in_sync()
-
-
-def test_a_deletion_before_a_change_that_cannot_be_read_takes_no_copy(
-    world: World[OddSource],
-) -> None:
-    world.source.odd = ODD["an unknown kind"]
-    (changes,) = world.source.written.lists
-    pull_at(world, 5)
-    world.source.change(changes, "3.html", "", 10)
-    world.source.change(changes, "3.html", "created again", 11)
-
-    report = pull_at(world, 20)
-
-    assert (report.listed.refused, report.deleted, report.held) == (1, 0, 0)
-    assert world.texts()["3.html"] == "3"
-    world.source.change(changes, "3.html", "", 30)
-    world.source.odd = ("", "")
-    assert pull_at(world, 40).deleted == 1

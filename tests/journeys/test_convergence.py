@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination import incremental
 from resourcesync.destination.audits.fixity import SuspectMarker
-from resourcesync.destination.cursor import Following
 from tests.support.simulated.lives import ROTTING, WEIGHTS, born, live
 
 pytestmark = pytest.mark.usefixtures("without_fsync")
@@ -37,15 +35,6 @@ def test_a_mirror_ends_in_step_whatever_happens_to_it_and_never_lies(
     tmp_path: Path, seeds: Iterable[int]
 ) -> None:
     _live_all(tmp_path, seeds)
-
-
-def test_the_campaign_finds_a_mirror_that_follows_whatever_the_lists_say(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(incremental, "judge", lambda *_: Following())
-
-    with pytest.raises(AssertionError, match="called in sync"):
-        _live_all(tmp_path, range(40, 50))
 
 
 def test_the_lives_find_an_audit_that_keeps_its_doubts_to_itself(

@@ -1,131 +1,104 @@
 """Runs that were killed at the worst moment, each as the shortest life that strayed."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope import Filters
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from tests.support.crashes.killing import Killed
+from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
 
 @pytest.fixture
-def kill(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Kill pulls at a write from now on, until ``undo``; a dead process writes nothing more."""
+def killed(world: World[PublishedSource], monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Kill a pull at a write; a dead process writes nothing more."""
 
-    def at(kind: type, name: str, when: Callable[..., bool], *, after: bool = False) -> None:
+    def pull(
+        kind: type, name: str, when: Callable[..., bool], *, after: bool = False, **options: Any
+    ) -> None:
         real = getattr(kind, name)
 
-        def dying(self: Any, *args: Any, **options: Any) -> Any:
+        def dying(self: Any, *args: Any, **more: Any) -> Any:
             if not when(*args):
-                return real(self, *args, **options)
+                return real(self, *args, **more)
             if after:
-                real(self, *args, **options)
+                real(self, *args, **more)
             monkeypatch.setattr(SqliteMirrorState, "commit", dead)
             monkeypatch.setattr(SqliteMirrorState, "add_run", dead)
             raise Killed
 
         monkeypatch.setattr(kind, name, dying)
+        with pytest.raises(Killed):
+            world.pull(**options)
+        monkeypatch.undo()
 
     def dead(*args: Any) -> None:
         raise Killed
 
-    return at
-
-
-def notes(step: StateTransaction) -> Mapping[str, str]:
-    return step.notes or {}
+    return pull
 
 
 def moves_cursor(step: StateTransaction) -> bool:
-    return "cursor" in notes(step) and bool(step.documents)
+    return "cursor" in (step.notes or {}) and bool(step.documents)
 
 
-def test_a_copy_that_was_in_the_trash_when_the_run_was_killed_is_fetched_when_it_comes_back(
-    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.pull()
-    world.source.remove("index.html")
-    world.source.publish()
-    with monkeypatch.context():
-        kill(FileTreeCopies, "remove", lambda *_: True, after=True)
-        with pytest.raises(Killed):
-            world.pull()
-        monkeypatch.undo()
-    world.source.put("index.html", "home")
-    world.source.publish()
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
+def lists(world: World[PublishedSource], text: str | None) -> None:
+    """Let the Source have this home page, or none."""
+    if text is not None:
+        world.source.publish_file("index.html", text)
+    elif BASE + "index.html" in world.source.contents():
+        world.source.publish_deletion("index.html")
 
 
-def test_a_copy_that_was_replaced_when_the_run_was_killed_is_replaced_back(
-    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.pull()
-    world.source.put("index.html", "other")
-    world.source.publish()
-    kill(FileTreeCopies, "install", bool, after=True)
-    with pytest.raises(Killed):
-        world.pull()
-    monkeypatch.undo()
-    world.source.put("index.html", "home")
-    world.source.publish()
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-@pytest.mark.parametrize("before", ["home", None])
-def test_a_copy_that_was_put_in_place_when_the_run_was_killed_is_deleted_with_its_original(
+@pytest.mark.parametrize(
+    ("before", "when_killed", "later"),
+    [
+        ("home", None, "home"),
+        ("home", "other", "home"),
+        ("home", "other", None),
+        (None, "other", None),
+    ],
+)
+def test_a_copy_that_was_put_away_or_in_place_when_the_run_was_killed_is_as_listed_later(
     world: World[PublishedSource],
-    kill: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
+    killed: Callable[..., None],
     before: str | None,
+    when_killed: str | None,
+    later: str | None,
 ) -> None:
-    if before is None:
-        world.source.remove("index.html")
-        world.source.publish()
     world.pull()
-    world.source.put("index.html", "other")
-    world.source.publish()
-    kill(FileTreeCopies, "install", bool, after=True)
-    with pytest.raises(Killed):
-        world.pull()
-    monkeypatch.undo()
-    world.source.remove("index.html")
-    world.source.publish()
+    lists(world, before)
+    world.pull()
+    lists(world, when_killed)
+    name, when = ("remove", lambda *_: True) if when_killed is None else ("install", bool)
+    killed(FileTreeCopies, name, when, after=True)
+    lists(world, later)
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_a_deletion_of_a_baseline_that_was_killed_does_not_outlive_the_next_baseline(
-    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], killed: Callable[..., None]
 ) -> None:
     world.pull()
     world.source.remove("index.html")
-    world.source.put("new.html", "new")
-    world.source.publish()
-    kill(SqliteMirrorState, "commit", moves_cursor)
-    with pytest.raises(Killed):
-        world.pull(mode="baseline")
-    monkeypatch.undo()
-    world.source.put("index.html", "home")
-    world.source.publish()
+    world.source.publish_file("new.html", "new")
+    killed(SqliteMirrorState, "commit", moves_cursor, mode="baseline")
+    world.source.publish_file("index.html", "home")
 
     assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_a_deletion_that_a_baseline_took_back_is_gone_as_soon_as_its_cursor_is_written(
-    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], killed: Callable[..., None]
 ) -> None:
     world.pull()
     for number in range(40):
@@ -135,41 +108,21 @@ def test_a_deletion_that_a_baseline_took_back_is_gone_as_soon_as_its_cursor_is_w
     for number in range(40):
         world.source.put(f"objects/{number:04}.html", f"content of {number}")
     world.source.publish()
-    kill(SqliteMirrorState, "commit", moves_cursor, after=True)
-    with pytest.raises(Killed):
-        world.pull(mode="baseline")
-    monkeypatch.undo()
+    killed(SqliteMirrorState, "commit", moves_cursor, after=True, mode="baseline")
     world.clock.advance(hours=2)
-    world.source.put("x.html", "x")
-    world.source.publish()
+    world.source.publish_file("x.html", "x")
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
 def test_a_baseline_that_was_killed_is_ended_by_the_next_pull(
-    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+    world: World[PublishedSource], killed: Callable[..., None]
 ) -> None:
     world.pull()
     (world.folder / "index.html").unlink()
-    kill(FileTreeCopies, "install", bool)
-    with pytest.raises(Killed):
-        world.pull(mode="baseline")
-    monkeypatch.undo()
+    killed(FileTreeCopies, "install", bool, mode="baseline")
 
     assert world.pull().mode is Mode.BASELINE
     assert world.in_sync()
     assert world.pull().mode is Mode.UNCHANGED
-
-
-def test_a_run_that_was_killed_as_it_stored_new_filters_leaves_a_baseline_due(
-    world: World[PublishedSource], kill: Callable[..., None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    world.pull(filters=Filters(exclude=("/objects/**",)))
-    kill(SqliteMirrorState, "commit", lambda step: "filters" in notes(step), after=True)
-    with pytest.raises(Killed):
-        world.pull(filters=Filters())
-    monkeypatch.undo()
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()

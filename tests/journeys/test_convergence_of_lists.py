@@ -7,36 +7,15 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope import Filters
-from resourcesync.errors import ResourceSyncError, SourceUnavailableError
-from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
-CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 # --- other filters ---
-
-
-def test_other_filters_are_not_forgotten_when_their_first_pull_fails(
-    world: World[PublishedSource],
-) -> None:
-    world.pull(filters=Filters(exclude=("index.html",)))
-    world.network.answers[RESOURCE_LIST] = Answer(status=503)
-    with pytest.raises(ResourceSyncError):
-        world.pull(filters=Filters())
-    world.network.answers.clear()
-
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC
-    assert report.created == 1
-    assert world.in_sync()
 
 
 # --- Change Lists that do not reach back to the Resource List ---
@@ -46,10 +25,8 @@ def test_other_filters_are_not_forgotten_when_their_first_pull_fails(
 def holed(tmp_path: Path) -> World[LooseSource]:
     """A Source whose Change List begins after its Resource List, with a change in between."""
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
+    world.source.publish_file("b.txt", "b")
     world.source.rotate()
     return world
 
@@ -58,8 +35,7 @@ def test_a_first_pull_over_a_hole_is_not_called_in_sync_and_is_mended_by_the_nex
     holed: World[LooseSource],
 ) -> None:
     first = holed.pull()
-    holed.source.put("c.txt", "c")
-    holed.source.publish()
+    holed.source.publish_file("c.txt", "c")
     second = holed.pull()
     holed.source.snapshot()
     third = holed.pull()
@@ -72,10 +48,8 @@ def test_a_first_pull_over_a_hole_is_not_called_in_sync_and_is_mended_by_the_nex
 
 def test_a_baseline_over_a_hole_deletes_nothing_for_being_absent(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
+    world.source.publish_file("b.txt", "b")
     world.pull()
     world.source.rotate()
 
@@ -87,11 +61,9 @@ def test_a_baseline_over_a_hole_deletes_nothing_for_being_absent(tmp_path: Path)
 
 def test_a_gap_behind_an_index_that_tells_no_intervals_is_found(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource(index=True, announces=False, keep=0))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("b.txt", "b")
     world.source.rotate()
     world.source.snapshot()
 
@@ -110,17 +82,14 @@ def test_changes_without_a_time_are_fetched_once_and_none_is_lost(
     tmp_path: Path, *, hashes: bool
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=False, hashes=hashes, lastmods=not hashes))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.put("a.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "b")
 
     assert world.pull().updated == 1
     assert world.pull().mode is Mode.UNCHANGED
     assert world.asked_resources() == []
-    world.source.remove("a.txt")
-    world.source.publish()
+    world.source.publish_deletion("a.txt")
     assert world.pull().deleted == 1
     assert world.in_sync()
 
@@ -130,38 +99,14 @@ def test_an_old_deletion_without_a_time_is_not_obeyed_against_a_newer_creation(
     tmp_path: Path, lists: int
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=False, index=True, announces=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.remove("a.txt")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
+    world.source.publish_deletion("a.txt")
     if lists == 2:
         world.source.rotate()
-    world.source.put("a.txt", "again")
-    world.source.publish()
+    world.source.publish_file("a.txt", "again")
     world.source.snapshot()
 
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-def test_deletions_without_a_time_that_were_held_are_done_when_a_person_says_so(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path / "mirror", LooseSource(times=False, lastmods=False))
-    for number in range(40):
-        world.source.put(f"{number}.txt", f"{number}")
-    world.source.publish()
-    world.pull()
-    for number in range(1, 40):
-        world.source.remove(f"{number}.txt")
-    world.source.publish()
-    assert world.pull().held == 39
-    world.source.put("0.txt", "more")
-    world.source.publish()
-    assert world.pull().held == 39
-
-    report = world.pull(max_delete=Limit(number=39))
-    assert report.state is MirrorState.IN_SYNC
     assert world.in_sync()
 
 
@@ -169,11 +114,9 @@ def test_a_change_in_the_second_of_the_last_one_is_not_taken_for_it_without_a_ha
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(hashes=False, whole_seconds=True))
-    world.source.put("a.txt", "one")
-    world.source.publish()
+    world.source.publish_file("a.txt", "one")
     world.pull()
-    world.source.put("a.txt", "two")
-    world.source.publish()
+    world.source.publish_file("a.txt", "two")
     world.pull()
     world.source.put("a.txt", "six")
     world.clock.advance(seconds=0.1)
@@ -194,17 +137,14 @@ def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(index=True))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     bogus = f'<url><loc>{BASE}gone.txt</loc><rs:md change="deleted" datetime="9999-01-01"/></url>'
     world.source.lists.open_list.entries.append(bogus)
     world.source.show()
     world.pull()
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("b.txt", "b")
     world.source.rotate()
-    world.source.put("c.txt", "c")
-    world.source.publish()
+    world.source.publish_file("c.txt", "c")
     world.source.rotate()
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -214,48 +154,7 @@ def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
 # --- deletions that were held ---
 
 
-def test_a_held_deletion_is_taken_back_when_the_resource_returns_but_is_filtered(
-    world: World[PublishedSource],
-) -> None:
-    world.pull(max_delete=Limit(number=0), filters=Filters(max_size=100))
-    world.source.remove("index.html")
-    world.source.publish()
-    assert world.pull(max_delete=Limit(number=0)).held == 1
-    world.source.put("index.html", "too long " * 100)
-    world.source.publish()
-
-    report = world.pull(max_delete=Limit(number=0))
-    world.clock.advance(hours=2)
-    world.source.put("x.html", "x")
-    world.source.publish()
-
-    assert report.held == 0
-    assert world.pull().deleted == 0
-    assert (world.folder / "index.html").read_text() == "home"
-
-
 # --- old copies ---
-
-
-def test_an_old_copy_of_the_changes_does_not_set_a_mirror_back_when_its_filters_change(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    world.source.remove("index.html")
-    world.source.publish()
-    old = world.source.honest(CHANGE_LIST)
-    world.source.put("index.html", "home")
-    world.source.publish()
-    world.pull()
-    world.network.answers[CHANGE_LIST] = old
-
-    with pytest.raises(SourceUnavailableError) as caught:
-        world.pull(filters=Filters(exclude=("x.html",)))
-
-    assert caught.value.code == "stale-copy"
-    assert world.in_sync()
-    world.network.answers.clear()
-    assert world.pull().state is MirrorState.IN_SYNC
 
 
 @pytest.mark.parametrize("times", [True, False])
@@ -263,14 +162,11 @@ def test_an_old_copy_of_a_list_beside_a_newer_resource_list_undoes_nothing(
     tmp_path: Path, *, times: bool
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=times))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.remove("a.txt")
-    world.source.publish()
+    world.source.publish_deletion("a.txt")
     old = world.source.honest(f"{BASE}resourcesync/changelist.xml")
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.source.rotate()
     world.source.snapshot()
     assert world.pull().mode is Mode.BASELINE
@@ -283,40 +179,12 @@ def test_an_old_copy_of_a_list_beside_a_newer_resource_list_undoes_nothing(
     assert world.in_sync()
 
 
-@pytest.mark.parametrize("newest_first", [False, True])
-@pytest.mark.parametrize("lists", [2, 3, 4])
-def test_a_list_of_which_an_index_gives_no_times_is_read_in_its_turn(
-    tmp_path: Path, lists: int, *, newest_first: bool
-) -> None:
-    world = World(
-        tmp_path / "mirror", LooseSource(index=True, mixed=True, newest_first=newest_first, keep=9)
-    )
-    world.source.put("x.html", "zero")
-    world.source.publish()
-    assert world.pull().state is MirrorState.IN_SYNC
-    for number in range(1, lists + 1):
-        world.source.put("x.html", f"version {number}")
-        world.source.publish()
-        world.source.rotate()
-
-    report = world.pull()
-
-    assert report.state is MirrorState.IN_SYNC, report
-    assert report.mode is Mode.INCREMENTAL
-    assert world.in_sync()
-    world.source.put("x.html", "the last one")
-    world.source.publish()
-    assert world.pull().mode is Mode.INCREMENTAL
-    assert world.in_sync()
-
-
 # --- Resource Lists whose time cannot be used ---
 
 
 def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     text = world.source.lists.documents()["resourcelist.xml"]
     future = re.sub(r'at="[^"]*"', 'at="9999-01-01T00:00:00Z"', text)
     world.network.answers[RESOURCE_LIST] = Answer(body=future.encode())
@@ -326,8 +194,7 @@ def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_pat
     assert "clock-skew" in [fields["code"] for fields in world.told("warning")]
     assert report.as_of is None
     world.network.answers.clear()
-    world.source.put("a.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "b")
     world.source.snapshot()
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
@@ -335,30 +202,16 @@ def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_pat
 
 def test_a_resource_list_of_a_day_ahead_is_believed(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.clock.advance(hours=-23)
 
     assert world.pull().as_of is not None
     assert world.told("warning") == []
 
 
-def test_an_audit_does_not_believe_the_far_future_either(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.pull()
-    text = world.source.lists.documents()["resourcelist.xml"]
-    future = re.sub(r'at="[^"]*"', 'at="9999-01-01T00:00:00Z"', text)
-    world.network.answers[RESOURCE_LIST] = Answer(body=future.encode())
-
-    assert world.audit().at is None
-
-
 def test_a_list_that_does_not_say_of_when_it_is_is_told_once(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource())
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     text = re.sub(r' at="[^"]*"', "", world.source.lists.documents()["resourcelist.xml"])
     world.network.answers[RESOURCE_LIST] = Answer(body=text.encode())
 

@@ -128,20 +128,3 @@ def test_other_bytes_in_a_restored_mirror_are_still_kept(world: World[PublishedS
     assert (world.folder / "objects/0001.html").read_text() == "my own"
     assert len(_quarantined(world)) == 2, "the file and its note"
     assert world.files()[f"{BASE}objects/0002.html"] == b"newer"
-
-
-def test_a_file_that_an_audit_found_changed_is_deleted_after_its_bytes_came_back(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    path = world.folder / "objects/0001.html"
-    path.write_text("my own")
-    assert world.audit().doubted == 1
-    path.write_text("content of 1")
-    world.source.remove("objects/0001.html")
-    world.source.publish()
-
-    report = world.pull()
-
-    assert (report.state, report.deleted) == ("in sync", 1)
-    assert _quarantined(world) == []

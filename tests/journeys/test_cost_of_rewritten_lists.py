@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import Mode
-from resourcesync.ports import FetchRequest
 from tests.support.worlds.network import Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import CHANGE_LIST, changed, merged, sliding
@@ -46,17 +45,6 @@ def last_day(world: World[PublishedSource]) -> Answer:
     return sliding(world, begin)
 
 
-class _Cached:
-    """A cache that has a copy of the list a week old, for all that do not ask past caches."""
-
-    def __init__(self, world: World[PublishedSource]) -> None:
-        self._world = world
-        self._old = world.source.honest(CHANGE_LIST)
-
-    def __call__(self, request: FetchRequest) -> Answer:
-        return self._world.source.honest(CHANGE_LIST) if request.uncached else self._old
-
-
 @pytest.mark.night
 @pytest.mark.parametrize(
     ("writes", "baselines", "documents"),
@@ -88,25 +76,3 @@ def test_a_list_that_is_rewritten_costs_documents_and_never_a_resource_twice(
         begun += report.mode is Mode.BASELINE
         requests += len(world.fetcher.asked) - len(names)
     assert (begun, round(requests / _ROUNDS, 1)) == (baselines, documents)
-
-
-def test_an_old_copy_in_a_cache_costs_one_more_request_of_the_list(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror")
-    for number in range(40):
-        world.source.put(f"{number}.html", "as it was")
-    world.source.publish()
-    world.pull()
-    changed(world, "0.html", text="a week ago")
-    world.pull()
-    cache = _Cached(world)
-    changed(world, "1.html", text="later")
-    world.pull()
-    world.network.answers[CHANGE_LIST] = cache
-    modes = []
-    for hour in range(24):
-        world.clock.advance(hours=1)
-        changed(world, "2.html", text=f"{hour}")
-        modes.append(world.pull().mode)
-        assert world.in_sync()
-
-    assert modes == [Mode.INCREMENTAL] * 24

@@ -33,10 +33,6 @@ def listed(world: World[LooseSource]) -> None:
     world.source.show()
 
 
-def nothing_new(world: World[LooseSource]) -> None:
-    del world
-
-
 def changes(world: World[LooseSource]) -> None:
     world.source.put("1.html", "changed")
     world.source.remove("2.html")
@@ -58,9 +54,10 @@ def an_old_copy_of_a_list(world: World[LooseSource]) -> None:
     world.source.show()
 
 
-def a_list_written_again_without_news(world: World[LooseSource]) -> None:
-    body = world.source.honest(BASE + "resourcesync/resourcelist.xml").body
-    world.network.answers[BASE + "resourcesync/resourcelist.xml"] = Answer(body=body + b"\n")
+def lists_written_again_without_news(world: World[LooseSource]) -> None:
+    for name in ("resourcelist", "capabilitylist"):
+        uri = f"{BASE}resourcesync/{name}.xml"
+        world.network.answers[uri] = Answer(body=world.source.honest(uri).body + b"\n")
 
 
 def a_new_list_of_resources(world: World[LooseSource]) -> None:
@@ -70,11 +67,6 @@ def a_new_list_of_resources(world: World[LooseSource]) -> None:
     world.source.snapshot()
 
 
-def a_capability_list_written_again(world: World[LooseSource]) -> None:
-    body = world.source.honest(BASE + "resourcesync/capabilitylist.xml").body
-    world.network.answers[BASE + "resourcesync/capabilitylist.xml"] = Answer(body=body + b"\n")
-
-
 def a_source_that_does_not_answer(world: World[LooseSource]) -> None:
     world.network.answers[CHANGES] = Answer(status=503)
 
@@ -82,14 +74,13 @@ def a_source_that_does_not_answer(world: World[LooseSource]) -> None:
 @pytest.mark.parametrize(
     "happens",
     [
-        nothing_new,
+        lambda _: None,
         changes,
         a_list_written_anew,
         a_shorter_list_and_a_newer_one_of_resources,
         an_old_copy_of_a_list,
-        a_list_written_again_without_news,
+        lists_written_again_without_news,
         a_new_list_of_resources,
-        a_capability_list_written_again,
         a_source_that_does_not_answer,
     ],
 )

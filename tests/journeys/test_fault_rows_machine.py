@@ -32,8 +32,7 @@ def test_a_mirror_that_is_moved_away_in_mid_run_leads_no_write_elsewhere(
     world.pull()
     for number in range(20):
         world.source.put(f"objects/{number:04}.html", "newer")
-    world.source.remove("index.html")
-    world.source.publish()
+    world.source.publish_deletion("index.html")
     elsewhere, honest = tmp_path / "elsewhere", world.network.serve
 
     def serve(request: FetchRequest) -> Answer | Exception:

@@ -15,7 +15,6 @@ from tests.support.documents.written import listed
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
-from tests.support.worlds.rewriting import killed
 from tests.support.worlds.world import World
 
 LIST = f"{BASE}list.xml"
@@ -25,52 +24,6 @@ def resource_list(*names: str, at: str, root: str = "urlset", md: str = "") -> A
     tag = "url" if root == "urlset" else "sitemap"
     rows = (f"<{tag}><loc>{BASE}{name}</loc>{md}</{tag}>" for name in names)
     return Answer(body=listed("resourcelist", at, rows, root))
-
-
-def test_a_login_page_for_every_resource_changes_nothing_here(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    before = world.home.files_on_disk()
-    for name in [f"objects/{number:04}.html" for number in range(40)]:
-        world.source.put(name, f"newer {name}")
-    world.source.publish()
-    lists = world.network.serve
-
-    def portal(request: FetchRequest) -> Answer | Exception:
-        is_list = "/resourcesync" in request.uri
-        return lists(request) if is_list else Answer(body=b"<!doctype html><p>Log in</p>")
-
-    world.fetcher.serve = portal
-    report = world.pull()
-
-    assert report.state is MirrorState.BEHIND
-    assert (report.failed, report.deleted, report.updated) == (40, 0, 0)
-    assert world.home.files_on_disk() == before
-    world.fetcher.serve = world.network.serve
-    world.clock.advance(hours=30)
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-@pytest.mark.parametrize("left", [0, 3])
-def test_a_list_that_is_suddenly_empty_or_small_deletes_nothing_at_once(
-    tmp_path: Path, left: int
-) -> None:
-    world = World(tmp_path / "mirror")
-    names = [f"{number}.html" for number in range(300)]
-    for name in names:
-        world.source.put(name, name)
-    world.network.answers[LIST] = resource_list(*names, at="2026-01-01T00:00:00Z")
-    world.pull(LIST)
-    world.network.answers[LIST] = resource_list(*names[:left], at="2026-01-02T00:00:00Z")
-
-    report = world.pull(LIST)
-
-    assert report.deleted == 0
-    assert report.held == 300 - left
-    assert report.state is MirrorState.STOPPED
-    assert len(world.home.files_on_disk()) == 300
 
 
 def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(
@@ -94,8 +47,7 @@ def test_fields_of_an_answer_never_name_a_file_nor_move_the_cursor(
     assert world.pull().state is MirrorState.IN_SYNC
     assert min(world.home.files_on_disk()) == "index.html"
     assert len(world.home.files_on_disk()) == 41
-    world.source.put("objects/0001.html", "newer")
-    world.source.publish()
+    world.source.publish_file("objects/0001.html", "newer")
 
     report = world.pull()
 
@@ -143,10 +95,8 @@ def test_parts_of_two_generations_are_not_one_list(tmp_path: Path) -> None:
 def change_a_closed_list(folder: Path) -> World[LooseSource]:
     """Slip an older change into a list that was processed when it was closed."""
     world = World(folder, LooseSource(index=True))
-    world.source.put("a.txt", "first")
-    world.source.publish()
-    world.source.put("b.txt", "second")
-    world.source.publish()
+    world.source.publish_file("a.txt", "first")
+    world.source.publish_file("b.txt", "second")
     world.source.rotate()
     world.pull()
     closed = world.source.lists.lists[0].entries
@@ -186,20 +136,6 @@ def test_a_pull_asks_closed_lists_again_once_a_day_and_finds_what_was_changed(
     assert world.in_sync()
     world.clock.advance(hours=25)
     assert world.pull().mode is not Mode.BASELINE
-
-
-@pytest.mark.parametrize("writes", range(5))
-def test_a_kill_when_a_changed_closed_list_was_noticed_does_not_make_it_forgotten(
-    tmp_path: Path, writes: int
-) -> None:
-    world = change_a_closed_list(tmp_path / "mirror")
-    world.pull()
-    world.clock.advance(hours=25)
-    assert killed(world, writes)
-
-    world.pull()
-
-    assert world.in_sync()
 
 
 def test_a_closed_list_that_is_changed_afterwards_is_found_by_an_audit(tmp_path: Path) -> None:
@@ -280,8 +216,7 @@ def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
     before = world.home.files_on_disk()
     for name in ("objects/0001.html", "objects/0002.html"):
         world.source.put(name, "newer")
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     away = SourceUnavailableError("away", uri=BASE, status=503)
     world.fetcher.serve = lambda request: away
     for _ in range(72):
@@ -299,19 +234,6 @@ def test_an_outage_of_three_days_leaves_all_as_it_was_and_one_pull_catches_up(
     assert world.in_sync()
 
 
-@pytest.mark.parametrize("days", [1, 30, 365])
-def test_a_mirror_that_slept_catches_up(world: World[PublishedSource], days: int) -> None:
-    world.pull()
-    for month in range(12):
-        world.clock.advance(hours=24 * days / 12)
-        world.source.put(f"objects/{month:04}.html", f"month {month}")
-        world.source.put(f"new/{month}.html", "new")
-        world.source.publish()
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
 @pytest.mark.parametrize("hours", [-1, 1, -24 * 3650, 24 * 3650])
 def test_a_clock_that_is_wrong_here_loses_no_change(
     world: World[PublishedSource], hours: float
@@ -325,8 +247,7 @@ def test_a_clock_that_is_wrong_here_loses_no_change(
 
     pull_by_a_wrong_clock()
     for number in range(3):
-        world.source.put(f"objects/{number:04}.html", f"newer {number}")
-        world.source.publish()
+        world.source.publish_file(f"objects/{number:04}.html", f"newer {number}")
         assert pull_by_a_wrong_clock() is MirrorState.IN_SYNC
         assert world.in_sync()
     world.source.publish()
@@ -335,8 +256,7 @@ def test_a_clock_that_is_wrong_here_loses_no_change(
 
 def test_a_pull_that_fails_empties_no_trash(world: World[PublishedSource]) -> None:
     world.pull()
-    world.source.remove("index.html")
-    world.source.publish()
+    world.source.publish_deletion("index.html")
     world.pull(trash=86_400 * 1)
     trash = world.folder / ".resourcesync/trash"
     world.clock.advance(hours=24 * 60)
@@ -349,17 +269,6 @@ def test_a_pull_that_fails_empties_no_trash(world: World[PublishedSource]) -> No
     world.fetcher.serve = world.network.serve
     world.pull(trash=86_400 * 1)
     assert list(trash.iterdir()) == []
-
-
-def test_a_digest_that_only_finds_accidents_is_called_weak(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror")
-    world.source.put("a.txt", "a")
-    md5 = '<rs:md hash="md5:0cc175b9c0f1b6a831c399e269772661" length="1"/>'
-    world.network.answers[LIST] = resource_list("a.txt", at="2026-01-01T00:00:00Z", md=md5)
-
-    report = world.pull(LIST)
-
-    assert (report.fetched.weak, report.fetched.verified, report.fetched.unverified) == (1, 0, 0)
 
 
 def test_a_source_that_leads_to_another_origin_is_not_followed_there(tmp_path: Path) -> None:

@@ -11,13 +11,13 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
-from resourcesync.errors import SourceUnavailableError
+from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.daily_source import WEEK, DailySource
 from tests.support.worlds.loose_source import LooseSource
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.moving import Moving
+from tests.support.worlds.network import BASE, Answer, Network
 from tests.support.worlds.world import World
-from tests.support.worlds.written_source import WrittenSource
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 CHANGE_LIST = BASE + "resourcesync/changelist.xml"
@@ -30,39 +30,6 @@ def three_listed(folder: Path, **style: Any) -> World[LooseSource]:
         world.source.put(name, "at first")
     world.source.publish()
     return world
-
-
-def test_a_copy_that_a_list_lacks_is_gone_or_the_mirror_is_behind(tmp_path: Path) -> None:
-    """The clock of the lists is an hour behind that of the server, which gives no dates."""
-    world = World(tmp_path, WrittenSource())
-    world.source.wait_until(3_600)
-    world.pull(RESOURCE_LIST)
-    del world.source.written.contents["0.html"]
-    world.source.snapshot(1_800)
-    world.source.wait_until(5_400)
-
-    report = world.pull(RESOURCE_LIST)
-
-    assert (report.state is MirrorState.IN_SYNC) <= world.in_sync()
-
-
-def test_a_deletion_told_with_the_listed_content_proves_no_continuity(tmp_path: Path) -> None:
-    """`resync-build` tells a deletion with the date and the hash of the former list."""
-    world = World(tmp_path, DailySource())
-    for day in range(6):
-        world.source.put("0.txt", f"changed on day {day}")
-        world.source.end_day()
-    world.pull()
-    world.source.put("1.txt", "changed before the Resource List")
-    world.source.end_day()
-    world.source.put("new.txt", "made on the day that is missed")
-    world.source.end_day()
-    world.source.remove("2.txt")
-    world.source.end_day()
-
-    report = world.pull()
-
-    assert (report.state is MirrorState.IN_SYNC) <= world.in_sync()
 
 
 @pytest.mark.parametrize("whole_seconds", [False, True])
@@ -91,13 +58,10 @@ def test_an_older_change_that_the_source_contradicts_too_is_settled(tmp_path: Pa
     """A window of the last changes lacks one that the Resource List has: a crash of the writer."""
     source = LooseSource(begins=False, window=8)
     world = World(tmp_path, source)
-    source.put("a.txt", "first")
-    source.publish()
-    source.put("b.txt", "made")
-    source.publish()
+    source.publish_file("a.txt", "first")
+    source.publish_file("b.txt", "made")
     told = list(source.lists.open_list.entries)
-    source.remove("b.txt")
-    source.publish()
+    source.publish_deletion("b.txt")
     source.snapshot()
     source.lists.open_list.entries[:] = told
     source.show()
@@ -108,30 +72,6 @@ def test_an_older_change_that_the_source_contradicts_too_is_settled(tmp_path: Pa
     assert [report.listed.pending for report in reports] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("own_times", [False, True])
-def test_a_deletion_of_an_older_list_takes_no_newer_copy_away(
-    tmp_path: Path, own_times: bool
-) -> None:
-    """The list of the day before comes from an old replica; the resource was made again since."""
-    world = World(tmp_path, DailySource(own_times=own_times))
-    world.pull()
-    world.source.remove("1.txt")
-    world.source.end_day()
-    older = world.source.written("changelist.xml")
-    world.pull()
-    world.source.put("1.txt", "made again")
-    world.source.end_day()
-    world.pull()
-    assert world.in_sync()
-    world.network.answers[f"{BASE}changelist.xml"] = Answer(body=older.encode())
-    world.clock.advance(hours=1)
-
-    with contextlib.suppress(SourceUnavailableError):
-        world.pull()
-
-    assert world.in_sync()
-
-
 def test_a_change_that_an_old_one_follows_is_old(tmp_path: Path) -> None:
     """An update has the date of its file as its time, its deletion a time of its own."""
     source = LooseSource(begins=False, window=8)
@@ -139,10 +79,8 @@ def test_a_change_that_an_old_one_follows_is_old(tmp_path: Path) -> None:
     source.put("a.txt", "a")
     source.put("b.txt", "b")
     source.publish()
-    source.put("b.txt", "b again")
-    source.publish()
-    source.remove("b.txt")
-    source.publish()
+    source.publish_file("b.txt", "b again")
+    source.publish_deletion("b.txt")
     source.snapshot()
     world.network.answers[f"{BASE}b.txt"] = Answer(body=b"b again")
 
@@ -157,17 +95,13 @@ def test_an_older_window_takes_no_newer_copy_away(tmp_path: Path) -> None:
     world = three_listed(tmp_path, begins=False, window=5)
     source = world.source
     for number in range(3):
-        source.put("a.txt", f"{number}")
-        source.publish()
-    source.remove("b.txt")
-    source.publish()
+        source.publish_file("a.txt", f"{number}")
+    source.publish_deletion("b.txt")
     source.snapshot()
     world.pull()
     older = source.honest(CHANGE_LIST)
-    source.put("b.txt", "made again")
-    source.publish()
-    source.put("c.txt", "changed")
-    source.publish()
+    source.publish_file("b.txt", "made again")
+    source.publish_file("c.txt", "changed")
     world.pull()
     assert world.in_sync()
     world.network.answers[CHANGE_LIST] = older
@@ -177,8 +111,7 @@ def test_an_older_window_takes_no_newer_copy_away(tmp_path: Path) -> None:
 
     assert world.in_sync()
     world.network.answers.clear()
-    source.put("c.txt", "changed again")
-    source.publish()
+    source.publish_file("c.txt", "changed again")
     assert world.pull().state is MirrorState.IN_SYNC, "nothing is missing"
 
 
@@ -190,12 +123,10 @@ def world_made_again(tmp_path: Path, **style: Any) -> World[LooseSource]:
     world = three_listed(tmp_path, times=False, **style)
     source = world.source
     world.pull()
-    source.remove("a.txt")
-    source.publish()
+    source.publish_deletion("a.txt")
     world.pull()
     older = source.honest(CHANGE_LIST)
-    source.put("a.txt", "made again")
-    source.publish()
+    source.publish_file("a.txt", "made again")
     source.snapshot()
     world.network.answers[CHANGE_LIST] = older
     world.pull()
@@ -203,9 +134,12 @@ def world_made_again(tmp_path: Path, **style: Any) -> World[LooseSource]:
     return world
 
 
-def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("style", [{}, {"begins": False, "window": 8}], ids=str)
+def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(
+    tmp_path: Path, style: dict[str, Any]
+) -> None:
     """A change has no time, so it may be later than the Resource List; a replica is old."""
-    world = world_made_again(tmp_path)
+    world = world_made_again(tmp_path, **style)
     world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
 
     report = world.pull()
@@ -214,38 +148,13 @@ def test_a_resource_that_the_source_served_does_not_end_with_an_old_answer(tmp_p
     assert report.state is not MirrorState.IN_SYNC
 
 
-def test_a_list_that_ended_long_ago_takes_no_copy_away(tmp_path: Path) -> None:
-    """A replica has the Change List from before the Source began a new one."""
-    world = three_listed(tmp_path, times=False)
-    source = world.source
-    source.remove("a.txt")
-    source.publish()
-    older = source.honest(CHANGE_LIST)
-    source.put("a.txt", "made again")
-    source.publish()
-    source.rotate()
-    source.snapshot()
-    world.pull()
-    source.put("b.txt", "changed")
-    source.publish()
-    source.snapshot()
-    world.network.answers[CHANGE_LIST] = older
-    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
-
-    with contextlib.suppress(SourceUnavailableError):
-        world.pull()
-
-    assert world.texts().get("a.txt") == "made again"
-
-
 def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     tmp_path: Path,
 ) -> None:
     """The Resource List has the resource under an address of another host; a replica is old."""
     world = three_listed(tmp_path)
     source = world.source
-    source.put("new.txt", "new")
-    source.publish()
+    source.publish_file("new.txt", "new")
     world.pull()
     source.snapshot()
     listed = source.honest(RESOURCE_LIST)
@@ -267,8 +176,7 @@ def test_a_shorter_change_list_beside_the_same_resource_list_proves_no_absence(
     source.snapshot()
     world.pull()
     older = source.honest(CHANGE_LIST)
-    source.put("new.txt", "new")
-    source.publish()
+    source.publish_file("new.txt", "new")
     world.pull()
     world.network.answers[CHANGE_LIST] = older
 
@@ -289,22 +197,12 @@ def test_who_vouches_for_the_lists_believes_a_deletion_that_the_source_confirms(
     assert sorted(world.texts()) == ["b.txt", "c.txt"]
 
 
-def test_an_older_window_without_times_takes_no_copy_away(tmp_path: Path) -> None:
-    world = world_made_again(tmp_path, begins=False, window=8)
-    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
-
-    world.pull()
-
-    assert world.in_sync()
-
-
 def test_a_deletion_that_the_source_has_not_answered_yet_is_new(tmp_path: Path) -> None:
     """It was processed while the server failed: nothing in the mirror came later."""
     world = three_listed(tmp_path, times=False)
     source = world.source
     world.pull()
-    source.remove("a.txt")
-    source.publish()
+    source.publish_deletion("a.txt")
     world.network.answers[f"{BASE}a.txt"] = Answer(status=503)
     world.pull(filters=Filters(exclude=("*.none",)))
     assert "a.txt" in world.texts()
@@ -325,8 +223,7 @@ def test_an_old_copy_of_a_list_that_begins_as_the_present_one_takes_no_copy_away
     source.put("b.txt", "changed")
     source.publish()
     older = source.honest(CHANGE_LIST)
-    source.put("a.txt", "made again")
-    source.publish()
+    source.publish_file("a.txt", "made again")
     source.lists.open_list.entries.clear()
     source.snapshot()
     world.pull()
@@ -340,8 +237,7 @@ def test_an_old_copy_of_a_list_that_begins_as_the_present_one_takes_no_copy_away
 def test_a_server_whose_clock_is_behind_makes_no_copy_older_than_its_list(tmp_path: Path) -> None:
     source = LooseSource()
     world = World(tmp_path, source)
-    source.put("a.txt", "a")
-    source.publish()
+    source.publish_file("a.txt", "a")
     date = format_datetime(world.clock.now() - timedelta(hours=2), usegmt=True)
     world.network.answers[f"{BASE}a.txt"] = Answer(body=b"a", headers={"date": date})
 
@@ -358,15 +254,12 @@ def test_an_answer_as_only_a_processed_change_says_is_not_in_sync(tmp_path: Path
     """The Resource List came after a change without a time; an older replica has that version."""
     source = LooseSource(times=False, lastmods=False)
     world = World(tmp_path, source)
-    source.put("a.txt", "first")
-    source.publish()
+    source.publish_file("a.txt", "first")
     world.pull()
-    source.put("a.txt", "second")
-    source.publish()
+    source.publish_file("a.txt", "second")
     world.pull()
     told = list(source.lists.open_list.entries)
-    source.put("a.txt", "third")
-    source.publish()
+    source.publish_file("a.txt", "third")
     source.snapshot()
     source.lists.open_list.entries[:] = told
     source.show()
@@ -380,28 +273,17 @@ def test_an_answer_as_only_a_processed_change_says_is_not_in_sync(tmp_path: Path
     assert world.in_sync()
 
 
-def world_before_a_return(tmp_path: Path) -> tuple[World[LooseSource], Answer]:
-    """Return a mirror to be, and the list without interval that tells that a resource is gone."""
-    world = three_listed(tmp_path, begins=False)
-    source = world.source
-    source.put("c.txt", "changed")
-    source.publish()
-    source.remove("a.txt")
-    source.publish()
-    older = source.honest(CHANGE_LIST)
-    return world, older
-
-
 def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path: Path) -> None:
     """A list was begun again, and no time of it is its own; a replica has the one before."""
-    world, older = world_before_a_return(tmp_path)
+    world = three_listed(tmp_path, begins=False)
     source = world.source
+    source.publish_file("c.txt", "changed")
+    source.publish_deletion("a.txt")
+    older = source.honest(CHANGE_LIST)
     world.pull()
-    source.put("a.txt", "made again")
-    source.publish()
+    source.publish_file("a.txt", "made again")
     source.lists.open_list.entries.clear()
-    source.put("b.txt", "changed")
-    source.publish()
+    source.publish_file("b.txt", "changed")
     source.snapshot(after=0)
     world.pull()
     assert world.in_sync()
@@ -416,41 +298,14 @@ def test_a_list_without_interval_that_shares_nothing_takes_no_copy_away(tmp_path
     assert world.in_sync()
 
 
-def test_places_in_another_list_make_no_deletion_late(tmp_path: Path) -> None:
-    """A resource cannot be fetched; then a replica has a longer list, from before it was begun."""
-    world, older = world_before_a_return(tmp_path)
-    source = world.source
-    source.put("a.txt", "made again")
-    source.publish()
-    source.snapshot()
-    world.pull()
-    source.put("a.txt", "changed")
-    source.publish()
-    source.lists.open_list.entries.clear()
-    source.put("b.txt", "changed")
-    source.publish()
-    source.snapshot(after=0)
-    world.network.answers[f"{BASE}a.txt"] = Answer(status=404)
-    world.pull()
-    world.network.answers[CHANGE_LIST] = older
-
-    for _ in range(2):
-        world.clock.advance(hours=1)
-        assert world.pull(mode="baseline").state is not MirrorState.IN_SYNC
-
-    assert world.texts()["a.txt"] == "made again"
-
-
 def test_while_changes_are_missing_a_deletion_waits_for_the_next_resource_list(
     tmp_path: Path,
 ) -> None:
     """A cursor life (842): a replica's older Change List ended a copy that was made again."""
     world = three_listed(tmp_path)
-    world.source.put("d.txt", "in a list that is gone")
-    world.source.publish()
+    world.source.publish_file("d.txt", "in a list that is gone")
     world.source.rotate()
-    world.source.put("e.txt", "new")
-    world.source.publish()
+    world.source.publish_file("e.txt", "new")
     assert world.pull().faults.gap
     world.source.remove("b.txt")
     world.source.put("f.txt", "newer")
@@ -499,3 +354,84 @@ def test_the_source_may_still_say_that_an_earlier_version_was_the_last(tmp_path:
 
     assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
     assert world.in_sync()
+
+
+# --- old replicas ---
+
+
+def world_that_moves(tmp_path: Path, source: LooseSource) -> tuple[World[LooseSource], Moving]:
+    moving = Moving(source.entry.removeprefix(BASE))
+    return World(tmp_path, source, network=Network(moving.route)), moving
+
+
+def made_again(source: LooseSource, *, gap: bool = False) -> LooseSource:
+    """Delete a.txt and make it again; return the Source as it was between."""
+    for name in ("a.txt", "b.txt", "c.txt"):
+        source.put(name, "at first")
+    source.publish()
+    if gap:
+        source.rotate()
+    source.publish_deletion("a.txt")
+    older = source.saved()
+    source.publish_file("a.txt", "made again")
+    return older
+
+
+@pytest.mark.parametrize("times", [True, False])
+def test_a_deletion_of_an_old_replica_at_the_new_address_takes_no_copy_away(
+    tmp_path: Path, times: bool
+) -> None:
+    """The resource was made again since, and the replica answers for it, too."""
+    source = LooseSource(times=times)
+    world, moving = world_that_moves(tmp_path, source)
+    older = made_again(source)
+    source.snapshot()
+    moving.pull(world)
+    assert world.in_sync()
+    moving.move("http://moved.example/")
+    world.network.origin = older.serve
+
+    report = moving.pull(world)
+
+    assert world.texts().get("a.txt") == "made again"
+    assert report.state is not MirrorState.IN_SYNC
+
+
+@pytest.mark.parametrize("times", [True, False])
+def test_an_old_reading_that_does_not_reach_back_takes_no_copy_away(
+    tmp_path: Path, times: bool
+) -> None:
+    """The replica has the lists and the 404 of before a resource was made again."""
+    source = LooseSource(times=times)
+    world = World(tmp_path, source)
+    older = made_again(source, gap=True)
+    world.pull()
+    assert world.texts()["a.txt"] == "made again"
+    world.network.origin = older.serve
+
+    report = world.pull()
+
+    assert world.texts().get("a.txt") == "made again"
+    assert report.state is not MirrorState.IN_SYNC
+
+
+def test_an_old_replica_at_the_new_address_is_not_in_sync(tmp_path: Path) -> None:
+    source = LooseSource()
+    world, moving = world_that_moves(tmp_path, source)
+    source.publish_file("a.txt", "at first")
+    source.snapshot()
+    older = source.saved()
+    source.publish_file("a.txt", "changed")
+    source.snapshot()
+    moving.pull(world)
+    assert world.in_sync()
+    moving.move("http://moved.example/")
+    world.network.origin = older.serve
+
+    report = moving.pull(world)
+
+    assert report.state is not MirrorState.IN_SYNC
+    with pytest.raises(RollbackError):  # nor does it count as what was processed
+        moving.pull(world)
+    world.network.origin = source.serve
+    assert moving.pull(world).state is MirrorState.IN_SYNC

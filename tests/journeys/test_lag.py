@@ -7,11 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resourcesync.app.mirrors.mirror_state import read_status
-from resourcesync.destination.cursor import Phase
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import SourceUnavailableError
-from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
@@ -23,20 +21,6 @@ LIST = f"{BASE}resourcesync/changelist.xml"
 def lag(world: World[PublishedSource]) -> float | None:
     since = read_status(world.folder).in_sync_at
     return None if since is None else (world.clock.now() - since).total_seconds()
-
-
-def test_a_run_that_finds_nothing_new_is_in_sync_up_to_its_own_beginning(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    as_of = read_status(world.folder).as_of
-    world.clock.advance(seconds=90 * DAY)
-    assert lag(world) == pytest.approx(90 * DAY, abs=60)
-
-    world.pull()
-
-    assert read_status(world.folder).as_of == as_of
-    assert lag(world) == pytest.approx(0, abs=60)
 
 
 def refuse(world: World[PublishedSource]) -> None:
@@ -60,15 +44,6 @@ def test_other_filters_have_no_lag_until_the_mirror_was_in_sync_by_them(
     assert lag(world) == pytest.approx(0, abs=60)
 
 
-def test_a_plan_proves_nothing(world: World[PublishedSource]) -> None:
-    world.pull()
-    world.clock.advance(seconds=600)
-
-    world.pull(dry_run=True)
-
-    assert lag(world) == pytest.approx(600, abs=60)
-
-
 @settings(
     max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -77,16 +52,14 @@ def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
     tmp_path_factory: pytest.TempPathFactory, days: list[str]
 ) -> None:
     world = World(tmp_path_factory.mktemp("lag") / "mirror")
-    world.source.put("a.html", "a")
-    world.source.publish()
+    world.source.publish_file("a.html", "a")
     world.pull()
     known = [read_status(world.folder).in_sync_at]
     for number, day in enumerate(days):
         world.clock.advance(seconds=DAY)
         world.network.answers.clear()
         if day in ("change", "lost"):
-            world.source.put(f"{number}.html", day)
-            world.source.publish()
+            world.source.publish_file(f"{number}.html", day)
         if day == "lost":
             world.network.answers[f"{BASE}{number}.html"] = Answer(status=404)
         if day == "down":
@@ -103,14 +76,3 @@ def test_the_lag_starts_anew_with_each_run_that_ends_in_sync_and_with_no_other(
         moment is not None and other is not None and moment <= other
         for moment, other in pairwise(known)
     )
-
-
-def test_a_mirror_whose_baseline_was_killed_is_not_called_in_sync(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    with world.state() as state:
-        set_cursor(state, phase=Phase.BASELINE_DUE)
-
-    assert read_status(world.folder).state is MirrorState.BEHIND
-    assert not world.audit(offline=True).in_sync

@@ -1,5 +1,6 @@
 """The library in a program: mirrors audited, mended, read on and stopped; and its threads."""
 
+import io
 import shutil
 import socket
 import threading
@@ -8,15 +9,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resourcesync import (
+    Catalogue,
     Event,
     Mirror,
     MirrorChange,
     MirrorState,
     ports,
+    read,
 )
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import (
@@ -24,6 +28,7 @@ from resourcesync.errors import (
     DiscontinuityError,
     LockedError,
     ResourceSyncError,
+    StateError,
     StoppedError,
     StorageError,
 )
@@ -283,15 +288,6 @@ def test_a_mirror_that_could_not_be_opened_is_not_held(mirror: Mirror) -> None:
         assert mirror.pull().state is MirrorState.IN_SYNC
 
 
-def test_a_record_of_audits_that_nobody_can_read_stops_no_audit(mirror: Mirror) -> None:
-    mirror.pull()
-    with SqliteMirrorState(mirror.folder / ".resourcesync/state.db") as state:
-        state.commit(StateTransaction(notes={"audits": '[{"ended": 1, "method": null}]'}))
-
-    assert mirror.audit().in_sync
-    assert mirror.audit().in_sync
-
-
 def test_an_audit_stops_between_two_copies(mirror: Mirror) -> None:
     mirror.pull()
     for name in FILES:
@@ -308,3 +304,47 @@ def test_an_audit_stops_between_two_copies(mirror: Mirror) -> None:
 
     assert len(found) == 3
     assert len(mirror.audit().findings) == len(FILES)
+
+
+# --- mistakes ---
+
+
+def test_what_one_thread_began_to_read_another_does_not_go_on_with(mirror: Mirror) -> None:
+    mirror.pull()
+    reading = mirror.changes()
+    next(reading)
+
+    with ThreadPoolExecutor() as threads, pytest.raises(ConfigurationError) as refused:
+        threads.submit(list, reading).result()
+
+    assert "another thread" in str(refused.value)
+    assert refused.value.hint == "read in the thread that began to read"
+
+
+def test_a_mirror_that_is_open_is_used_and_not_opened(mirror: Mirror) -> None:
+    with mirror, pytest.raises(ConfigurationError) as refused, mirror:
+        pass
+
+    assert refused.value.hint == "use it in the block that opened it"
+
+
+def test_what_is_no_catalogue_is_moved_away_and_never_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "junk.db"
+    path.write_bytes(b"no database" * 1_000)
+
+    with pytest.raises(StateError) as refused:
+        Catalogue(path).fill([])
+
+    assert f"move {path} away" in refused.value.hint
+    assert "begin anew with the address" in refused.value.hint
+
+
+@pytest.mark.parametrize("stream", [io.StringIO("<a/>"), None])
+def test_a_document_is_read_from_bytes_and_not_from_text(stream: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.xml").write_text("<a/>")
+
+    with (
+        (tmp_path / "a.xml").open() as opened,
+        pytest.raises(TypeError, match=r"open\(name, 'rb'\)"),
+    ):
+        read(stream or opened)  # type: ignore[arg-type]  # as a caller may

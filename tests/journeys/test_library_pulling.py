@@ -1,23 +1,30 @@
 """The library in a program: mirrors that are pulled, trees that are published."""
 
+import doctest
+import inspect
+import io
+import types
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+import resourcesync
 from resourcesync import (
-    Event,
     Mirror,
     Publisher,
-    RunReport,
     discover,
     validate,
 )
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.errors import (
     ConfigurationError,
+    DocumentError,
     NotAListError,
     ResourceSyncError,
+    SourceUnavailableError,
+    StorageError,
 )
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers.tiny_source import TinySource
@@ -32,14 +39,6 @@ def source() -> Iterator[TinySource]:
         yield running
 
 
-@pytest.fixture
-def mirror(source: TinySource, tmp_path: Path) -> Mirror:
-    return Mirror(source.url, tmp_path / "mirror")
-
-
-# --- pull, dry run -----------------------------------------------------------------------
-
-
 def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
     mirror = Mirror(None, tmp_path / "none")
 
@@ -48,15 +47,6 @@ def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
             call()
         assert refused.value.code == "not-a-mirror"
     assert not mirror.folder.exists()
-
-
-def dry_run(mirror: Mirror) -> tuple[RunReport, dict[str, object], set[tuple[object, object]]]:
-    """The report of a dry run, its plan, and what it would do with each path."""
-    events: list[Event] = []
-    report = mirror.dry_run(on_event=events.append)
-    [plan] = [event.fields for event in events if event.kind == "plan"]
-    items = [event.fields for event in events if event.kind == "item"]
-    return report, dict(plan), {(item["action"], item["path"]) for item in items}
 
 
 # --- a Source of ours: Change Lists --------------------------------------------------------------
@@ -142,3 +132,78 @@ def test_what_cannot_be_judged_is_an_error_at_the_end(source: TinySource) -> Non
 
     with pytest.raises(ResourceSyncError):
         list(findings)
+
+
+NAMED = {"/docs/": b"<p>all", "/a%20jug.txt": b"a jug", "/objects/1": b"\0"}
+ADDRESS = "https://museum.example"
+
+
+# --- resources and their files -------------------------------------------------------------------
+
+
+def test_an_address_leads_to_its_file_and_a_file_to_its_address(
+    source: TinySource, tmp_path: Path
+) -> None:
+    source.offer(NAMED, at=EARLY)
+    mirror = Mirror(source.url, tmp_path / "mirror")
+    mirror.pull()
+    for one in mirror.resources():
+        assert mirror.path(one.uri) == one.path
+        assert mirror.uri(one.path) == one.uri
+    assert mirror.path(f"{mirror.source}/%61%20jug.txt") == mirror.folder / "a jug.txt"
+
+
+# --- errors and help -----------------------------------------------------------------------------
+
+
+def test_an_error_as_text_shows_no_secret_and_no_address_twice() -> None:
+    secret = SourceUnavailableError("no answer", uri="https://me:pass@museum.example/a?token=1#x")
+    known = DocumentError("no XML at http://museum.example/a", uri="http://museum.example/a")
+
+    assert str(secret) == "no answer: https://museum.example/a"
+    assert str(known) == known.message
+    assert str(StorageError("the disk is full")) == "the disk is full"
+
+
+# --- examples ------------------------------------------------------------------------------------
+
+
+def examples() -> Iterator[doctest.DocTest]:
+    """Yield the examples in the docstrings of the public names."""
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for name in vars(resourcesync)["__all__"]:
+        item = getattr(resourcesync, name)
+        if isinstance(item, type | types.FunctionType):
+            module = inspect.getmodule(item)
+            yield from (test for test in finder.find(item, name, module) if test.examples)
+
+
+def test_the_examples_of_the_docstrings_do_what_they_say(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    objects = tmp_path / "public" / "objects"
+    objects.mkdir(parents=True)
+    (objects / "1.txt").write_text("a jug")
+    (objects / "2.txt").write_text("a bowl")
+    late, said = LateApplication(), io.StringIO()
+    tests = sorted(examples(), key=lambda test: (test.name != "Publisher", test.name))
+    assert [test.name for test in tests][:2] == ["Publisher", "Catalogue"]
+
+    with ServerThread(late) as server:
+        address = server.uri.rstrip("/")
+        names = {**vars(resourcesync)}
+        for name in vars(resourcesync)["__all__"]:
+            names[name] = getattr(resourcesync, name)
+        for test in tests:
+            for example in test.examples:
+                example.source = example.source.replace(ADDRESS, address)
+                example.want = example.want.replace(ADDRESS, address)
+            test.globs = names
+            with redirect_stdout(said):
+                doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False)
+            if test.name == "Publisher":
+                late.application = names["publisher"].application()
+
+    assert said.getvalue() == ""
+    assert len(tests) >= 10

@@ -194,17 +194,6 @@ def test_what_neither_of_two_entries_lists_replaces_nothing(
     assert world.files() == before
 
 
-def test_the_newest_entry_counts_whole_and_an_older_one_proves_nothing(
-    world: World[PublishedSource],
-) -> None:
-    offer(world, entry(lastmod=OLD, hash=STRONG), entry(lastmod=NEW, hash=STALE))
-
-    report = world.pull(LIST)
-
-    assert (report.failed, report.state) == (1, MirrorState.BEHIND)
-    assert BASE + ONE not in world.files()
-
-
 def test_an_entry_that_cannot_be_used_takes_nothing_from_another_of_its_resource(
     world: World[PublishedSource],
 ) -> None:

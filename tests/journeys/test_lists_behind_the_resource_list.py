@@ -85,18 +85,6 @@ def test_a_package_of_changes_that_lags_takes_back_nothing(
     assert_in_sync(world)
 
 
-@pytest.mark.parametrize("lastmod", ["", OLD])
-def test_a_package_that_lags_while_its_interval_moves_takes_back_nothing(
-    world: World[TimedSource], lastmod: str
-) -> None:
-    world.source.offer("resourcelist", "changedump")
-    change = updated("x", "one", TEN, lastmod).replace("<rs:md ", '<rs:md path="/x" ')
-    for since in ("2026-02-19T12:00:00Z", "2026-02-19T13:00:00Z", "2026-02-19T14:00:00Z"):
-        world.source.change_dump(change, since=since, packed={"x": "one"})
-        pull(world)
-        assert world.texts() == {"x": "three", "y": "why"}
-
-
 @pytest.mark.parametrize("late", [deleted("x", TEN), updated("x", "one", TEN)])
 def test_a_list_that_grows_by_a_part_of_what_is_due_takes_back_nothing(
     world: World[TimedSource], late: str
@@ -124,19 +112,6 @@ def test_a_late_deletion_is_done_where_the_source_no_longer_serves_the_resource(
     world.source.change_list(first, deleted("x", TEN), interval=BEGIN)
 
     pull(world)
-    assert world.texts() == {"y": "why"}
-
-
-def test_a_late_deletion_fetches_nothing_that_the_filters_leave_out(
-    world: World[TimedSource],
-) -> None:
-    first = updated("y", "why", NINE, OLD)
-    world.source.change_list(first, interval=BEGIN)
-    world.pull(CAPABILITIES, max_size=3)
-
-    world.source.change_list(first, deleted("x", TEN), interval=BEGIN)
-
-    assert pull(world).state is MirrorState.IN_SYNC
     assert world.texts() == {"y": "why"}
 
 
@@ -192,23 +167,3 @@ def test_a_list_that_its_index_calls_open_is_read_again_though_it_has_an_end(
 
         assert pull(daily).state is MirrorState.IN_SYNC
         assert daily.texts() == {"x": text}
-
-
-def test_daily_lists_that_are_never_ended_may_be_dropped_one_by_one(
-    daily: World[TimedSource],
-) -> None:
-    days: dict[str, str] = {"a": "2026-02-20T00:00:00Z"}
-    for day, name in enumerate("bcdef", 21):
-        days[name] = f"2026-02-{day}T00:00:00Z"
-        if len(days) > 3:
-            del days[next(iter(days))]
-        daily.source.has(x=name)
-        change = updated("x", name, f"2026-02-{day}T13:00:00Z", OLD)
-        daily.source.change_list(change, interval=days[name], name=name)
-        daily.source.change_index(**days)
-
-        report = pull(daily)
-
-        assert report.state is MirrorState.IN_SYNC
-        assert daily.texts() == {"x": name}
-        assert not daily.told("rewritten")

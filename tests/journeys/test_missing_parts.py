@@ -130,8 +130,7 @@ def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
     assert len(source.files()) == 6
     for _ in range(2):
-        source.source.put("2.txt", f"at {source.clock.now()}")
-        source.source.publish()
+        source.source.publish_file("2.txt", f"at {source.clock.now()}")
         assert source.pull().state is MirrorState.BEHIND
     del source.network.answers[missing]
     assert source.pull().state is MirrorState.IN_SYNC

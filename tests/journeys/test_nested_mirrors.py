@@ -101,18 +101,6 @@ def test_no_mirror_is_made_around_another_one(
     assert inner.pull().state is MirrorState.IN_SYNC
 
 
-def test_mirrors_beside_each_other_and_full_folders_are_no_matter(
-    source: TinySource, tmp_path: Path
-) -> None:
-    (tmp_path / "a/deep/folder").mkdir(parents=True)
-    (tmp_path / "a/loop").symlink_to(tmp_path)
-    (tmp_path / "a/file").write_text("ours")
-    Mirror(source.url, tmp_path / "b").pull()
-
-    assert Mirror(source.url, tmp_path / "a").pull().state is MirrorState.IN_SYNC
-    assert Mirror(source.url, tmp_path / "ab").pull().state is MirrorState.IN_SYNC
-
-
 @pytest.mark.founding(
     "0.9 §9.1", "A Destination takes some or all of several sets", "`pull --set`, `--all-sets`"
 )

@@ -30,14 +30,13 @@ def site(tmp_path: Path) -> World[PublishedSource]:
     return world
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> World[PublishedSource]:
-    """A Source with a Resource List."""
-    world = World(tmp_path / "mirror")
-    for name in NAMES:
-        world.source.put(name, name)
-    world.source.publish()
-    return world
+def goes(site: World[PublishedSource], *names: str) -> None:
+    """Let pages go that are here, and be listed as changed; the mirror follows."""
+    site.pull(SITEMAP)
+    for name in names:
+        site.network.answers[BASE + name] = Answer(status=404)
+    listed(site, "2026-02-01")
+    site.pull(None)
 
 
 def listed(world: World[PublishedSource], lastmod: str) -> None:
@@ -157,11 +156,7 @@ def test_an_old_copy_of_what_is_not_given_now_is_never_called_right(
 def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
     site: World[PublishedSource],
 ) -> None:
-    site.pull(SITEMAP)
-    for name in NAMES:
-        site.network.answers[BASE + name] = Answer(status=404)
-    listed(site, "2026-02-01")
-    site.pull(None)
+    goes(site, *NAMES)
 
     report = site.audit()
 
@@ -170,10 +165,7 @@ def test_nothing_is_known_of_a_mirror_that_is_given_nothing_any_more(
 
 
 def test_an_audit_that_asks_says_what_it_is_given(site: World[PublishedSource]) -> None:
-    site.pull(SITEMAP)
-    site.network.answers[BASE + "b.html"] = Answer(status=404)
-    listed(site, "2026-02-01")
-    site.pull(None)
+    goes(site, "b.html")
 
     del site.network.answers[BASE + "b.html"]
     assert (site.audit(method="remote").accurate, site.audit(method="remote").absent) == (3, 0)
@@ -184,10 +176,7 @@ def test_an_audit_that_asks_says_what_it_is_given(site: World[PublishedSource]) 
 
 
 def test_a_damaged_copy_of_what_is_not_given_is_found(site: World[PublishedSource]) -> None:
-    site.pull(SITEMAP)
-    site.network.answers[BASE + "b.html"] = Answer(status=404)
-    listed(site, "2026-02-01")
-    site.pull(None)
+    goes(site, "b.html")
     (path,) = site.folder.rglob("b.html*")
     path.write_text("other")
 
@@ -216,18 +205,6 @@ def test_every_command_accepts_what_the_pull_accepted_as_absent(
     assert (site.status().state, site.status().listed.pending) == (MirrorState.IN_SYNC, 0)
     assert site.why("b.html").verdict is ResourceVerdict.ABSENT
     assert site.why("b.html").verdict.is_well
-
-
-def test_a_repair_accepts_the_old_copy_of_what_is_gone(site: World[PublishedSource]) -> None:
-    site.pull(SITEMAP)
-    site.network.answers[BASE + "b.html"] = Answer(status=404)
-    listed(site, "2026-02-01")
-    site.pull(None)
-    (path,) = site.folder.rglob("a.html*")
-    path.unlink()
-
-    assert site.repair().state is MirrorState.IN_SYNC
-    assert site.why("b.html").verdict is ResourceVerdict.ABSENT
 
 
 def test_no_command_accepts_what_is_gone_where_the_operator_does_not(

@@ -3,20 +3,18 @@
 The long run is ``python -m campaigns power``.
 """
 
-import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.support.crashes.crash_meaning import Meanings
-from tests.support.crashes.crash_states import File, State
+from tests.support.crashes.killed import kill_again_and_again
 from tests.support.crashes.power_mutants import MUTANTS
-from tests.support.crashes.preloaded import PowerCuts, has_compiler, in_memory
+from tests.support.crashes.power_scenes import SCENES
+from tests.support.crashes.preloaded import CrashRuns, PowerCuts, has_compiler, in_memory
 
-pytestmark = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
+with_compiler = pytest.mark.skipif(not has_compiler(), reason="needs Linux and a C compiler")
 STATES = 24
 
 
@@ -29,6 +27,7 @@ def cuts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PowerCuts]:
         yield started
 
 
+@with_compiler
 @pytest.mark.parametrize(
     ("scene", "seed", "twice"),
     [
@@ -52,6 +51,7 @@ def test_whatever_a_power_cut_leaves_nothing_is_wrong_and_the_next_run_is_right(
     assert cut.states >= cut.judged > STATES // 4
 
 
+@with_compiler
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_way_of_writing_is_found(cuts: PowerCuts, mutant: str) -> None:
     scene = MUTANTS[mutant][0][0]
@@ -59,26 +59,33 @@ def test_a_wrong_way_of_writing_is_found(cuts: PowerCuts, mutant: str) -> None:
     assert any(cuts.cut(scene, seed, most=2 * STATES, mutant=mutant).wrong for seed in seeds)
 
 
-def test_states_mean_the_same_only_when_whoever_reads_them_reads_the_same(tmp_path: Path) -> None:
-    meanings, database = Meanings(tmp_path / "meanings"), tmp_path / "a.db"
-    with closing(sqlite3.connect(database, isolation_level=None)) as rows:
-        rows.execute("PRAGMA journal_mode = WAL")
-        rows.execute("CREATE TABLE t (a)")
-        log = tmp_path / "a.db-wal"
-        chunk, table = log.read_bytes(), database.read_bytes()
-        rows.execute("INSERT INTO t VALUES (1)")
-        two = log.read_bytes()
-    file = File(1)
+# --- operations that fail, and kills ---
 
-    def state(log: bytes, text: bytes = b"text", moment: int = 5) -> State:
-        return {"a.db": (file, table, 1), "a.db-wal": (file, log, 1), "b": (file, text, moment)}
 
-    meaning = meanings.of(state(chunk))
-    assert meaning == meanings.of(state(chunk + bytes(100)))
-    assert meaning == meanings.of(state(two[:-1]))
-    assert meaning != meanings.of(state(two))
-    assert meaning != meanings.of(state(chunk, text=b"tex"))
-    assert meaning != meanings.of(state(chunk, moment=6))
-    assert meanings.of({"a.db": (file, b"no database", 1)}) != meanings.of(
-        {"a.db": (file, b"no", 1)}
-    )
+KILLS = 12
+MANY = 24
+"""Points of each scene; ``python -m campaigns crash`` tries all of them."""
+
+
+@with_compiler
+def test_whatever_operation_fails_nothing_is_lost_and_the_next_run_heals(tmp_path: Path) -> None:
+    with (
+        tempfile.TemporaryDirectory(dir=in_memory(tmp_path)) as home,
+        CrashRuns(Path(home) / "runs") as runs,
+    ):
+        for name in SCENES:
+            failed = runs.fail(name, 3, most=MANY)
+
+            assert failed.wrong == []
+            assert failed.points > 10 * failed.tried == 10 * MANY
+            assert failed.hits > failed.tried + failed.compound > MANY
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_many_kills_of_pull_and_of_publish_lose_nothing_and_show_nothing_partial(
+    tmp_path: Path,
+) -> None:
+    killed = kill_again_and_again(tmp_path, kills=KILLS, seed=2026)
+
+    assert min(killed.values()) >= KILLS

@@ -13,9 +13,6 @@ from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
-HOUR = 3_600_000_000
-DAY = 24 * HOUR
-
 POLICIES = {
     "append": Policy(),
     "rotated": Policy(rotate=6 * 3_600),
@@ -87,8 +84,7 @@ def test_while_a_resource_list_cannot_be_written_changes_reach_back_to_the_one_t
     """As on a disk that has room for small lists, and not for a large one."""
     world = World(tmp_path / "first")
     world.source.policy = Policy(rotate=3_600, keep=2 * 3_600, rebase_every=86_400)
-    world.source.put("index.txt", "at first")
-    world.source.publish()
+    world.source.publish_file("index.txt", "at first")
     world.pull()
     write, failed = world.source.documents.write, 0
 
@@ -117,8 +113,7 @@ def test_while_a_resource_list_cannot_be_written_changes_reach_back_to_the_one_t
     world.source.publish()
     for day in range(2):  # out of the lists, and then out of the store
         world.clock.advance(hours=25)
-        world.source.put("index.txt", f"at last {day}")
-        world.source.publish()
+        world.source.publish_file("index.txt", f"at last {day}")
     assert len(list(world.source.documents.names())) < 20, "what nobody needs any more is gone"
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()

@@ -199,14 +199,3 @@ def test_what_cannot_work_is_refused_before_anything_is_published(
 
     assert fix in said.readouterr().err
     assert not CHANGES.exists()
-
-
-def test_a_bound_that_leaves_no_room_is_told_and_promises_nothing(said: Said) -> None:
-    options = ("--versions", "-o", "versions_max_bytes=10k")
-    assert run(["publish", "public", "--url", "https://museum.example", *options]) == 0
-
-    assert "`versions_max_bytes` is reached" in said.readouterr().err
-    kept = [path for path in Path("public/.resourcesync/versions").rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in kept) <= 10_000
-    text = (PUBLIC / "resourcesync/resourcelist.xml").read_text()
-    assert text.count('rel="memento"') == len(kept) < 3

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.errors import SourceNotFoundError
 from tests.support.documents.text import document
 from tests.support.worlds.dump_source import (
@@ -19,6 +19,7 @@ from tests.support.worlds.dump_source import (
     md,
     zipped,
 )
+from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
 
 
@@ -89,6 +90,37 @@ def test_an_index_of_dumps_is_followed_to_each_of_them(world: World[DumpSource])
     assert (report.state, report.created) == (MirrorState.IN_SYNC, 100)
     assert world.in_sync()
     assert [name for name in world.asked() if name.endswith(".zip")] == ["0.zip", "1.zip"]
+
+
+def test_one_dump_of_an_index_that_stands_for_the_list_is_asked_for_as_well(
+    world: World[DumpSource],
+) -> None:
+    told = many(20)
+    world.source.has_only(told)
+    dumps = {"dump0.xml": told[:10], "dump1.xml": told[10:]}
+
+    def write(name: str, at: str) -> None:
+        package = Packed(name=f"{name}-{at}.zip", body=zipped(dumps[name], at=at))
+        world.source.say(package.name, package.body)
+        world.source.say(name, document(package.row(), md=md("resourcedump", at=at)))
+
+    for name in dumps:
+        write(name, AT)
+    parts = [f"<sitemap><loc>{BASE}{name}</loc></sitemap>" for name in dumps]
+    index = document(*parts, root="sitemapindex", md=md("resourcedump", at=AT))
+    world.source.offer("resourcedump", index)
+    world.source.list_changes([])
+    world.pull()
+    world.clock.advance(hours=48)
+    assert world.pull().mode is Mode.UNCHANGED
+    dumps["dump1.xml"] = [told[10].wrong(data=b"another content"), *told[11:]]
+    world.source.resources[BASE + told[10].name] = b"another content"
+    write("dump1.xml", "2026-01-01T12:00:00Z")
+
+    world.pull()
+
+    assert world.in_sync()
+    assert world.pull().mode is Mode.UNCHANGED
 
 
 def test_a_dump_leads_to_itself_and_can_be_audited(world: World[DumpSource]) -> None:

@@ -46,8 +46,7 @@ def test_a_gap_without_a_newer_resource_list_is_told_and_nothing_is_called_in_sy
 ) -> None:
     world.pull()
     late = world.source.honest(CHANGE_LIST).body
-    world.source.put("objects/0001.html", "x")
-    world.source.publish()
+    world.source.publish_file("objects/0001.html", "x")
     world.pull()
     body = world.source.honest(CHANGE_LIST).body.decode()
     start = body.index('from="') + 6
@@ -84,8 +83,7 @@ def test_a_source_that_was_set_back_is_not_followed_unless_told_to(
 def test_an_old_copy_of_the_change_list_is_not_applied(world: World[PublishedSource]) -> None:
     world.pull()
     empty = world.source.honest(CHANGE_LIST)
-    world.source.put("objects/0001.html", "new")
-    world.source.publish()
+    world.source.publish_file("objects/0001.html", "new")
     world.pull()
     world.network.answers[CHANGE_LIST] = empty
 
@@ -103,8 +101,7 @@ def test_a_list_that_lost_changes_is_refused_until_the_source_publishes(
 ) -> None:
     world.pull()
     empty = world.source.honest(CHANGE_LIST)
-    world.source.put("objects/0001.html", "new")
-    world.source.publish()
+    world.source.publish_file("objects/0001.html", "new")
     world.pull()
     world.network.answers[CHANGE_LIST] = empty
     with pytest.raises(SourceUnavailableError):
@@ -138,8 +135,7 @@ def test_a_sitemap_never_takes_the_place_of_lists_that_are_away(
         body=b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
         b"<url><loc>http://source.example/index.html</loc></url></urlset>"
     )
-    world.source.put("objects/0001.html", "changed meanwhile")
-    world.source.publish()
+    world.source.publish_file("objects/0001.html", "changed meanwhile")
 
     for options in ({}, {"delete": "absent"}):
         with pytest.raises((SourceError, DocumentError)):

@@ -82,8 +82,7 @@ def test_nothing_is_proven_while_the_source_lists_what_cannot_be_used(tmp_path: 
     world = world_of(tmp_path / "mirror", 40)
     for number in range(30):
         world.source.remove(f"{number}.html")
-    world.source.put("40.html", "moved")
-    world.source.publish()
+    world.source.publish_file("40.html", "moved")
     changes = BASE + "resourcesync/changelist.xml"
     body = world.source.honest(changes).body.replace(
         BASE.encode() + b"40", b"http://www.example/40"

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope import Filters
 from tests.support.worlds.linked_things import (
+    ABOUT,
     ALL,
     LICENCE,
     aside,
@@ -83,23 +85,6 @@ def test_a_target_beyond_the_sources_authority_is_refused_once(world: World[Loos
     assert codes == {"foreign", "URL_SCHEME"}
 
 
-def test_what_is_listed_itself_keeps_its_own_entry(world: World[LooseSource]) -> None:
-    world.source.links.put("c.txt", described(BASE + "a.txt", b"nonsense"))
-    world.source.publish()
-    report = pull(world)
-    assert (report.state, report.retained.linked, report.resources) == (MirrorState.IN_SYNC, 2, 5)
-    assert world.files()[BASE + "a.txt"] == b"a.txt" * 10
-    world.source.put("c.txt", b"new")
-    world.source.publish()
-    report = pull(world)
-    assert (report.updated, report.failed, report.state) == (1, 0, MirrorState.IN_SYNC)
-    world.source.links.put("c.txt")
-    world.source.put("c.txt", b"newer")
-    world.source.publish()
-    assert pull(world).deleted == 0
-    assert names(world) == ALL
-
-
 def test_filters_choose_entries_and_not_what_they_link_to(world: World[LooseSource]) -> None:
     world.source.put("m.xml", b"meta")
     world.source.links.put(
@@ -112,4 +97,37 @@ def test_filters_choose_entries_and_not_what_they_link_to(world: World[LooseSour
     report = pull(world, filters=chosen)
     assert report.state is MirrorState.IN_SYNC
     assert names(world) == {"a.txt", "m.xml", "big"}  # nobody said how large it is
+    assert world.audit().in_sync
+
+
+def test_a_copy_that_the_filters_gave_up_is_wanted_again_when_it_is_linked_to(
+    world: World[LooseSource],
+) -> None:
+    world.source.publish()
+    check(world.pull())
+    chosen = {"include": ("a.txt",)}
+    before = pull(world, filters=chosen)
+    assert (before.listed.total, before.retained.linked) == (3, 2)
+    world.source.put("a.txt", b"new")
+    world.source.links.put("a.txt", described(LICENCE), described(BASE + "c.txt"))
+    world.source.publish()
+    after = pull(world, filters=chosen)
+    assert (after.listed.total, after.retained.linked, after.state) == (3, 2, MirrorState.IN_SYNC)
+    world.source.publish_file("c.txt", b"a change of a filtered entry")
+    report = pull(world, filters=chosen)
+    assert (report.updated, report.state) == (1, MirrorState.IN_SYNC)
+    assert world.files()[BASE + "c.txt"] == b"a change of a filtered entry"
+    assert pull(world, filters=chosen, mode="baseline").updated == 0
+
+
+def test_a_lost_linked_copy_is_missing_in_an_audit_and_repaired(world: World[LooseSource]) -> None:
+    world.source.publish()
+    pull(world)
+    (world.folder / "about/a.xml").unlink()
+    audit = world.audit()
+    assert [(finding.kind, finding.uri) for finding in audit.findings] == [
+        (FindingKind.MISSING, ABOUT)
+    ]
+    report = world.repair(audit.findings)
+    assert report.created == 1
     assert world.audit().in_sync

@@ -45,11 +45,9 @@ def test_a_mirror_finds_the_change_list_that_its_source_moved(
 ) -> None:
     world = World(tmp_path / "mirror")
     world.source.policy = Policy(change_lists=before)
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("b.txt", "b")
     world.pull()
     world.pull()
     old = (CHANGE_LIST, BASE + "resourcesync/changelistarchive.xml")
@@ -78,8 +76,7 @@ def moved(world: World[PublishedSource], *, times: str) -> str:
     """Move the Change List, leave the old one; return the new one's address."""
     new = BASE + "resourcesync/changes-of-2026.xml"
     leave_behind(world, CHANGE_LIST)
-    world.source.put("b.txt", "b")
-    world.source.publish()
+    world.source.publish_file("b.txt", "b")
     body = world.source.honest(CHANGE_LIST).body.decode()
     if not times:
         body = re.sub(r' from="[^"]*"', "", body)
@@ -91,8 +88,7 @@ def moved(world: World[PublishedSource], *, times: str) -> str:
 
 def test_an_audit_reads_the_lists_that_the_source_offers_now(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
     moved(world, times="from")
 
@@ -105,8 +101,7 @@ def test_a_repair_and_an_explanation_read_the_lists_that_the_source_offers_now(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path / "mirror")
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
     new = moved(world, times="from")
 

@@ -67,13 +67,6 @@ def test_a_version_that_failed_before_is_not_taken_for_the_version_before(
     assert PATCH not in world.fetcher.asked
 
 
-def test_a_copy_that_was_altered_here_is_not_patched(world: World[LooseSource]) -> None:
-    (world.folder / NAME).write_bytes(version(1).replace(b"x", b"y"))
-    update(world, 2, to(2))
-    check_whole(world, world.pull(), 2)
-    assert PATCH not in world.fetcher.asked
-
-
 def test_a_copy_whose_bytes_were_altered_behind_its_back_is_not_patched(
     world: World[LooseSource],
 ) -> None:
@@ -127,26 +120,6 @@ def test_a_patch_of_no_use_costs_a_request_and_the_resource_is_fetched_whole(
     assert why in str(told["reason"])
 
 
-@pytest.mark.founding("0.9 §8.3", "An unknown type of patch is ignored", "`pull`")
-@pytest.mark.parametrize(
-    "media_type", ["application/x-unknown", "", "application/json-patch+jsonx"]
-)
-def test_a_patch_of_an_unknown_format_is_not_asked_for(
-    world: World[LooseSource], media_type: str
-) -> None:
-    world.source.put(NAME, version(2))
-    put_patch(world, NAME, media_type, to(2))
-    world.source.publish()
-    check_whole(world, world.pull(), 2)
-    assert PATCH not in world.fetcher.asked
-
-
-def test_a_patch_as_large_as_the_resource_is_not_asked_for(world: World[LooseSource]) -> None:
-    update(world, 2, to(2) + b" " * (len(version(2)) - len(to(2))))
-    check_whole(world, world.pull(), 2)
-    assert PATCH not in world.fetcher.asked
-
-
 def test_a_patch_without_a_length_is_stopped_when_it_is_as_large_as_the_resource(
     world: World[LooseSource],
 ) -> None:
@@ -164,20 +137,40 @@ def test_a_patch_without_a_length_is_stopped_when_it_is_as_large_as_the_resource
     assert world.pull().fetched.patched == 1
 
 
-def test_without_a_strong_hash_of_the_result_nothing_is_patched(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", LooseSource(hashes=False))
-    world.source.put(NAME, version(1))
+@pytest.mark.founding("0.9 §8.3", "An unknown type of patch is ignored", "`pull`")
+@pytest.mark.parametrize(
+    ("media_type", "patch", "here", "mode"),
+    [
+        ("application/x-unknown", to(2), b"", "auto"),
+        ("", to(2), b"", "auto"),
+        ("application/json-patch+jsonx", to(2), b"", "auto"),
+        (JSON, to(2) + b" " * (len(version(2)) - len(to(2))), b"", "auto"),
+        (JSON, to(2), version(1).replace(b"x", b"y"), "auto"),
+        (JSON, to(2), b"", "baseline"),
+    ],
+    ids=[
+        "an unknown format", "no format", "nearly a format", "as large as the resource",
+        "for a copy that was altered here", "in a baseline",
+    ],
+)  # fmt: skip
+def test_a_patch_that_cannot_be_used_is_not_asked_for(
+    world: World[LooseSource], media_type: str, patch: bytes, here: bytes, mode: str
+) -> None:
+    if here:
+        (world.folder / NAME).write_bytes(here)
+    world.source.put(NAME, version(2))
+    put_patch(world, NAME, media_type, patch)
     world.source.publish()
-    world.pull()
-    update(world, 2, to(2))
-    assert (world.pull().fetched.patched, PATCH in world.fetcher.asked) == (0, False)
-    assert world.files()[URI] == version(2)
+    check_whole(world, world.pull(mode=mode), 2)
+    assert PATCH not in world.fetcher.asked
 
 
-def test_changes_without_times_are_never_patched(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", LooseSource(times=False, lastmods=False))
-    world.source.put(NAME, version(1))
-    world.source.publish()
+@pytest.mark.parametrize("style", [{"hashes": False}, {"times": False, "lastmods": False}], ids=str)
+def test_without_a_strong_hash_or_times_nothing_is_patched(
+    tmp_path: Path, style: dict[str, bool]
+) -> None:
+    world = World(tmp_path / "mirror", LooseSource(**style))
+    world.source.publish_file(NAME, version(1))
     world.pull()
     update(world, 2, to(2))
     assert (world.pull().fetched.patched, PATCH in world.fetcher.asked) == (0, False)
@@ -195,12 +188,6 @@ def test_a_patch_waits_with_its_resource_and_is_used_in_a_later_run(
     assert URI not in world.fetcher.asked
     report = world.pull()
     assert (report.fetched.patched, report.updated, world.files()[URI]) == (1, 1, version(2))
-
-
-def test_a_baseline_never_patches(world: World[LooseSource]) -> None:
-    update(world, 2, to(2))
-    check_whole(world, world.pull(mode="baseline"), 2)
-    assert PATCH not in world.fetcher.asked
 
 
 Apply = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
@@ -252,8 +239,7 @@ def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(
 @pytest.mark.founding("D-Lib §3", "XML is updated by XML Patch", "`pull`")
 def test_xml_is_patched_too(world: World[LooseSource]) -> None:
     chunk = b'<r><n a="1">one</n>' + b" " * 300 + b"</r>"
-    world.source.put("b.xml", chunk)
-    world.source.publish()
+    world.source.publish_file("b.xml", chunk)
     world.pull()
     world.source.put("b.xml", chunk.replace(b"one", b"two"))
     patch = b"<p><replace sel='r/n/text()'>two</replace></p>"

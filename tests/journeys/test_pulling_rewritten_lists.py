@@ -1,7 +1,6 @@
 """Change Lists that are written anew: sorted or merged by their Source, set back, or old copies."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -50,38 +49,6 @@ def test_each_time_a_source_is_set_back_what_it_took_back_goes_though_it_is_the_
 
         assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
         assert world.in_sync()
-
-
-def started_over(world: World[PublishedSource]) -> None:
-    """The Source begins its lists anew: no changes are listed yet."""
-    world.source.begin_again()
-    world.source.publish()
-
-
-def test_a_source_that_is_set_back_while_it_listed_no_change_is_noticed_the_same_day(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path, PublishedSource(max_entries=3))
-    changed(world, *(f"before-{number}.html" for number in range(5)), text="first")
-    world.pull()
-    kept = world.source.saved()
-    changed(world, "once.html", text="taken back")
-    world.pull()
-    set_back(world, kept)
-    changed(world, "before-1.html", text="rewritten once this day")
-    assert world.pull().mode is Mode.BASELINE
-    kept = world.source.saved()
-    changed(world, "twice.html", text="taken back, too")
-    started_over(world)
-    assert world.pull().state is MirrorState.IN_SYNC
-    set_back(world, kept)
-
-    with pytest.raises(RollbackError):  # its Resource List is older: nothing tells what is right
-        world.pull()
-    world.source.publish(step=PublicationStep.REBASE)
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
 
 
 def test_an_old_list_without_times_does_not_undo_what_a_newer_resource_list_tells(
@@ -137,16 +104,3 @@ def test_an_old_copy_of_a_change_list_beside_a_new_resource_list_hides_no_settin
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
-
-
-def test_changes_are_listed_before_the_resource_list_that_they_lead_up_to(
-    world: World[PublishedSource],
-) -> None:
-    world.source.put("objects/0001.html", "changed")
-
-    written = [
-        document.name for document in world.source.publish(step=PublicationStep.REBASE).written
-    ]
-
-    lists = ["resourcesync/changelist.xml", "resourcesync/resourcelist.xml"]
-    assert [name for name in written if name in lists] == lists

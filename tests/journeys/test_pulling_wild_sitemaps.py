@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import NotAListError, UnexpectedDocumentError
+from resourcesync.errors import UnexpectedDocumentError
 from tests.support.documents.sitemap_forms import FORMS, PAGES, URI, WrittenSitemap
-from tests.support.worlds.network import Answer
+from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.site_maps import index, urlset
 from tests.support.worlds.world import World
 
@@ -114,18 +114,6 @@ def test_an_index_that_lists_itself_alone_is_an_error(tmp_path: Path) -> None:
         world.pull(URI)
 
 
-def test_a_page_in_the_place_of_a_sitemap_is_an_error_that_names_the_next_step(
-    tmp_path: Path,
-) -> None:
-    world = site(tmp_path)
-    world.network.answers[URI] = Answer(body=b"<!doctype html><title>log in</title>")
-
-    with pytest.raises(NotAListError) as caught:
-        world.pull(URI)
-
-    assert "open the address in a browser" in caught.value.hint
-
-
 # --- robots.txt ----------------------------------------------------------------------------------
 
 
@@ -185,3 +173,29 @@ def test_a_broken_sitemap_of_robots_is_no_missing_one(tmp_path: Path) -> None:
     report = world.pull(HOME, delete="absent")
 
     assert (report.state, report.deleted, report.faults.unread) == (MirrorState.BEHIND, 0, 1)
+
+
+# --- feeds ---
+
+
+FEED = BASE + "feed.xml"
+RSS = """<rss version="2.0"><channel>
+<item><link>{page}</link></item><item><description>no link</description></item>
+<item><guid isPermaLink="false">7</guid></item></channel></rss>"""
+ATOM = """<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="{page}"/></entry>
+<entry><link rel="self" href="/entries/7"/><content>all of it</content></entry></feed>"""
+
+
+@pytest.mark.parametrize("feed", [RSS, ATOM])
+def test_an_item_without_a_page_is_left_out_and_the_mirror_is_in_sync(
+    tmp_path: Path, feed: str
+) -> None:
+    world = World(tmp_path / "mirror")
+    world.source.put("one.html", "one")
+    world.network.answers[FEED] = Answer(body=feed.format(page=BASE + "one.html").encode())
+
+    report = world.pull(FEED)
+
+    assert (report.created, report.listed.refused, report.state) == (1, 0, MirrorState.IN_SYNC)
+    assert "feed-unlinked" in [fields["code"] for fields in world.told("leniency")]
+    assert world.audit().in_sync

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.worlds.frozen_site import DAY, HOUR, FrozenSite
+from resourcesync.ports import FetchRequest
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.plain_site import DAY, HOUR, FrozenSite
 from tests.support.worlds.world import World
 
 SIX_HOURS = 6 * HOUR
@@ -66,7 +67,7 @@ def test_one_stale_page_is_told_and_sets_the_period_back(tmp_path: Path) -> None
 
 
 def test_without_validators_a_sample_of_one_in_a_hundred_is_requested(tmp_path: Path) -> None:
-    world = mirrored(tmp_path, FrozenSite(200, ""))
+    world = mirrored(tmp_path, FrozenSite(200, has_validators=False))
     first, second = ([name for asked in pulls(world, 7) for name in asked] for _ in range(2))
     assert 1 <= len(first) <= 3
     assert 1 <= len(second) <= 3
@@ -76,9 +77,9 @@ def test_without_validators_a_sample_of_one_in_a_hundred_is_requested(tmp_path: 
 def test_rechecks_end_after_a_tenth_of_the_time_for_a_pull(tmp_path: Path) -> None:
     world = mirrored(tmp_path, FrozenSite(400))
 
-    def slow(request: object) -> Answer:
+    def slow(request: FetchRequest) -> Answer | Exception:
         world.clock.advance(seconds=300)
-        return FrozenSite.serve(world.source, request)  # type: ignore[arg-type]
+        return world.source.serve(request)
 
     for name in world.source.pages:
         world.network.answers[BASE + name] = slow

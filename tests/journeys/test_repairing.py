@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
+from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
@@ -58,41 +58,9 @@ def test_what_is_missing_or_altered_is_fetched_again_and_nothing_else(
     }
 
 
-def test_what_is_well_meanwhile_is_left_alone(world: World[PublishedSource]) -> None:
-    world.pull()
-    finding = AuditFinding(
-        kind=FindingKind.DIFFERENT,
-        uri=f"{BASE}objects/0001.html",
-        path="objects/0001.html",
-        reason="then",
-    )
-    report = world.repair([finding])
-
-    assert (report.updated, report.created) == (0, 0)
-    assert report.state is MirrorState.IN_SYNC
-
-
-def test_what_cannot_be_repaired_is_never_called_good(world: World[PublishedSource]) -> None:
-    world.pull()
-    uri = f"{BASE}objects/0001.html"
-    (world.folder / "objects/0001.html").unlink()
-    world.network.answers[uri] = Answer(status=404)
-
-    report = repair(world)
-    still = world.pull()
-    del world.network.answers[uri]
-    healed = world.pull()
-
-    assert (report.state, report.failed) == (MirrorState.BEHIND, 1)
-    assert still.state is MirrorState.BEHIND
-    assert healed.state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
 def test_extras_are_deleted_only_when_asked_for(world: World[PublishedSource]) -> None:
     world.pull()
-    world.source.remove("objects/0006.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0006.html")
     (world.folder / "notes.txt").write_text("mine")
     found = world.audit()
 

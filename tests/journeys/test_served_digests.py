@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,12 +26,6 @@ OTHER = b"something else"
 def digest_field(body: bytes, algorithm: str = "sha-256") -> str:
     value = hashlib.new(algorithm.replace("-", ""), body).digest()
     return f"{algorithm}=:{base64.b64encode(value).decode()}:"
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[ScriptedSource]:
-    with ScriptedSource(tmp_path / "mirror") as source:
-        yield source
 
 
 def put(source: ScriptedSource, **fields: str) -> None:

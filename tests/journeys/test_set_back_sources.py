@@ -1,7 +1,6 @@
 """A Source is set back to what it was: nobody says that all is well, and nothing is deleted."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -28,7 +27,6 @@ from tests.support.worlds.world import World
 _DAY = 86_500
 _HOLDING = Limit(number=0)
 _GONE = "objects/0003.html"
-_RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
 @pytest.mark.parametrize("shape", [ChangeLists.PER_RUN, ChangeLists.ARCHIVE])
@@ -71,32 +69,12 @@ def test_what_a_repair_brought_beyond_what_pulls_know_goes_when_it_is_taken_back
     assert world.in_sync()
 
 
-def test_a_repair_beyond_what_pulls_know_costs_one_baseline_that_fetches_nothing_again(
-    world: World[PublishedSource],
-) -> None:
-    world.pull()
-    for text in ("first", "second"):
-        changed(world, _GONE, text=text)
-        world.repair()
-    changed(world, "after.html", text="after")
-
-    report = world.pull()
-
-    assert (report.mode, report.created + report.updated) == (Mode.BASELINE, 1)
-    assert world.in_sync()
-    changed(world, "later.html", text="later")
-    assert world.pull().mode is Mode.INCREMENTAL
-    world.repair()
-    assert world.pull().mode is Mode.UNCHANGED
-
-
 def test_a_deletion_that_a_repair_held_is_not_done_once_it_is_taken_back(
     world: World[PublishedSource],
 ) -> None:
     world.pull()
     before = world.source.saved()
-    world.source.remove(_GONE)
-    world.source.publish()
+    world.source.publish_deletion(_GONE)
     world.repair(deleting=True, max_delete=_HOLDING)
     set_back(world, before)
 
@@ -115,25 +93,6 @@ def test_what_an_audit_doubts_is_brought_as_pulls_know_it(world: World[Published
     assert world.in_sync()
 
 
-def test_each_time_that_a_list_was_rewritten_leads_to_a_baseline(
-    world: World[PublishedSource],
-) -> None:
-    heated(world, "0")
-    world.pull()
-    for number in range(2):
-        before = world.source.saved()
-        changed(world, _GONE, text=f"taken back {number}")
-        heated(world, f"taken back {number}")
-        world.pull()
-        set_back(world, before)
-        world.clock.advance(seconds=120)
-        heated(world, f"after {number}")
-        assert world.pull().mode is Mode.BASELINE
-        assert world.in_sync()
-    heated(world, "later")
-    assert world.pull().mode is Mode.INCREMENTAL
-
-
 @pytest.mark.parametrize("how", ["held", "killed", "lists only"])
 def test_a_deletion_that_waits_is_not_done_from_a_list_that_was_rewritten(
     world: World[PublishedSource], how: str
@@ -147,8 +106,7 @@ def test_a_deletion_that_waits_is_not_done_from_a_list_that_was_rewritten(
         heated(world, f"{number}")
     world.pull()
     before = world.source.saved()
-    world.source.remove(_GONE)
-    world.source.publish()
+    world.source.publish_deletion(_GONE)
     heated(world, "taken back")
     if how == "killed":
         assert killed(world, 6)
@@ -169,29 +127,12 @@ def test_after_a_kill_nobody_calls_a_mirror_in_sync_that_has_something_to_do(
 ) -> None:
     world.pull()
     told = world.pull().as_of
-    world.source.remove(_GONE)
-    world.source.publish()
+    world.source.publish_deletion(_GONE)
     killed(world, writes)
     with world.state() as state:
         as_of = SyncState(state).as_of
 
     assert world.status().state is not MirrorState.IN_SYNC or as_of == told or world.in_sync()
-
-
-@pytest.mark.parametrize(
-    "options", [{"mode": "baseline"}, {"filters": Filters(exclude=("*.nothing",))}]
-)
-def test_a_deletion_that_was_signalled_and_held_is_done_after_a_baseline(
-    world: World[PublishedSource], options: Any
-) -> None:
-    world.pull(delete="signalled")
-    world.source.remove(_GONE)
-    world.source.publish()
-    assert world.pull(delete="signalled", max_delete=_HOLDING).held == 1
-    world.clock.advance(seconds=60)
-    world.source.publish(PublicationStep.REBASE)
-
-    assert world.pull(delete="signalled", **options).deleted == 1
 
 
 def test_without_change_lists_an_older_resource_list_does_not_set_a_mirror_back(
@@ -252,25 +193,6 @@ def test_a_cached_resource_list_of_what_was_taken_back_is_not_begun_with(
     assert world.in_sync()
 
 
-def test_a_dry_run_that_meets_rewritten_lists_writes_nothing_down(
-    world: World[PublishedSource],
-) -> None:
-    heated(world, "0")
-    world.pull()
-    before = world.source.saved()
-    heated(world, "taken back")
-    assert killed(world, 3)
-    set_back(world, before)
-    heated(world, "after")
-
-    with world.state() as state:
-        cursor = SyncState(state).cursor
-    world.pull(dry_run=True)
-
-    with world.state() as state:
-        assert SyncState(state).cursor == cursor
-
-
 @pytest.mark.parametrize("cause", ["filters", "kill", "repair"])
 def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_done(
     world: World[PublishedSource], cause: str
@@ -285,8 +207,7 @@ def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_don
     changed(world, "objects/0002.html", text="some")
     world.pull()
     before = world.source.saved()
-    world.source.remove("since.html")
-    world.source.publish()
+    world.source.publish_deletion("since.html")
     world.pull(max_delete=_HOLDING)
     if cause == "kill":
         changed(world, "objects/0004.html", text="some")
@@ -305,28 +226,3 @@ def test_a_held_deletion_that_was_withdrawn_before_a_baseline_was_due_is_not_don
 
     assert planned == world.told("plan")[-1]["delete"], "the dry run decides as the run does"
     assert BASE + "since.html" in world.files()
-
-
-def test_a_dry_run_obeys_no_deletion_that_a_rewritten_list_withdrew(
-    world: World[PublishedSource],
-) -> None:
-    """An entry that cannot be used: absence from the Resource List proves nothing."""
-    world.pull()
-    before = world.source.saved()
-    changed(world, "brief.html", text="soon gone")
-    world.pull()
-    world.source.remove("brief.html")
-    world.source.publish()
-    world.pull(max_delete=_HOLDING)
-    set_back(world, before)
-    changed(world, "after.html", "later.html", "latest.html", text="after")
-    body = world.source.honest(_RESOURCE_LIST).body
-    foreign = b"<url><loc>http://elsewhere.example/a</loc></url></urlset>"
-    world.network.answers[_RESOURCE_LIST] = Answer(body=body.replace(b"</urlset>", foreign))
-
-    world.pull(dry_run=True)
-
-    assert world.told("plan")[-1]["delete"] == 0
-    world.pull()
-    assert world.told("plan")[-1]["delete"] == 0
-    assert BASE + "brief.html" in world.files()

@@ -9,7 +9,6 @@ import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
-from resourcesync.source import naming
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import (
@@ -17,6 +16,7 @@ from tests.support.worlds.rewriting import (
     changed,
     heated,
     killed,
+    no_longer_offers,
     set_back,
     sliding,
 )
@@ -25,32 +25,46 @@ from tests.support.worlds.world import World
 _DAY = 86_500
 
 
-def deletion_taken_back(world: World[PublishedSource], writes: int) -> None:
-    """The Source deletes a resource, a pull is killed while it writes that down, and it is back."""
-    before = world.source.saved()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
-    assert killed(world, writes)
-    set_back(world, before)
+UNTIMED = {
+    "where changes have the times of their resources": ' datetime="[^"]*"',
+    "where changes have no time": ' datetime="[^"]*"|<lastmod>[^<]*</lastmod>',
+}
+AMONG_OTHERS, UNLISTED = "among other changes", "where no Change List is offered any more"
 
 
-@pytest.mark.parametrize("writes", range(6))
-@pytest.mark.parametrize("names", [(), ("objects/0001.html", "taken-back.html")])
+@pytest.mark.parametrize(
+    ("scene", "writes"),
+    [
+        *((scene, writes) for scene in ("alone", AMONG_OTHERS) for writes in range(6)),
+        *((scene, writes) for scene in (*UNTIMED, UNLISTED) for writes in range(2, 5)),
+    ],
+)
 def test_what_a_killed_pull_had_begun_to_write_down_is_not_done_once_it_is_taken_back(
-    world: World[PublishedSource], writes: int, names: tuple[str, ...]
+    world: World[PublishedSource], scene: str, writes: int
 ) -> None:
+    def untimed(_: object) -> Answer:
+        body = world.source.honest(CHANGE_LIST).body.decode()
+        return Answer(body=re.sub(UNTIMED[scene], "", body).encode())
+
+    if scene in UNTIMED:
+        world.network.answers[CHANGE_LIST] = untimed
+        changed(world, "objects/0003.html", "objects/0002.html", text="first")
     world.pull()
     before = world.source.saved()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
-    changed(world, *names, text="taken back")
+    world.source.publish_deletion("objects/0003.html")
+    if scene == AMONG_OTHERS:
+        changed(world, "objects/0001.html", "taken-back.html", text="taken back")
     killed(world, writes)  # one that had come to its end notices, too
     set_back(world, before)
-    changed(world, "after.html", text="after")
+    if scene == UNLISTED:
+        no_longer_offers(world, "changelist")
+        world.network.answers[CHANGE_LIST] = Answer(status=404)
+    else:
+        changed(world, "after.html", text="after")
 
     report = world.pull()
 
-    assert report.state is MirrorState.IN_SYNC
+    assert report.state is MirrorState.IN_SYNC or scene == UNLISTED
     assert world.in_sync(), "what it had been told to delete is here"
 
 
@@ -82,36 +96,14 @@ def test_a_killed_pull_goes_on_though_its_list_has_another_place_now(tmp_path: P
     assert world.in_sync()
 
 
-@pytest.mark.parametrize("writes", range(2, 5))
-@pytest.mark.parametrize(
-    "told", [r' datetime="[^"]*"', r' datetime="[^"]*"|<lastmod>[^<]*</lastmod>']
-)
-def test_it_is_not_done_either_where_changes_tell_no_times(
-    world: World[PublishedSource], writes: int, told: str
-) -> None:
-    def untimed(_: object) -> Answer:
-        body = world.source.honest(CHANGE_LIST).body.decode()
-        return Answer(body=re.sub(told, "", body).encode())
-
-    world.network.answers[CHANGE_LIST] = untimed
-    changed(world, "objects/0003.html", "objects/0002.html", text="first")
-    world.pull()
-    deletion_taken_back(world, writes)
-    changed(world, "after.html", text="after")
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
 @pytest.mark.parametrize("writes", range(2, 7))
-def test_it_is_not_done_either_where_all_that_changed_last_changed_again(
+def test_it_is_not_done_where_all_that_changed_last_changed_again(
     world: World[PublishedSource], writes: int
 ) -> None:
     heated(world, "first")
     world.pull()
     before = world.source.saved()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     heated(world, "taken back")
     killed(world, writes)
     set_back(world, before)
@@ -133,8 +125,7 @@ def test_a_kill_when_a_rewritten_list_was_noticed_puts_the_baseline_off_but_not_
     heated(world, "first")
     world.pull()
     before = world.source.saved()
-    world.source.remove("objects/0003.html")
-    world.source.publish()
+    world.source.publish_deletion("objects/0003.html")
     heated(world, "taken back")
     world.pull()
     set_back(world, before)
@@ -164,8 +155,7 @@ def test_a_baseline_since_changes_were_taken_back_does_not_delete_what_only_they
     changed(world, "objects/0002.html", text="some")
     world.pull()
     before = world.source.saved()
-    world.source.remove("since.html")
-    world.source.publish()
+    world.source.publish_deletion("since.html")
     assert killed(world, writes if options else min(writes, 5), **options)
     set_back(world, before)
     changed(world, "after.html", text="after")
@@ -181,9 +171,11 @@ def test_a_repair_deletes_nothing_but_what_it_found_unlisted(
     world: World[PublishedSource], writes: int
 ) -> None:
     world.pull()
-    deletion_taken_back(world, writes)
-    world.source.remove("objects/0001.html")
-    world.source.publish()
+    before = world.source.saved()
+    world.source.publish_deletion("objects/0003.html")
+    assert killed(world, writes)
+    set_back(world, before)
+    world.source.publish_deletion("objects/0001.html")
 
     report = world.repair(deleting=True)
 
@@ -191,24 +183,6 @@ def test_a_repair_deletes_nothing_but_what_it_found_unlisted(
     assert BASE + "objects/0001.html" not in world.files()
     assert report.state is not MirrorState.IN_SYNC, "what the killed pull began is not settled yet"
     assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-@pytest.mark.parametrize("writes", range(3, 5))
-def test_it_is_not_done_either_where_no_change_list_is_offered_any_more(
-    world: World[PublishedSource], writes: int
-) -> None:
-    world.pull()
-    deletion_taken_back(world, writes)
-    address = BASE + naming.CAPABILITY_LIST
-    body = world.source.honest(address).body.decode()
-    world.network.answers[address] = Answer(
-        body=re.sub(r"<url><loc>[^<]*changelist.*?</url>", "", body).encode()
-    )
-    world.network.answers[CHANGE_LIST] = Answer(status=404)
-
-    world.pull()
-
     assert world.in_sync()
 
 

@@ -4,20 +4,16 @@ Each is a life in which a mirror strayed, refused a Source that was fine, or ask
 """
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import SourceUnavailableError
-from tests.support.documents.written import sha256, written
-from tests.support.worlds.dump_source import DumpSource, Packed, Told, zipped
 from tests.support.worlds.loose_source import LooseSource
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
 
 LISTS = BASE + "resourcesync/"
@@ -29,16 +25,13 @@ OTHER_FILTERS = Filters(exclude=("*.none",))
 
 def test_a_baseline_takes_changes_without_a_time_from_no_old_copy(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource(times=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.put("a.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
+    world.source.publish_file("a.txt", "b")
     old = world.source.honest(CHANGE_LIST)
     world.network.answers[CHANGE_LIST] = lambda request: (
         world.source.honest(request.uri) if request.uncached else old
     )
-    world.source.put("a.txt", "c")
-    world.source.publish()
+    world.source.publish_file("a.txt", "c")
     world.source.snapshot()
 
     assert world.pull().state is MirrorState.IN_SYNC
@@ -53,12 +46,10 @@ def test_a_baseline_after_changes_without_a_time_of_their_own_goes_on(
 ) -> None:
     """They move T a little, and no time in the lists says as much."""
     world = World(tmp_path / "mirror", LooseSource(times=times))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
     for body in "bc":
-        world.source.put("a.txt", body)
-        world.source.publish()
+        world.source.publish_file("a.txt", body)
         assert world.pull().updated == 1
 
     report = world.pull(filters=OTHER_FILTERS)
@@ -67,50 +58,13 @@ def test_a_baseline_after_changes_without_a_time_of_their_own_goes_on(
     assert world.in_sync()
 
 
-def test_changes_of_one_second_that_were_read_one_by_one_do_not_hinder_a_baseline(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path / "mirror", LooseSource(whole_seconds=True, lastmods=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.pull()
-    now = world.source.moment()
-    for body in "bc":
-        world.source.put("a.txt", body)
-        world.source.lists.publish(now, world.source.originals.contents())
-        world.source.show()
-        assert world.pull().updated == 1
-
-    assert world.audit().accurate == 1
-    assert world.pull(filters=OTHER_FILTERS).state is MirrorState.IN_SYNC
-
-
-def test_neither_do_those_of_which_only_some_have_a_time_of_their_own(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", LooseSource())  # an update has the time of its resource
-    world.source.put("a.txt", "a")
-    world.source.put("b.txt", "b")
-    world.source.publish()
-    world.pull()
-    world.source.remove("b.txt")
-    world.source.publish()
-    assert world.pull().deleted == 1
-    world.source.put("a.txt", "another")
-    world.source.publish()
-    assert world.pull().updated == 1
-
-    assert world.pull(filters=OTHER_FILTERS).state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
 def _ends_with_a_time_of_its_own(world: World[LooseSource]) -> None:
-    world.source.remove("d.txt")
-    world.source.publish()
+    world.source.publish_deletion("d.txt")
 
 
 def _ends_with_a_list(world: World[LooseSource]) -> None:
     world.source.rotate()
-    world.source.remove("d.txt")
-    world.source.publish()
+    world.source.publish_deletion("d.txt")
 
 
 @pytest.mark.parametrize(
@@ -124,11 +78,9 @@ def test_an_old_copy_that_no_asking_gets_past_is_refused_and_takes_nothing_away(
     tmp_path: Path, style: dict[str, Any], end: Callable[[World[LooseSource]], None]
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource(**style))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.put("a.txt", "another")
-    world.source.publish()
+    world.source.publish_file("a.txt", "another")
     names = [LISTS + name for name in world.source.lists.documents() if name.startswith("change")]
     old = {name: world.source.honest(name) for name in names}
     world.source.put("c.txt", "c")
@@ -152,14 +104,12 @@ def test_a_list_that_always_tells_of_the_last_day_is_followed_for_longer(
 ) -> None:
     """Its changes have the times of their resources: these move T with them."""
     world = World(tmp_path / "mirror", LooseSource(times=times))
-    world.source.put("a.txt", "0")
-    world.source.publish()
+    world.source.publish_file("a.txt", "0")
     world.pull()
     window, log = world.source.lists.open_list, list[tuple[int, str]]()
     for hour in range(1, 30):
         world.clock.advance(seconds=HOUR)
-        world.source.put("a.txt", f"{hour}")
-        world.source.publish()
+        world.source.publish_file("a.txt", f"{hour}")
         now = world.source.moment()
         log.append((now, window.entries[-1]))
         window.start = max(window.start, now - 24 * HOUR * 1_000_000)
@@ -178,8 +128,7 @@ def test_a_change_that_is_listed_late_survives_a_baseline_with_the_same_resource
 ) -> None:
     """Its time is before that list, which lacks it: only its place in the list shows it."""
     world = World(tmp_path / "mirror", LooseSource(lastmods=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     before = world.source.moment()
     world.source.snapshot()
     world.pull()
@@ -195,8 +144,7 @@ def test_a_change_that_is_listed_late_survives_a_baseline_with_the_same_resource
 def test_a_list_of_the_last_day_may_have_a_change_up_to_a_second_late(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror", LooseSource(lastmods=False))
     for body in ("a", "another"):
-        world.source.put("a.txt", body)
-        world.source.publish()
+        world.source.publish_file("a.txt", body)
         world.pull()
     window, now = world.source.lists.open_list, world.source.moment()
     world.source.put("b.txt", "b")
@@ -213,140 +161,3 @@ def test_a_list_of_the_last_day_may_have_a_change_up_to_a_second_late(tmp_path: 
 
     assert (report.mode, report.created) == (Mode.INCREMENTAL, 1)
     assert world.in_sync()
-
-
-def test_lists_of_the_past_do_not_bring_an_old_copy_back_in(tmp_path: Path) -> None:
-    """A baseline needs an archive, and a cache on the way has an old copy of the open list."""
-    world = World(tmp_path / "mirror", LooseSource(index=True, times=False, keep=1))
-    for name in ("a.txt", "x.txt"):
-        world.source.put(name, name)
-    world.source.publish()
-    world.source.put("a.txt", "another")
-    world.source.publish()
-    world.source.rotate()
-    first = LISTS + "changes-1.xml"
-    world.network.answers[first] = world.source.honest(first)
-    world.network.answers[CHANGE_LIST] = partial(_with_archive, world)
-    world.network.answers[LISTS + "archive.xml"] = _archive(world, first)
-    world.source.rotate()
-    world.source.remove("x.txt")
-    world.source.publish()
-    old = world.source.honest(LISTS + "changes-3.xml")
-    world.source.put("x.txt", "x")
-    world.source.publish()
-    world.network.answers[LISTS + "changes-3.xml"] = lambda request: (
-        world.source.honest(request.uri) if request.uncached else old
-    )
-
-    assert world.pull().state is MirrorState.IN_SYNC
-    assert world.in_sync()
-
-
-def _with_archive(world: World[LooseSource], request: Any) -> Answer:
-    found = world.source.honest(request.uri)
-    link = f'<rs:ln rel="archives" href="{LISTS}archive.xml"/><rs:md capability="changelist"'
-    body = found.body.replace(b'<rs:md capability="changelist"', link.encode(), 1)
-    return Answer(body=body, headers=found.headers)
-
-
-def _archive(world: World[LooseSource], uri: str) -> Answer:
-    header = world.source.honest(uri).body.partition(b"<rs:md ")[2].partition(b"/>")[0].decode()
-    entry = f"<url><loc>{uri}</loc><rs:md {header}/></url>"
-    text = written('<rs:md capability="changelist-archive"/>', entry)
-    return Answer(body=text.encode(), headers={"content-type": "application/xml"})
-
-
-def told(name: str, hour: int, change: str = "") -> Told:
-    moment = f"2026-01-01T{hour:02}:00:00Z"
-    body = f"{name} at {hour}".encode()
-    return Told(name=name, data=body, change=change, time=moment if change else "", lastmod=moment)
-
-
-def test_a_package_that_is_read_again_past_caches_is_another_one_and_none_is_left(
-    tmp_path: Path,
-) -> None:
-    begin = "2026-01-01T01:00:00Z"
-    world = World(tmp_path / "mirror", DumpSource())
-    world.clock.advance(hours=36)
-    first = [told("a.txt", 0), told("b.txt", 0)]
-    world.source.put_all(first)
-    world.source.list_resources(first, at=begin)
-    names = [BASE + name for name in ("p0.zip", "changedump.xml")]
-
-    def pack(changes: list[Told]) -> dict[str, Any]:
-        world.source.put_all(changes)
-        body = zipped(changes, from_=begin)
-        packed = Packed(name="p0.zip", body=body, hash=sha256(body), from_=begin)
-        world.source.dump_changes(packed, from_=begin)
-        return {name: world.source.served[name] for name in names}
-
-    changes = [told("a.txt", 2, "updated")]
-    old = pack(changes)
-    pack(changes := [*changes, told("b.txt", 3, "updated")])
-    world.pull()
-    new = pack([*changes, told("a.txt", 4, "updated")])
-    for name in names:
-        world.network.answers[name] = lambda request: (new if request.uncached else old)[
-            request.uri
-        ]
-
-    with world.destination() as destination:
-        report = destination.pull(PullOptions())
-        waiting = list((world.folder / ".resourcesync" / "tmp").iterdir())
-
-    assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert not waiting
-
-
-def test_packages_that_stand_for_lists_are_fetched_once(tmp_path: Path) -> None:
-    world = World(tmp_path / "mirror", DumpSource())
-    world.clock.advance(hours=36)
-    first = [told("a.txt", 0), told("b.txt", 0)]
-    world.source.put_all(first)
-    world.source.list_resources(first, at="2026-01-01T01:00:00Z")
-    changes = [told("a.txt", 2, "updated"), told("b.txt", 3, "updated")]
-    world.source.put_all(changes)
-    packed = [
-        Packed(
-            name=f"p{number}.zip",
-            body=zipped(
-                [change],
-                from_=f"2026-01-01T{number + 1:02}:00:00Z",
-                until=f"2026-01-01T{number + 2:02}:00:00Z",
-            ),
-        )
-        for number, change in enumerate(changes)
-    ]
-    world.source.dump_changes(*packed, from_="2026-01-01T01:00:00Z")
-
-    with world.destination() as destination:
-        report = destination.pull(PullOptions())
-        waiting = list((world.folder / ".resourcesync" / "tmp").iterdir())
-
-    assert report.state is MirrorState.IN_SYNC
-    assert world.in_sync()
-    assert [world.asked().count(f"p{number}.zip") for number in range(2)] == [1, 1]
-    assert not waiting
-
-
-def test_an_entry_that_cannot_be_used_is_told_once_though_its_list_is_read_twice(
-    tmp_path: Path,
-) -> None:
-    world = World(tmp_path / "mirror", LooseSource(times=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.source.put("a.txt", "b")
-    world.source.publish()
-    world.source.lists.open_list.entries.append(
-        '<url><loc>http://elsewhere.example/x</loc><rs:md change="created"/></url>'
-    )
-    world.source.show()
-
-    report = world.pull()
-
-    assert (report.state, report.listed.refused) == (MirrorState.BEHIND, 1)
-    assert [mapping["uri"] for mapping in world.told("item")].count(
-        "http://elsewhere.example/x"
-    ) == 1
-    assert len(world.told("item")) == 2

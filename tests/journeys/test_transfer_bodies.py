@@ -3,8 +3,6 @@
 import gzip
 import random
 import zlib
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +15,6 @@ BODY = random.Random(1).randbytes(70_000)
 OTHER = random.Random(2).randbytes(50_000)
 TAG = '"v1"'
 AT = 66_000
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[ScriptedSource]:
-    with ScriptedSource(tmp_path / "mirror") as running:
-        yield running
 
 
 def put_bare(source: ScriptedSource, body: bytes, target: str = "/a") -> None:

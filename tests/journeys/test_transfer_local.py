@@ -1,7 +1,6 @@
 """The same bytes are copied, not fetched again, when they are here already; raw sockets."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,6 @@ from tests.support.sources.scripted_source import ScriptedSource
 BODY = random.Random(9).randbytes(LARGE)
 OTHER = random.Random(10).randbytes(LARGE)
 LATER = "2026-01-02T00:00:00Z"
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[ScriptedSource]:
-    with ScriptedSource(tmp_path / "mirror") as running:
-        yield running
 
 
 def asked(source: ScriptedSource) -> list[str]:

@@ -2,9 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
 from html import escape
-from pathlib import Path
 
 import pytest
 
@@ -15,19 +13,6 @@ from tests.support.sources.scripted_source import ScriptedSource, duplicate, ser
 
 BODY, OTHER = b"the listed bytes", b"the newest bytes"
 X = "/x.txt"
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[ScriptedSource]:
-    with ScriptedSource(tmp_path / "mirror") as running:
-        yield running
-
-
-@pytest.fixture
-def far() -> Iterator[HostileServer]:
-    """Another origin."""
-    with HostileServer("127.0.0.2") as running:
-        yield running
 
 
 def reaching(*servers: HostileServer, **more: object) -> Network:

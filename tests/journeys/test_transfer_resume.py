@@ -30,12 +30,6 @@ HALF = len(BODY) // 2
 TAG = '"v1"'
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[ScriptedSource]:
-    with ScriptedSource(tmp_path / "mirror") as running:
-        yield running
-
-
 def break_off(source: ScriptedSource, at: int = HALF, target: str = "/big.bin") -> None:
     """Pull while the resource breaks off at ``at``, again and again."""
     source.server.on(target, cut_at(at, BODY, TAG, CLOSE))

@@ -1,30 +1,21 @@
 """Secrets reach their own origin, and nobody and nothing else (N05); raw sockets."""
 
 import logging
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from resourcesync.errors import ResourceSyncError
+from resourcesync.destination.reports import MirrorState
+from resourcesync.errors import ResourceSyncError, SourceRefusedError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.settings.mirror import Credentials, Network
 from tests.support.servers.hostile_server import CLOSE, HostileServer, Step, answer
 from tests.support.sources.scripted_source import ScriptedSource, duplicate, serve
 
 OWN, OTHER = "own-s3cret", "other-s3cret"
-
-
-@pytest.fixture
-def source(tmp_path: Path) -> Iterator[ScriptedSource]:
-    with ScriptedSource(tmp_path / "mirror") as running:
-        yield running
-
-
-@pytest.fixture
-def far() -> Iterator[HostileServer]:
-    with HostileServer("127.0.0.2") as running:
-        yield running
 
 
 def network(far: HostileServer) -> Network:
@@ -117,3 +108,33 @@ def test_a_redirect_there_and_back_again_brings_no_secret_along(
     (private,) = (asked for asked in source.server.asked if asked.target == "/private")
     assert "authorization" not in private.fields
     assert "x-key" not in private.fields
+
+
+# --- a name that leads elsewhere after some time, as with DNS rebinding ---
+
+
+def notes_of(mirror: Path) -> SqliteMirrorState:
+    return SqliteMirrorState(str(mirror / ".resourcesync/state.db"))
+
+
+def test_a_sources_name_may_stay_private_and_may_not_turn_private(tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    with ScriptedSource(mirror) as source:
+        source.server.origin = f"http://localhost:{source.server.port}"
+        source.put("/a.txt", b"a")
+        assert source.pull().state is MirrorState.IN_SYNC
+        source.put("/b.txt", b"b")
+        assert source.pull().created == 1
+
+        with notes_of(mirror) as state:
+            assert msgspec.json.decode(state.note("reach") or "") == {"localhost": False}
+            state.commit(StateTransaction(notes={"reach": '{"localhost":true}'}))
+        before = source.server.connections
+        with pytest.raises(SourceRefusedError) as refused:
+            source.pull()
+        assert refused.value.code == "egress"
+        assert source.server.connections == before
+
+        source.put("/c.txt", b"c")
+        allowed = Network(allow_origins=(source.server.origin,), retries=0)
+        assert source.pull(allowed).created == 1

@@ -90,8 +90,7 @@ def test_no_later_word_of_the_source_that_it_is_deleted_takes_it_away(
     world = emptied
     restore(world)
     for number in range(3):
-        world.source.put("objects/0001.html", f"again {number}")
-        world.source.publish()
+        world.source.publish_file("objects/0001.html", f"again {number}")
         world.clock.advance(hours=2)
 
         report = world.pull(mode=mode, delete="absent")
@@ -134,15 +133,13 @@ def test_what_cannot_be_put_in_place_does_not_stop_the_others(
 
 def test_the_place_of_another_spelling_with_the_same_content_is_taken(tmp_path: Path) -> None:
     world = World(tmp_path / "mirror")
-    world.source.put("a+b", "same")
-    world.source.publish()
+    world.source.publish_file("a+b", "same")
     world.pull()
     world.source.remove("a+b")
     world.source.put("z", "z")
     world.source.publish()
     world.pull()
-    world.source.put("a%2Bb", "same")
-    world.source.publish()
+    world.source.publish_file("a%2Bb", "same")
     world.pull()
 
     done = restore(world)

@@ -13,7 +13,7 @@ from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.destination.scope import Filters
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from tests.support.worlds.loose_source import LooseSource
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE
 from tests.support.worlds.world import World
 
 LISTS = BASE + "resourcesync/"
@@ -49,8 +49,7 @@ def test_a_resource_of_a_time_to_come_hides_no_hole_in_the_lists(
         world.source.put(f"{each}.txt", each)
     world.source.publish()
     world.pull()
-    world.source.put("c.txt", "another")
-    world.source.publish()
+    world.source.publish_file("c.txt", "another")
     report = world.pull()
     assert report.state is MirrorState.IN_SYNC
     assert report.as_of is not None
@@ -59,8 +58,7 @@ def test_a_resource_of_a_time_to_come_hides_no_hole_in_the_lists(
     world.source.remove("x.txt")
     world.source.publish()
     world.source.rotate()  # what was listed last is listed nowhere any more
-    world.source.put("a.txt", "another")
-    world.source.publish()
+    world.source.publish_file("a.txt", "another")
 
     with pytest.raises(DiscontinuityError):
         world.pull()
@@ -74,11 +72,9 @@ def test_a_source_whose_resources_are_ahead_of_its_lists_is_not_refused(
 ) -> None:
     world = World(tmp_path / "mirror", LooseSource())
     _ahead(world, 2, monkeypatch)
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
-    world.source.put("a.txt", "another")
-    world.source.publish()
+    world.source.publish_file("a.txt", "another")
     assert world.pull().updated == 1
     world.source.rotate()
     world.source.snapshot()
@@ -99,16 +95,14 @@ def test_a_resource_of_a_time_to_come_that_is_gone_does_not_come_back_with_a_bas
         world.source.put(f"{each}.txt", each)
     world.source.publish()
     world.pull()
-    world.source.put("x.txt", "another")
-    world.source.publish()
+    world.source.publish_file("x.txt", "another")
     assert world.pull().updated == 1
     if is_old:
         old = world.source.honest(CHANGE_LIST)
         world.network.answers[CHANGE_LIST] = lambda request: (
             world.source.honest(request.uri) if request.uncached else old
         )
-    world.source.remove("x.txt")
-    world.source.publish()
+    world.source.publish_deletion("x.txt")
     world.source.snapshot()
 
     report = world.pull(filters=OTHER_FILTERS)
@@ -147,8 +141,7 @@ def test_lists_that_end_a_second_before_the_next_one_begins_are_no_hole_when_the
 ) -> None:
     """The last second of a day, and midnight, when the day's Resource List is written."""
     world = World(tmp_path / "mirror", LooseSource(index=True, lastmods=False))
-    world.source.put("a.txt", "a")
-    world.source.publish()
+    world.source.publish_file("a.txt", "a")
     world.pull()
     for day in range(3):
         world.source.rotate()
@@ -158,34 +151,6 @@ def test_lists_that_end_a_second_before_the_next_one_begins_are_no_hole_when_the
         world.source.show()
         world.pull(filters=(Filters(), OTHER_FILTERS)[day % 2])
         for hour in range(3):
-            world.source.put("a.txt", f"{day} {hour}")
-            world.source.publish()
+            world.source.publish_file("a.txt", f"{day} {hour}")
             assert world.pull().state is MirrorState.IN_SYNC
             assert world.in_sync()
-
-
-@pytest.mark.parametrize("style", [{}, {"times": False}, {"lastmods": False}])
-def test_a_list_that_has_ended_is_read_once(tmp_path: Path, style: dict[str, bool]) -> None:
-    world = World(tmp_path / "mirror", LooseSource(index=True, **style))
-    world.source.put("a.txt", "a")
-    world.source.publish()
-    world.pull()
-    world.source.put("a.txt", "another")
-    world.source.publish()
-    world.pull()
-    world.source.rotate()
-    world.pull()
-
-    def as_written_anew(request: Any) -> Answer:
-        found = world.source.honest(request.uri)
-        return Answer(body=found.body + f"<!-- {world.source.moment()} -->".encode())
-
-    world.network.answers[CHANGE_LIST] = as_written_anew
-    asked = list[str]()
-    for number in range(5):
-        world.source.put("a.txt", f"{number}")
-        world.source.publish()
-        assert world.pull().mode is Mode.INCREMENTAL
-        asked += world.fetcher.asked
-    assert world.in_sync()
-    assert asked.count(LISTS + "changes-1.xml") == 0

@@ -11,7 +11,7 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -79,25 +79,6 @@ def test_a_mirror_requests_only_the_parts_that_changed(tmp_path: Path, has_chang
         assert len(stored(world)) == PARTS
 
 
-def test_a_deletion_that_only_the_list_shows_is_found_though_other_parts_are_stored(
-    tmp_path: Path,
-) -> None:
-    """The Source forgot its Change Lists: what is gone is gone by its absence alone."""
-    world = world_of(tmp_path)
-    world.source.remove("008.txt")
-    rebase(world)
-    empty = (
-        world.source.honest(f"{BASE}resourcesync/changelist.xml").body.decode().partition("<url>")
-    )
-    head = empty[0] + "</urlset>"
-    world.network.answers[f"{BASE}resourcesync/changelist.xml"] = Answer(body=head.encode())
-
-    report = world.pull()
-
-    assert report.deleted == 1
-    assert world.in_sync()
-
-
 @pytest.mark.parametrize("harm", ["lost", "damaged", "cut", "a link"])
 def test_a_stored_part_that_is_not_as_it_was_is_requested_again(tmp_path: Path, harm: str) -> None:
     world = world_of(tmp_path)
@@ -150,21 +131,6 @@ def test_an_old_part_from_a_cache_beside_a_new_index_takes_nothing_away_and_is_n
     assert report.state is not MirrorState.IN_SYNC
     world.network.answers.clear()
     world.pull()
-    assert world.in_sync()
-
-
-def test_an_older_index_with_parts_that_are_stored_changes_nothing(tmp_path: Path) -> None:
-    world = world_of(tmp_path)
-    old = world.source.honest(RESOURCE_LIST)
-    world.source.put("007.txt", "changed")
-    rebase(world)
-    world.pull()
-    world.network.answers[RESOURCE_LIST] = old
-
-    report = world.pull()
-
-    assert report.deleted == 0
-    assert not asked_parts(world)
     assert world.in_sync()
 
 

@@ -1,23 +1,29 @@
 """What a reading of lists proves: a copy is absent, or a gap is closed, only by evidence."""
 
-from email.utils import format_datetime
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import RollbackError
+from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.errors import RollbackError, SourceError
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.ports import FetchRequest
-from tests.support.documents.written import facts, written
-from tests.support.in_memory import ManualClock
+from tests.support.documents.written import written
 from tests.support.worlds.contradicting_source import ContradictingSource, change
 from tests.support.worlds.daily_source import DailySource, Form
 from tests.support.worlds.dump_source import AT, DumpSource, Packed, Told, many, zipped
-from tests.support.worlds.network import BASE, Answer, Network, Route, Serve
+from tests.support.worlds.network import BASE, Answer, Serve
 from tests.support.worlds.world import World
-from tests.support.worlds.written_source import WrittenSource
+from tests.support.worlds.written_source import (
+    Part,
+    WrittenList,
+    WrittenSource,
+    dated_world,
+    listed,
+    serve_parts,
+)
 
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
@@ -127,10 +133,6 @@ def test_a_window_that_slid_past_what_was_processed_is_a_gap(tmp_path: Path) -> 
     assert "1.txt" in world.texts()
 
 
-def entry(name: str, text: str) -> str:
-    return f"<url><loc>{BASE}{name}</loc><rs:md{facts(text)}/></url>"
-
-
 class _Parts:
     """The parts of an index, rewritten between two requests if a test wants that."""
 
@@ -172,7 +174,7 @@ class _Parts:
 
     def _body(self, number: int) -> bytes:
         texts = self.source.written.contents
-        entries = "".join(entry(name, texts[name]) for name in self.halves[number - 1])
+        entries = "".join(listed(name, texts[name]) for name in self.halves[number - 1])
         return written(f'<rs:md capability="resourcelist"{self._at()}/>', entries).encode()
 
     def part(self, number: int) -> Serve:
@@ -209,43 +211,11 @@ def test_a_resource_that_moves_between_parts_while_they_are_read_stays(
     assert world.in_sync()
 
 
-def dated(clock: ManualClock) -> Route:
-    """Let each answer have a ``Date``."""
-
-    def route(request: FetchRequest, serve: Serve) -> Answer | Exception:
-        answer = serve(request)
-        if isinstance(answer, Answer):
-            answer.headers["date"] = format_datetime(clock.now(), usegmt=True)
-        return answer
-
-    return route
-
-
-def dated_parts(
-    world: World[WrittenSource],
-    announced: str,
-    ats: tuple[str, str],
-    halves: list[list[str]],
-    *,
-    announces: bool = False,
-) -> None:
-    md = [f'<rs:md at="{at}"/>' if announces else "" for at in ats]
-    index = "".join(
-        f"<sitemap><loc>{BASE}resourcesync/part{number}.xml</loc>{md[number - 1]}</sitemap>"
-        for number in (1, 2)
-    )
-    head = f'<rs:md capability="resourcelist" at="{announced}"/>'
-    world.network.answers[RESOURCE_LIST] = Answer(
-        body=written(head, index, "sitemapindex").encode()
-    )
-    texts = world.source.written.contents
-    for number, (at, names) in enumerate(zip(ats, halves, strict=True), 1):
-        body = written(
-            f'<rs:md capability="resourcelist" at="{at}"/>',
-            "".join(entry(name, texts[name]) for name in names),
-        )
-        uri = f"{BASE}resourcesync/part{number}.xml"
-        world.network.answers[uri] = Answer(body=body.encode())
+def in_two(ats: tuple[str, str], halves: list[list[str]]) -> list[Part]:
+    return [
+        (f"part{number}.xml", at, names)
+        for number, (at, names) in enumerate(zip(ats, halves, strict=True), 1)
+    ]
 
 
 def test_a_part_older_than_the_one_read_before_is_a_rollback(tmp_path: Path) -> None:
@@ -256,10 +226,10 @@ def test_a_part_older_than_the_one_read_before_is_a_rollback(tmp_path: Path) -> 
     world.source.wait_until(3 * 86_400)
     old = dict(world.source.written.contents)
     world.source.written.contents["0.html"] = "new"
-    dated_parts(world, early, (late, early), halves)
+    serve_parts(world, early, in_two((late, early), halves), announces=False)
     world.pull(RESOURCE_LIST)
     world.source.written.contents = old
-    dated_parts(world, early, (early, early), halves)
+    serve_parts(world, early, in_two((early, early), halves), announces=False)
     world.clock.advance(seconds=3_600)
 
     with pytest.raises(RollbackError):
@@ -333,7 +303,7 @@ def made_at_each_request(world: World[WrittenSource], halves: list[list[str]]) -
         def serve(_: FetchRequest) -> Answer:
             world.clock.advance(seconds=1)
             now = format_w3c(world.clock.now())
-            dated_parts(world, now, (now, now), halves)
+            serve_parts(world, now, in_two((now, now), halves), announces=False)
             answer = world.network.answers[uri]
             assert isinstance(answer, Answer)
             made_at_each_request(world, halves)
@@ -364,46 +334,164 @@ def test_what_two_readings_of_an_index_made_at_each_request_lack_is_gone(tmp_pat
     assert world.in_sync()
 
 
-def test_a_part_that_changed_proves_absence_beside_one_that_did_not(tmp_path: Path) -> None:
-    """As in POD: each library has its part, with the moment of its last upload."""
-    world = World(tmp_path, WrittenSource())
-    world.network = Network(dated(world.clock))
-    world.network.origin = world.source.serve
-    world.fetcher.serve = world.network.serve
-    names = sorted(world.source.written.contents)
-    old, first, later = (f"2026-03-0{day}T03:00:01Z" for day in (2, 5, 9))
-    world.source.wait_until(7 * 86_400)
-    dated_parts(world, first, (first, old), [names[:15], names[15:]], announces=True)
-    world.pull(RESOURCE_LIST)
-    del world.source.written.contents[names[0]]
-    world.source.wait_until(9 * 86_400)
-    dated_parts(world, later, (later, old), [names[1:15], names[15:]], announces=True)
-
-    report = world.pull(RESOURCE_LIST)
-
-    assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
-    assert world.in_sync()
-
-
 def test_parts_of_several_minutes_whose_index_dates_them_prove_absence_at_once(
     tmp_path: Path,
 ) -> None:
     """The standard's own example has parts of different minutes (example 15)."""
-    world = World(tmp_path, WrittenSource())
-    world.network = Network(dated(world.clock))
-    world.network.origin = world.source.serve
-    world.fetcher.serve = world.network.serve
+    world = dated_world(tmp_path)
     world.source.wait_until(7 * 86_400)
     names = sorted(world.source.written.contents)
     ats = ("2026-03-05T03:00:01Z", "2026-03-05T03:01:01Z")
-    dated_parts(world, ats[0], ats, [names[:15], names[15:]], announces=True)
+    serve_parts(world, ats[0], in_two(ats, [names[:15], names[15:]]))
     world.pull(RESOURCE_LIST)
     del world.source.written.contents[names[0]]
     world.source.wait_until(9 * 86_400)
     ats = ("2026-03-09T03:00:01Z", "2026-03-09T03:01:01Z")
-    dated_parts(world, ats[0], ats, [names[1:15], names[15:]], announces=True)
+    serve_parts(world, ats[0], in_two(ats, [names[1:15], names[15:]]))
     world.source.wait_until(9 * 86_400)
 
     report = world.pull(RESOURCE_LIST)
 
     assert (report.state, report.deleted) == (MirrorState.IN_SYNC, 1)
+
+
+# --- parts of several moments ---
+
+
+DAY = 86_400
+
+
+def day(number: int, time: str = "03:00:00") -> str:
+    return f"2026-03-{number:02}T{time}Z"
+
+
+def pull_days(world: World[WrittenSource], days: int) -> list[str]:
+    states = []
+    for _ in range(days):
+        world.clock.advance(seconds=DAY)
+        report = world.pull(RESOURCE_LIST)
+        states.append(str(report.state))
+    return states
+
+
+@pytest.mark.parametrize("with_date", [True, False])
+@pytest.mark.parametrize("states_at", [True, False])
+def test_a_list_whose_parts_are_being_written_takes_no_copy_away(
+    tmp_path: Path, with_date: bool, states_at: bool
+) -> None:
+    """Cron writes part 1, then part 2, then the index; the pull comes in between."""
+    world = dated_world(tmp_path) if with_date else World(tmp_path, WrittenSource())
+    names = sorted(world.source.written.contents)
+    at = day(7) if states_at else ""
+    old = [("1.xml", day(7, "03:00:00"), names[:15]), ("2.xml", day(7, "03:05:00"), names[15:])]
+    serve_parts(world, at, old, announces=False)
+    world.source.wait_until(6 * DAY + 12 * 3600)
+    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
+    world.source.written.contents["!new.html"] = "new"
+    shifted = ["!new.html", *names]
+    first = ("1.xml", day(8, "03:00:00"), shifted[:15])
+    serve_parts(world, at, [first, old[1]], announces=False)
+    world.source.wait_until(7 * DAY + 3 * 3600 + 120)
+
+    report = world.pull(RESOURCE_LIST)
+
+    assert report.deleted == 0
+    assert world.in_sync()
+
+
+def test_an_old_index_twice_takes_no_copy_away(tmp_path: Path) -> None:
+    """Each version of a part has a name; a replica serves the index of day 3 for two pulls."""
+    world = World(tmp_path, WrittenSource())
+    names = sorted(world.source.written.contents)
+    world.source.wait_until(8 * DAY)
+    old = ("old.xml", day(2), names[:10])
+    third, fifth = ("new-3.xml", day(3), names[10:29]), ("new-5.xml", day(5), names[10:])
+    serve_parts(world, "", [old, third])
+    stale = world.network.answers[RESOURCE_LIST]
+    serve_parts(world, "", [old, fifth])
+    fresh = world.network.answers[RESOURCE_LIST]
+    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
+    assert world.in_sync()
+    world.network.answers[RESOURCE_LIST] = stale
+    for _ in range(3):
+        world.clock.advance(seconds=3_600)
+        report = world.pull(RESOURCE_LIST)
+        assert report.deleted == 0
+    world.network.answers[RESOURCE_LIST] = fresh
+
+
+def test_a_part_that_joins_with_an_older_moment_hides_no_deletion_of_another(
+    tmp_path: Path,
+) -> None:
+    world = dated_world(tmp_path)
+    names = sorted(world.source.written.contents)
+    world.source.wait_until(7 * DAY)
+    new = {name: world.source.written.contents.pop(name) for name in names[20:]}
+    one, two = ("1.xml", day(5), names[:10]), ("2.xml", day(6), names[10:20])
+    serve_parts(world, "", [one, two])
+    world.pull(RESOURCE_LIST)
+    world.source.written.contents |= new
+    del world.source.written.contents[names[0]]
+    world.source.wait_until(9 * DAY)
+    parts = [("1.xml", day(9), names[1:10]), two, ("3.xml", day(3), names[20:])]
+    serve_parts(world, "", parts)
+
+    states = pull_days(world, 2)
+
+    assert states[-1] == str(MirrorState.IN_SYNC)
+    assert world.in_sync()
+
+
+def test_by_a_part_that_is_older_than_its_index_says_no_mirror_is_in_sync(tmp_path: Path) -> None:
+    world = World(tmp_path, WrittenSource())
+    names = sorted(world.source.written.contents)
+    one, two = ("1.xml", day(5), names[:15]), ("2.xml", day(5), names[15:])
+    second = f"{BASE}resourcesync/2.xml"
+    world.source.wait_until(7 * DAY)
+    serve_parts(world, day(5), [one, two])
+    assert world.pull(RESOURCE_LIST).state is MirrorState.IN_SYNC
+    old = world.network.answers[second]
+    world.source.written.contents["new.html"] = "new"
+    serve_parts(world, day(6), [one, ("2.xml", day(6), [*names[15:], "new.html"])])
+    fresh, world.network.answers[second] = world.network.answers[second], old
+
+    for _ in range(2):
+        world.clock.advance(hours=1)
+        report = world.pull(RESOURCE_LIST)
+        assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
+        assert world.warned()[-1] == "old-part"
+        assert not world.audit().in_sync
+        with world.state() as state:
+            assert SyncState(state).cursor.is_baseline_due
+    world.network.answers[second] = fresh
+
+    report = world.pull(RESOURCE_LIST)
+    assert (report.state, report.mode, report.created) == (MirrorState.IN_SYNC, Mode.BASELINE, 1)
+    assert world.in_sync()
+
+
+def test_a_part_that_cannot_be_had_hides_no_news_of_another(tmp_path: Path) -> None:
+    """The index of the parts stays as it is, and no change is listed."""
+    world = World(tmp_path, WrittenSource())
+    world.source.written.lists = [WrittenList("changelist.xml", from_=0)]
+    world.source.written.is_index = False
+    names = sorted(world.source.written.contents)
+    one, two = ("1.xml", day(5), names[:15]), ("2.xml", day(5), names[15:])
+    uris = [f"{BASE}resourcesync/{number}.xml" for number in (1, 2)]
+    world.source.wait_until(7 * DAY)
+    serve_parts(world, day(5), [one, two], announces=False)
+    assert world.pull().state is MirrorState.IN_SYNC
+    old = world.network.answers[uris[1]]
+    world.source.written.contents["new.html"] = "new"
+    two = ("2.xml", day(6), [*names[15:], "new.html"])
+    serve_parts(world, day(5), [one, two], announces=False)
+    whole, world.network.answers[uris[0]] = world.network.answers[uris[0]], Answer(status=503)
+
+    with pytest.raises(SourceError):
+        world.pull()
+    world.network.answers[uris[0]] = whole
+    assert world.pull().state is MirrorState.IN_SYNC
+
+    assert world.in_sync()
+    world.network.answers[uris[1]] = old
+    assert world.pull().mode is Mode.UNCHANGED

@@ -35,23 +35,6 @@ def test_a_new_list_that_begins_when_another_one_did_is_read_though_the_last_cha
     assert written.in_sync()
 
 
-def test_a_list_that_moved_and_was_merged_is_read_though_the_last_change_is_listed(
-    written: World[WrittenSource],
-) -> None:
-    told = WrittenList("changelist.xml", from_=0)
-    written.source.written.lists, written.source.written.is_index = [told], False
-    for number, text in enumerate(("first", "second")):
-        written.source.change(told, "1.html", text, 10 + number)
-    written.source.change(told, "2.html", "new", 20)
-    pull_at(written, 30)
-    del told.changes[0]
-    told.name = written.source.written.head = "moved.xml"
-    written.source.change(told, "3.html", "new", 50)
-
-    assert pull_at(written, 60).state is MirrorState.IN_SYNC
-    assert written.in_sync()
-
-
 def test_an_older_resource_list_is_noticed_where_no_change_was_processed_since_the_last_one(
     written: World[WrittenSource],
 ) -> None:
@@ -142,18 +125,79 @@ def test_what_a_repair_took_from_a_newer_resource_list_goes_when_that_is_withdra
     assert written.in_sync()
 
 
-def test_what_a_repair_took_from_an_old_copy_of_a_list_goes_as_well(
-    written: World[WrittenSource],
-) -> None:
-    told = WrittenList("changelist.xml", from_=0)
-    written.source.written.lists, written.source.written.is_index = [told], False
-    pull_at(written, 5)
-    old = written.source.saved()
-    written.source.change(told, "1.html", "new", None)
-    pull_at(written, 15)
-    new, written.source.written = written.source.written, old
-    repair_at(written, 20)
-    written.source.written = new
+# --- windows without interval ---
 
-    assert pull_at(written, 40).state is MirrorState.IN_SYNC
-    assert written.in_sync()
+
+DAY = 86_400
+
+
+def plain_list(source: WrittenSource) -> WrittenList:
+    told = WrittenList(name="changes.xml", from_=None)
+    source.written.lists = [told]
+    source.written.head, source.written.is_index = told.name, False
+    return told
+
+
+def test_a_change_that_is_inserted_late_into_a_window_is_applied(tmp_path: Path) -> None:
+    """The list is `ORDER BY time`; a transaction commits after a later one."""
+    source = WrittenSource()
+    told = plain_list(source)
+    source.change(told, "0.html", "before the list", -60)
+    source.snapshot(0)
+    world = World(tmp_path, source)
+    pull_at(world, 60)
+    source.change(told, "1.html", "first", 100)
+    source.change(told, "2.html", "third", 300)
+    assert pull_at(world, 400).state is MirrorState.IN_SYNC
+    source.change(told, "3.html", "second, late", 200)
+    told.changes.sort(key=lambda change: change[3] or 0)
+    report = pull_at(world, 500)
+    assert (report.state is MirrorState.IN_SYNC) <= world.in_sync()
+    source.change(told, "4.html", "fourth", 600)
+    report = pull_at(world, 700)
+    assert (report.state is MirrorState.IN_SYNC) <= world.in_sync()
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_list_that_begins_anew_with_each_resource_list_is_in_sync_sometime(
+    tmp_path: Path, own: bool
+) -> None:
+    source = WrittenSource()
+    told = plain_list(source)
+    world = World(tmp_path, source)
+    states = [pull_at(world, 60).state]
+    for week in range(6):
+        for day in range(1, 7):
+            now = week * 7 * DAY + day * DAY
+            source.change(told, f"{day}.html", f"{week} {day}", now if own else None)
+            states.append(pull_at(world, now + 60).state)
+            assert world.in_sync()
+        at = (week + 1) * 7 * DAY
+        source.snapshot(at)
+        told.changes.clear()
+        states.append(pull_at(world, at + 60).state)
+        assert world.in_sync()
+    assert MirrorState.IN_SYNC in states[7:]
+
+
+def test_a_window_that_lacks_a_processed_change_before_one_of_the_same_time_was_rewritten(
+    tmp_path: Path,
+) -> None:
+    source = WrittenSource()
+    told = plain_list(source)
+    source.change(told, "0.html", "before the list", -60)
+    source.snapshot(0)
+    world = World(tmp_path, source)
+    pull_at(world, 60)
+    before = source.written.contents["2.html"]
+    source.change(told, "1.html", "first", 100)
+    source.change(told, "2.html", "withdrawn", 100)
+    assert pull_at(world, 200).state is MirrorState.IN_SYNC
+    del told.changes[-1]
+    source.written.contents["2.html"] = before
+    source.change(told, "3.html", "after the restoration", 300)
+
+    report = pull_at(world, 400)
+
+    assert not world.in_sync()
+    assert report.state is MirrorState.BEHIND

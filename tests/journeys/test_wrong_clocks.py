@@ -77,8 +77,7 @@ def test_a_night_with_a_wrong_clock_takes_nothing_from_the_trash_the_log_and_the
     """As after a reset to 1970, and a year ahead: the next night the clock is right again."""
 
     def remove_and_publish(name: str) -> None:
-        world.source.published.remove(name)
-        world.source.published.publish()
+        world.source.published.publish_deletion(name)
 
     for name in "bcd":
         world.source.put(name, name)

@@ -51,8 +51,7 @@ def of_list(world: World[PublishedSource], length: int) -> RunReport:
 def of_changes(world: World[PublishedSource], length: int) -> RunReport:
     world.source.publish()
     world.pull()
-    world.source.put("a.txt", "b")
-    world.source.publish()
+    world.source.publish_file("a.txt", "b")
     world.network.answers[CHANGE_LIST] = rewritten(
         world, CHANGE_LIST, 'length="1"', f'length="{length}"'
     )
@@ -117,8 +116,7 @@ def test_a_change_whose_time_is_written_otherwise_is_followed(tmp_path: Path, ti
 
     assert (again.updated, again.created, dropped(world)) == (0, 0, [])
     world.source.publish(PublicationStep.REBASE)
-    world.source.put("a.txt", "4444")
-    world.source.publish()
+    world.source.publish_file("a.txt", "4444")
     if time.startswith("2020"):  # dated before the Resource List, which has another content
         assert world.pull().state is MirrorState.BEHIND
         assert world.texts()["a.txt"] == "333"

@@ -2,11 +2,12 @@
 
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.commands.run import program
 
 ROOT = Path(__file__).parents[2]
 RECIPE = ROOT / "Containerfile"
@@ -16,19 +17,16 @@ HADOLINT = Path(sys.executable).parent / "hadolint"
 def builder() -> str | None:
     """A program that can build images here: its daemon answers, too."""
     for name in ("podman", "buildah", "docker"):
-        if (
-            shutil.which(name)
-            and not subprocess.run([name, "info"], check=False, capture_output=True).returncode
-        ):
+        if shutil.which(name) and not program(name, "info").code:
             return name
     return None
 
 
 @pytest.mark.skipif(not HADOLINT.exists(), reason="hadolint is not installed")
 def test_the_recipe_has_no_fault() -> None:
-    ran = subprocess.run([HADOLINT, RECIPE], check=False, capture_output=True, text=True)
+    ran = program(HADOLINT, RECIPE)
 
-    assert (ran.returncode, ran.stdout) == (0, "")
+    assert (ran.code, ran.stdout) == (0, "")
 
 
 def test_the_image_has_pinned_requirements_and_a_user_who_is_not_root() -> None:
@@ -63,18 +61,10 @@ def test_what_the_recipe_copies_is_sent_to_the_builder() -> None:
 
 @pytest.mark.timeout(600)
 def test_the_image_is_built_and_shows_its_version() -> None:
-    program = builder()
-    if program is None:
+    name = builder()
+    if name is None:
         pytest.skip("no program that builds images works here")
     tag = "localhost/resourcesync-test"
-    built = subprocess.run(
-        [program, "build", "-t", tag, "-f", RECIPE, ROOT],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert built.returncode == 0, built.stderr
-    ran = subprocess.run(
-        [program, "run", "--rm", tag, "--version"], check=False, capture_output=True, text=True
-    )
-    assert ran.stdout.startswith("resourcesync ")
+    built = program(name, "build", "-t", tag, "-f", RECIPE, ROOT)
+    assert built.code == 0, built.stderr
+    assert program(name, "run", "--rm", tag, "--version").stdout.startswith("resourcesync ")

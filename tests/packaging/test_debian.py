@@ -1,11 +1,12 @@
 """A Debian package is built from distribution/debian, and lintian finds no fault in it."""
 
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.support.commands.run import Ran, program
 
 ROOT = Path(__file__).parents[2]
 DEBIAN = ROOT / "distribution" / "debian"
@@ -17,10 +18,7 @@ def missing() -> str:
     """The reason that nothing can be built here; empty if it can."""
     if shutil.which("dpkg-checkbuilddeps") is None:
         return "no tools of Debian here"
-    ran = subprocess.run(
-        ["dpkg-checkbuilddeps", DEBIAN / "control"], check=False, capture_output=True, text=True
-    )
-    return ran.stderr.strip()
+    return program("dpkg-checkbuilddeps", DEBIAN / "control").stderr.strip()
 
 
 def test_the_version_of_the_package_is_that_of_the_project() -> None:
@@ -33,14 +31,7 @@ def test_systemd_finds_no_fault_in_the_unit_of_the_package(tmp_path: Path) -> No
     text = (DEBIAN / "resourcesync.resourcesync-watch.service").read_text("utf-8")
     unit.write_text(text.replace("/usr/bin/resourcesync", "/bin/true"))
 
-    ran = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", unit],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert program("systemd-analyze", "verify", "--man=no", unit) == Ran(0, "", "")
 
 
 @pytest.mark.timeout(300)
@@ -55,18 +46,10 @@ def test_a_package_is_built_with_unit_pages_completions_and_configuration(tmp_pa
         copy(source, tree / name)
     shutil.copytree(DEBIAN, tree / "debian")
 
-    ran = subprocess.run(
-        ["dpkg-buildpackage", "-us", "-uc", "-b"],
-        cwd=tree,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    ran = program("dpkg-buildpackage", "-us", "-uc", "-b", cwd=tree)
+    assert ran.code == 0, ran.said
     (package,) = tmp_path.glob("*.deb")
-    listed = subprocess.run(
-        ["dpkg-deb", "--contents", package], check=True, capture_output=True, text=True
-    ).stdout
+    listed = program("dpkg-deb", "--contents", package).stdout
     for name in (
         "./etc/resourcesync/resourcesync.toml",
         "./usr/bin/resourcesync",
@@ -78,10 +61,5 @@ def test_a_package_is_built_with_unit_pages_completions_and_configuration(tmp_pa
     ):
         assert name in listed
     if shutil.which("lintian") is not None:
-        checked = subprocess.run(
-            ["lintian", "--allow-root", "--fail-on", "error,warning", package],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        assert checked.returncode == 0, checked.stdout
+        checked = program("lintian", "--allow-root", "--fail-on", "error,warning", package)
+        assert checked.code == 0, checked.stdout

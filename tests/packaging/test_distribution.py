@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import tomllib
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.commands.run import Ran, program
 from tests.support.source_files import ANNEXES
 
 ROOT = Path(__file__).parents[2]
@@ -29,25 +29,18 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.joi
 
 def build(tree: Path, out: Path, *options: str) -> Path:
     """Build the distribution of a tree into a folder: the archive, and the wheel from it."""
-    command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "build",
-        "--no-isolation",
-        "--outdir",
-        out,
-        *options,
-        tree,
-    ]
-    ran = subprocess.run(
-        command,
-        check=False,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+    build = (sys.executable, "-m", "build", "--no-isolation", "--outdir")
+    ran = program(
+        *build, out, *options, tree, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
     )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.code == 0, ran.said
     return out
+
+
+def assert_accepted(*distributions: Path) -> None:
+    """Check them as a package index does."""
+    ran = program(sys.executable, "-m", "twine", "check", "--strict", *distributions)
+    assert ran.code == 0, ran.said
 
 
 @pytest.fixture(scope="module")
@@ -93,29 +86,16 @@ def test_the_archive_has_what_the_tests_and_the_pages_need(built: Path) -> None:
 
 
 def test_a_package_index_accepts_both(built: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-m", "twine", "check", "--strict", built / ARCHIVE, built / WHEEL],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert_accepted(built / ARCHIVE, built / WHEEL)
 
 
 def test_an_annex_is_a_distribution_of_its_own(tmp_path: Path) -> None:
     for annex in ANNEXES:
         build(annex.parent, tmp_path, "--wheel")
     wheels = sorted(tmp_path.iterdir())
-    ran = subprocess.run(
-        [sys.executable, "-m", "twine", "check", "--strict", *wheels],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
 
     assert len(wheels) == len(ANNEXES) == 7
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert_accepted(*wheels)
     for wheel, annex in zip(wheels, ANNEXES, strict=True):
         name = f"resourcesync_{annex.parent.name}"
         with zipfile.ZipFile(wheel) as packed:
@@ -154,16 +134,14 @@ def test_the_installed_wheel_works_outside_the_checkout(built: Path, tmp_path: P
     pip.append("--disable-pip-version-check")
     pins = ROOT / "requirements" / "main.txt"
 
-    def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command, check=False, capture_output=True, text=True, cwd=tmp_path, env={"HOME": "."}
-        )
+    def run(*command: str | Path) -> Ran:
+        return program(*command, cwd=tmp_path, env={"HOME": "."})
 
-    assert run(sys.executable, "-m", "venv", venv).returncode == 0
-    if run(*pip, "--no-compile", "--require-hashes", "-r", pins).returncode:
+    assert run(sys.executable, "-m", "venv", venv).code == 0
+    if run(*pip, "--no-compile", "--require-hashes", "-r", pins).code:
         pytest.skip("the pinned requirements cannot be installed: no package index")
-    assert run(*pip, "--no-deps", "--no-index", built / WHEEL).returncode == 0
+    assert run(*pip, "--no-deps", "--no-index", built / WHEEL).code == 0
     script = venv / "bin" / "resourcesync"
 
     assert run(script, "--version").stdout == f"resourcesync {VERSION}\n"
-    assert run(script, "demo", tree, "-q").returncode == 0
+    assert run(script, "demo", tree, "-q").code == 0

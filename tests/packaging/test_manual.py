@@ -1,12 +1,12 @@
 """The manual pages are complete, and every reader of roff understands them."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from resourcesync.cli.main import COMMANDS
+from tests.support.commands.run import program
 
 MANUAL = Path(__file__).parents[2] / "share" / "man"
 PAGES = sorted(MANUAL.rglob("*.?"))
@@ -24,11 +24,11 @@ def test_every_command_has_a_page_and_so_has_the_configuration() -> None:
     assert {page.name for page in PAGES} == expected
 
 
-@pytest.mark.parametrize("program", CHECKS)
-def test_a_formatter_of_manuals_has_no_warning(program: str) -> None:
-    if shutil.which(program) is None:
-        pytest.skip(f"{program} is not here")
+@pytest.mark.parametrize("formatter", CHECKS)
+def test_a_formatter_of_manuals_has_no_warning(formatter: str) -> None:
+    if shutil.which(formatter) is None:
+        pytest.skip(f"{formatter} is not here")
     for page in PAGES:
-        ran = subprocess.run([*CHECKS[program], page], check=False, capture_output=True, text=True)
-        messages = (ran.stderr if program == "groff" else ran.stdout).splitlines()
+        ran = program(*CHECKS[formatter], page)
+        messages = (ran.stderr if formatter == "groff" else ran.stdout).splitlines()
         assert [line for line in messages if UNKNOWN_DATE not in line] == []

@@ -11,7 +11,7 @@ import pytest
 
 from fuzz.long_lists import AROUND, LAYOUTS, ODD, PLAIN, entries, make, small_blocks, tell_both_ways
 from fuzz.randomness import chance
-from resourcesync.documents.reader import Limits, read_stream
+from resourcesync.documents.reader import Limits, read
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import Resource
 from tests.support.documents.text import CHANGE_LIST, RESOURCE_LIST, URI, document
@@ -39,13 +39,17 @@ def test_the_fast_path_changes_nothing_of_what_a_list_tells(seed: int) -> None:
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("layout", [PLAIN[1], HASHED, PLAIN[5], LINKED])
-def test_what_comes_between_regular_entries_means_what_it_always_means(
+def test_what_stands_between_regular_entries_or_in_one_means_what_it_always_means(
     odd: str, layout: str
 ) -> None:
     many = entries(layout, 60)
     for text in ("".join([*many[:50], odd, *many[50:]]), "".join(many) + odd):
         tell_both_ways(written(text))
         tell_both_ways(written(text), as_rows=True)
+    few = many[:30]
+    for at in range(ODD.index(odd) % 11, len(few[25]), 11):
+        few[25] = few[24][:at] + odd + few[24][at:]
+        tell_both_ways(written(*few))
 
 
 @pytest.mark.parametrize("around", AROUND, ids=lambda pair: pair[0])
@@ -59,26 +63,6 @@ def test_what_stands_around_regular_entries_hides_them(
         told = tell_both_ways(written("".join(parts)))
 
         assert len(told.entries) <= 60 - (last - first) or told.ending[0] != "read"
-
-
-@pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("layout", [HASHED, LINKED])
-def test_what_stands_inside_a_regular_entry_means_what_it_always_means(
-    odd: str, layout: str
-) -> None:
-    many = entries(layout, 30)
-    for at in range(ODD.index(odd) % 11, len(many[25]), 11):
-        many[25] = many[24][:at] + odd + many[24][at:]
-        tell_both_ways(written(*many))
-
-
-@pytest.mark.parametrize("name", ["length", "pri", "rel", "href"])
-def test_an_attribute_that_is_there_twice_is_an_error(name: str) -> None:
-    many = entries(HASHED, 30) + entries(LINKED, 30)
-    index = next(index for index, entry in enumerate(many) if f" {name}=" in entry)
-    many[index + 20] = many[index + 20].replace(f" {name}=", f' {name}="1" {name}=')
-
-    assert tell_both_ways(written(*many)).ending[0] == "xml"
 
 
 @pytest.mark.parametrize("element", ["loc", "lastmod", "changefreq", "priority"])
@@ -129,7 +113,7 @@ def test_every_way_to_write_an_entry_means_what_it_always_means(layout: str) -> 
 def test_the_place_of_every_entry_is_told_right(layout: str) -> None:
     text = written("".join(entries(layout, 200))).decode()
     with small_blocks():
-        rows = list(read_stream(io.BytesIO(text.encode()), uri=URI).rows())
+        rows = list(read(io.BytesIO(text.encode()), uri=URI).rows())
 
     at = [index for index in range(len(text)) if text.startswith("<url>", index)]
     lines = [text.count("\n", 0, index) + 1 for index in at]
@@ -152,7 +136,7 @@ def test_an_entry_that_is_made_to_cost_much_costs_little(entry: str) -> None:
     """Each stands where the fast path learns, again and again."""
     data = written(*[f"{entry}\n<url><loc>http://a/{n}</loc></url>" for n in range(40)])
     begin = time.process_time()
-    count = sum(1 for _ in read_stream(io.BytesIO(data), uri=URI).rows())
+    count = sum(1 for _ in read(io.BytesIO(data), uri=URI).rows())
 
     assert count == 80
     assert time.process_time() - begin < 1
@@ -218,7 +202,7 @@ def fed_to_expat(data: bytes) -> list[int]:
 
     with pytest.MonkeyPatch.context() as patch, small_blocks(), suppress(DocumentError):
         patch.setattr(pyexpat, "ParserCreate", lambda *given: Noting(make(*given), sizes))
-        for _ in read_stream(io.BytesIO(data), uri=URI).rows():
+        for _ in read(io.BytesIO(data), uri=URI).rows():
             pass
     return sizes
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.documents.reader import Limits, read_stream
+from resourcesync.documents.reader import Limits, read
 from resourcesync.documents.writer import write
 from resourcesync.errors import DocumentError, TruncatedDocumentError
 from resourcesync.model.entries import Entry, Header
@@ -64,7 +64,7 @@ def test_any_bytes_are_read_or_refused_with_our_own_error(data: bytes) -> None:
     for document in (data, head + data, b"\x1f\x8b" + data, b"\xff\xfe" + data):
         faults: list[DocumentError] = []
         try:
-            list(read_stream(io.BytesIO(document), uri=URI, limits=Limits(bytes=10_000)).entries())
+            list(read(io.BytesIO(document), uri=URI, limits=Limits(bytes=10_000)).entries())
         except DocumentError as error:
             faults.append(error)
         assert all(fault.uri == URI and fault.message for fault in faults)

@@ -39,19 +39,27 @@ from resourcesync_simulator.clock import SimulatedClock
 from resourcesync_simulator.destination import SimulatedCopies
 from resourcesync_simulator.faults import FaultInjector
 from resourcesync_simulator.scenario import Faults
+from tests.support.documents.text import document, url
 from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.network import Answer, MemoryFetcher
 
 BASE = "http://source.example/"
 START = from_microseconds(1_767_139_200_000_000)
-_HEAD = (
-    '<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/"><rs:md capability="{kind}"{time}/>'
-)
+POINTERS = {
+    ".well-known/resourcesync": ("description", {"capabilities.xml": "capabilitylist"}),
+    "capabilities.xml": (
+        "capabilitylist",
+        {"resources.xml": "resourcelist", "changes.xml": "changelist"},
+    ),
+}
 
 
 def content(name: str, version: int) -> bytes:
     return f"version {version} of {name}".encode()
+
+
+def md(kind: str, more: str = "") -> str:
+    return f'<rs:md capability="{kind}"{more}/>'
 
 
 def digest(name: str, version: int) -> str:
@@ -173,43 +181,30 @@ class Mirror:
 
     def serve(self, request: FetchRequest) -> Answer:
         name = request.uri.removeprefix(BASE)
-        documents: dict[str, Callable[[], str]] = {
-            ".well-known/resourcesync": self._description,
-            "capabilities.xml": self._capabilities,
-            "resources.xml": self._resource_list,
-            "changes.xml": self._change_list,
-        }
-        if name in documents:
-            return Answer(body=documents[name]().encode())
+        if name in POINTERS:
+            kind, targets = POINTERS[name]
+            entries = (url(BASE + to, md(of)) for to, of in targets.items())
+            return Answer(body=document(*entries, md=md(kind)))
+        if name == "resources.xml":
+            return Answer(body=self._resource_list())
+        if name == "changes.xml":
+            return Answer(body=self._change_list())
         thing = self.listed.get(name)
         if thing is None or thing.served > 9:
             return Answer(status=404 if thing is None else thing.served)
         return Answer(body=content(name, thing.served))
 
-    def _description(self) -> str:
-        return self._document(
-            "description", "", self._pointer("capabilities.xml", "capabilitylist")
-        )
-
-    def _capabilities(self) -> str:
-        return self._document(
-            "capabilitylist",
-            "",
-            self._pointer("resources.xml", "resourcelist")
-            + self._pointer("changes.xml", "changelist"),
-        )
-
-    def _resource_list(self) -> str:
+    def _resource_list(self) -> bytes:
         entries = [
             self._entry(name, version, "")
             for name, thing in self.listed.items()
             for version in (thing.listed if self.rewrites_list else ("1",))
         ]
         if self.has_unusable_entry:
-            entries.append("<url><loc>http://elsewhere.example/1</loc></url>")
-        return self._document("resourcelist", f' at="{format_w3c(self.at)}"', "".join(entries))
+            entries.append(url("http://elsewhere.example/1"))
+        return document(*entries, md=md("resourcelist", f' at="{format_w3c(self.at)}"'))
 
-    def _change_list(self) -> str:
+    def _change_list(self) -> bytes:
         time, entries = START + timedelta(seconds=180), []
         for name, thing in self.listed.items():
             if thing.change is not None:
@@ -217,7 +212,7 @@ class Mirror:
                 time += timedelta(seconds=1)
                 dated = f' datetime="{format_w3c(time)}"' if is_dated else ""
                 entries.append(self._entry(name, version, f' change="{kind}"{dated}'))
-        return self._document("changelist", f' from="{format_w3c(START)}"', "".join(entries))
+        return document(*entries, md=md("changelist", f' from="{format_w3c(START)}"'))
 
     @staticmethod
     def _entry(name: str, version: str, more: str) -> str:
@@ -226,15 +221,7 @@ class Mirror:
             data = content(name, int(version))
             more += f' hash="{digest(name, int(version))}" length="{len(data)}"'
         lastmod = f"<lastmod>{format_w3c(START)}</lastmod>" if version in ("1", "dated") else ""
-        return f"<url><loc>{BASE}{name}</loc>{lastmod}<rs:md{more}/></url>"
-
-    @staticmethod
-    def _pointer(name: str, kind: str) -> str:
-        return f'<url><loc>{BASE}{name}</loc><rs:md capability="{kind}"/></url>'
-
-    @staticmethod
-    def _document(kind: str, time: str, entries: str) -> str:
-        return _HEAD.format(tag="urlset", kind=kind, time=time) + entries + "</urlset>"
+        return url(BASE + name, lastmod, f"<rs:md{more}/>")
 
     # --- the Destination ---
 

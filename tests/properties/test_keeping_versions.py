@@ -17,7 +17,7 @@ from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.catalogue import version_files
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.catalogue.version_files import FolderVersions
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DiskFullError
 from resourcesync.model.entries import Change, Resource
 from resourcesync.source.versions.version_recording import parse_stamp
@@ -67,7 +67,7 @@ class Life:
         versions.view()
         found: list[Resource] = []
         for name in set(versions.read):
-            entries = read_stream(BytesIO(content_of(documents, name)), uri=name).entries()
+            entries = read(BytesIO(content_of(documents, name)), uri=name).entries()
             told = [entry.resource if isinstance(entry, Change) else entry for entry in entries]
             found += [item for item in told if isinstance(item, Resource) and item.digests]
         return found

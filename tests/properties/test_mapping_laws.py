@@ -57,26 +57,14 @@ def assert_laws(mapping: EscapedMapping, uris: Iterable[str]) -> int:
     return len(normal)
 
 
-@LAWFUL
-@given(
-    st.lists(hostile_uris(), max_size=12),
-    st.sampled_from(BASES),
-    st.sampled_from(list(FileSystemProfile)),
-)
-def test_places_are_safe_and_unique_and_can_be_turned_back(
-    uris: list[str], base: str, profile: FileSystemProfile
-) -> None:
-    assert_laws(EscapedMapping(base=base, profile=profile), uris)
-
-
 @pytest.mark.parametrize("profile", FileSystemProfile)
-@pytest.mark.parametrize("base", BASES[:2])
+@pytest.mark.parametrize("base", BASES)
 def test_twenty_thousand_hostile_uris_keep_the_laws(base: str, profile: FileSystemProfile) -> None:
-    uris = list(seeded_uris(BASES.index(base) + 10 * (profile is FileSystemProfile.POSIX), 5_000))
+    uris = list(seeded_uris(BASES.index(base) + 10 * (profile is FileSystemProfile.POSIX), 2_500))
 
     count = assert_laws(EscapedMapping(base=base, profile=profile), uris)
 
-    assert count > 2_000
+    assert count > 1_000
 
 
 @LAWFUL
@@ -91,24 +79,15 @@ def test_a_normal_uri_is_its_own_normal_form(uri: str) -> None:
 
 @LAWFUL
 @given(hostile_uris(), st.sampled_from(list(FileSystemProfile)))
-def test_equivalent_spellings_share_one_place(uri: str, profile: FileSystemProfile) -> None:
+def test_equivalent_spellings_share_one_place_and_what_is_no_uri_has_none(
+    uri: str, profile: FileSystemProfile
+) -> None:
+    mapping = EscapedMapping(base=BASE, profile=profile)
     for normal in accepted([uri]).values():
-        mapping = EscapedMapping(base=BASE, profile=profile)
         assert mapping.path(uri) == mapping.path(normal)
-
-
-@LAWFUL
-@given(st.lists(hostile_uris(), max_size=8))
-def test_a_uri_is_refused_by_both_or_by_neither(uris: list[str]) -> None:
-    mapping = EscapedMapping(base=BASE, profile=FileSystemProfile.POSIX)
-    good = accepted(uris)
-    for uri in good:
+        return
+    with pytest.raises(OutOfScopeError):
         mapping.path(uri)
-
-    for uri in uris:
-        if uri not in good:
-            with pytest.raises(OutOfScopeError):
-                mapping.path(uri)
 
 
 NAMES = st.one_of(

@@ -36,6 +36,7 @@ uris = st.text(st.characters(codec="utf-8", categories=["L", "N", "P", "S"]), ma
 kinds = st.sampled_from(["text/plain", "image/png", ""])
 
 
+@pytest.mark.conformance("RM05", "RM06", "RM07")
 @given(
     st.lists(st.tuples(uris, contents, kinds), max_size=4),
     st.integers(1, 4),
@@ -67,15 +68,20 @@ def test_resources_come_out_of_packages_as_they_went_in(
     assert found == [(uri, data) for uri, data, _ in given_resources]
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from(ChangeKind), st.sampled_from("ab"), contents), max_size=6)
+@pytest.mark.founding(
+    "0.9 §7.1.1", "A package has a bitstream for each change, in order", "`publish --dumps changes`"
 )
-def test_changes_come_out_in_their_order(
-    drawn: list[tuple[ChangeKind, str, tuple[bytes, int]]],
+@pytest.mark.conformance("CM01", "CM02", "CM03", "CM04", "CM06")
+@given(
+    st.lists(st.tuples(st.sampled_from(ChangeKind), st.sampled_from("ab"), contents), max_size=6),
+    st.integers(1, 5),
+)
+def test_changes_come_out_in_their_order_each_in_one_package(
+    drawn: list[tuple[ChangeKind, str, tuple[bytes, int]]], most: int
 ) -> None:
     given_changes = [(kind, name, text * times) for kind, name, (text, times) in drawn]
     entries = [change(kind, f"http://h/{name}", data, "") for kind, name, data in given_changes]
-    packages = list(plan_packages(CHANGES, entries))
+    packages = list(plan_packages(CHANGES, entries, size=PackageSize(max_entries=most)))
     data = iter(data for kind, _, data in given_changes if kind is not ChangeKind.DELETED)
     found: list[tuple[str, bytes]] = []
     for package in packages:
@@ -84,6 +90,8 @@ def test_changes_come_out_in_their_order(
         assert all(path.isascii() and path.startswith("/resources/") for path in paths)
         told = unpack(b"".join(write_package(CHANGES, package, lambda _: [next(data)])))
         found += told.given
+        gone = [item.resource.uri for item in package if item.kind is ChangeKind.DELETED]  # type: ignore[union-attr]  # a Change Dump
+        assert told.deleted == gone
 
     kept = [(f"http://h/{n}", d) for k, n, d in given_changes if k is not ChangeKind.DELETED]
     assert found == kept

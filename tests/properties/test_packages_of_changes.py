@@ -15,8 +15,6 @@ from msgspec.structs import replace
 from resourcesync.documents.packages.manifest_agreement import check_manifest
 from resourcesync.documents.packages.planning import (
     ManifestEntry,
-    PackageSize,
-    content_of,
     plan_packages,
 )
 from resourcesync.documents.packages.zip_writer import write_package
@@ -24,7 +22,7 @@ from resourcesync.documents.writer import write
 from resourcesync.errors import PackageError
 from resourcesync.model.entries import Change, Header, Package, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from tests.support.documents.packages import CHANGES, MOMENT, RESOURCES, UP, change, resource
 
 DELETED = ChangeKind.DELETED
@@ -32,7 +30,6 @@ BODY = b"body"
 MD = "{http://www.openarchives.org/rs/terms/}md"
 LN = "{http://www.openarchives.org/rs/terms/}ln"
 URL = "{http://www.sitemaps.org/schemas/sitemap/0.9}url"
-LOC = "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
 
 minutes = st.integers(0, 9).map(lambda number: MOMENT + timedelta(minutes=number))
 drawn_changes = st.lists(
@@ -56,7 +53,7 @@ def manifest_of(package: bytes) -> ET.Element:
 
 def broken(text: bytes) -> set[str]:
     """The rules that the validator finds broken."""
-    return {finding.rule.id for finding in validate_document([text], uri="http://h/x.xml")}
+    return {finding.rule.id for finding in Examination([text], uri="http://h/x.xml")}
 
 
 @pytest.mark.conformance("CM05")
@@ -78,25 +75,6 @@ def test_changes_are_packed_oldest_first_or_not_at_all(
     moments = [datetime.fromisoformat(name) for name in told if name is not None]
     assert moments == times
     assert all(moment <= other for moment, other in itertools.pairwise(moments))
-
-
-@pytest.mark.conformance("CM06")
-@given(drawn_changes, st.integers(1, 5))
-def test_every_change_of_an_interval_is_in_one_of_its_packages_repeated_ones_too(
-    drawn: list[tuple[ChangeKind, str, datetime | None]], most: int
-) -> None:
-    ordered = sorted((time or MOMENT, number) for number, (_, _, time) in enumerate(drawn))
-    entries = [made(*drawn[number][:2], time, number) for time, number in ordered]
-
-    told: list[tuple[str, str, datetime]] = []
-    for planned in plan_packages(CHANGES, entries, size=PackageSize(max_entries=most)):
-        for url in manifest_of(packed(CHANGES, planned)).iterfind(URL):
-            md = url.find(MD)
-            assert md is not None
-            kind, moment = md.attrib["change"], datetime.fromisoformat(md.attrib["datetime"])
-            told.append((str(url.findtext(LOC)), kind, moment))
-
-    assert told == [(entry.uri, entry.kind.value, entry.time) for entry in entries]
 
 
 media_types = st.sampled_from(["text/html", "image/jpeg", "application/xml", "text/plain"])
@@ -135,24 +113,6 @@ def test_a_manifest_tells_its_moment_the_way_up_and_each_media_type(
 def test_a_manifest_without_its_moment_or_the_way_up_is_not_written(header: Header) -> None:
     with pytest.raises(ValueError, match="needs its"):
         packed(header, [])
-
-
-@pytest.mark.conformance("RM08")
-@given(st.lists(st.tuples(st.sampled_from(ChangeKind), media_types), max_size=6))
-def test_a_change_that_has_bytes_keeps_its_media_type(drawn: list[tuple[ChangeKind, str]]) -> None:
-    entries: list[Change] = []
-    for kind, media_type in drawn:
-        item = change(kind, "http://h/a", BODY, "")
-        told = item.resource if kind is DELETED else replace(item.resource, media_type=media_type)
-        entries.append(replace(item, resource=told))
-
-    given_types = [kept.media_type for e in entries if (kept := content_of(e)) is not None]
-    written = [
-        md.attrib
-        for planned in plan_packages(CHANGES, entries)
-        for md in manifest_of(packed(CHANGES, planned)).iterfind(f"{URL}/{MD}")
-    ]
-    assert [fields["type"] for fields in written if fields["change"] != "deleted"] == given_types
 
 
 @pytest.mark.conformance("RD06")

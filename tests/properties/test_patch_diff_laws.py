@@ -39,9 +39,6 @@ def text_of(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-# --- JSON ----------------------------------------------------------------------------------------
-
-
 @settings(max_examples=75)
 @given(values, values)
 def test_a_json_patch_makes_one_value_of_any_other_down_to_the_order_of_members(
@@ -98,9 +95,6 @@ def test_a_member_that_comes_between_others_is_followed_by_those_after_it() -> N
 
     assert text_of(json_patch.apply_operations(before, json.loads(patch))) == text_of(after)
     assert len(patch) < 300
-
-
-# --- what cannot be compared ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from campaigns.producers import RECIPES, Recipe, differences, measure
 
 _PAGE = "<url><loc>@BASE@/{0}</loc><lastmod>$(date -r {0} +%FT%TZ -u)</lastmod></url>"
 _BUILD = f"""
+mkdir -p out
 cp a b out
 cat >out/sitemap.xml <<END
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">

@@ -63,7 +63,7 @@ def is_accepted(run: ResourceRun, body: bytes, stored: bytes | None = None) -> b
 def is_read(run: ResourceRun, body: bytes) -> bool:
     """True if our reader finds these resources in a document with this body."""
     try:
-        document = reader.read_stream(BytesIO(OPENING + body + CLOSING), uri="")
+        document = reader.read(BytesIO(OPENING + body + CLOSING), uri="")
         rows = [
             (row.uri, row.hash_text or "", row.length_text and int(row.length_text))
             for row in document.rows()

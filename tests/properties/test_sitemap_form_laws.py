@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read as read_document
 from resourcesync.errors import DocumentError
 from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import format_w3c, parse_loosely, parse_w3c
@@ -85,7 +85,7 @@ class Parts(io.BytesIO):
 def read(data: bytes, size: int = 1 << 16) -> list[tuple[str, datetime | None]]:
     stream = Parts(data)
     stream.size = size
-    document = read_stream(stream, uri=URI)
+    document = read_document(stream, uri=URI)
     found = [entry for entry in document.entries() if isinstance(entry, Resource)]
     assert document.refused == 0
     return [(resource.uri, resource.lastmod) for resource in found]
@@ -124,7 +124,7 @@ def test_a_text_gives_the_addresses_of_its_lines(
 @given(st.binary(max_size=200), st.sampled_from([b"", b"https://h/\n", b"<rss><channel><item>"]))
 def test_no_bytes_make_the_reader_fail_in_another_way(data: bytes, start: bytes) -> None:
     with suppress(DocumentError):
-        for found in read_stream(io.BytesIO(start + data), uri=URI).entries():
+        for found in read_document(io.BytesIO(start + data), uri=URI).entries():
             assert found.uri
 
 

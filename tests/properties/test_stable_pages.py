@@ -19,6 +19,7 @@ from resourcesync.model.entries import Entry, Header, Link, Part, Resource
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import ListPublisher
+from tests.support.sources.opened import open_source
 from tests.support.sources.publishing import BASE, Source, content_of, name_of
 
 FOREIGN = '<y xmlns="urn:x"><url><loc>z</loc></url>\n<url><loc>b</loc></url></y>'
@@ -63,9 +64,10 @@ def record(source: Source, edits: dict[str, tuple[str, int]]) -> None:
 
 
 def rebase(source: Source) -> None:
-    ListPublisher(
-        source.catalogue, source.documents, base_uri=BASE, clock=source.clock, limits=source.limits
-    ).publish(anew=True)
+    opened_source = open_source(
+        source.catalogue, source.documents, source.clock, BASE, source.limits
+    )
+    ListPublisher(opened_source).publish(anew=True)
 
 
 def pages(source: Source) -> list[tuple[str, list[Resource]]]:
@@ -88,7 +90,7 @@ def pages(source: Source) -> list[tuple[str, list[Resource]]]:
 
 def opened(source: Source, name: str) -> tuple[Header, list[Entry], int]:
     content = content_of(source.documents, name)
-    document = reader.read_stream(BytesIO(content), uri=name)
+    document = reader.read(BytesIO(content), uri=name)
     entries = list(document.entries())
     assert document.refused == 0
     return document.header, entries, len(content)

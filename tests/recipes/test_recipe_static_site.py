@@ -12,7 +12,7 @@ import yaml
 
 from tests.support.commands.pages import RECIPES, TypedPage
 from tests.support.commands.run import files_of
-from tests.support.servers.hosting import hosted
+from tests.support.servers.listening import static
 
 PAGES = {
     "index.html": "<p>a site</p>",
@@ -69,7 +69,8 @@ class Project:
 
 @pytest.fixture(params=[True, False], ids=["it empties its output", "it writes over it"])
 def project(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Project]:
-    with hosted(tmp_path / "www") as address:
+    (tmp_path / "www").mkdir()
+    with static(tmp_path / "www") as address:
         yield Project(tmp_path, address, empties=request.param)
 
 

@@ -1,7 +1,6 @@
 """The forms of operators: nothing is done without the token, or for a page of another site."""
 
 from collections.abc import Iterator, Mapping
-from http.client import HTTPConnection
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -13,6 +12,7 @@ from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.operator_actions import OperatorApplication
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.dashboard_values import NOW, Seen, detail
+from tests.support.servers.real_sockets import requested
 
 TOKEN = "a-token-of-this-test"
 FORM = "application/x-www-form-urlencoded"
@@ -50,14 +50,9 @@ def host(operations: Operations) -> Iterator[str]:
 
 def post(host: str, form: Mapping[str, str], **fields: str) -> tuple[int, str]:
     """Return the status, and the place that the answer leads to."""
-    connection = HTTPConnection(host, timeout=10)
-    headers = {"content-type": FORM}
-    headers |= {name.replace("_", "-"): text for name, text in fields.items()}
-    connection.request("POST", "/act", urlencode(form), headers)
-    answer = connection.getresponse()
-    answer.read()
-    connection.close()
-    return answer.status, answer.headers.get("location", "")
+    fields = {"content_type": FORM, **fields}
+    status, _, found = requested(f"//{host}", "/act", "POST", body=urlencode(form), **fields)
+    return status, found.get("location", "")
 
 
 def test_with_the_token_a_mirror_is_pulled_paused_and_resumed(
@@ -113,10 +108,7 @@ def test_anything_else_does_nothing(
 
 
 def test_the_token_is_in_no_address_and_no_page(host: str, operations: Operations) -> None:
-    connection = HTTPConnection(host, timeout=10)
-    connection.request("GET", f"/act?{urlencode(PULL)}")
-    assert connection.getresponse().status == 405
-    connection.close()
+    assert requested(f"//{host}", f"/act?{urlencode(PULL)}")[0] == 405
     assert operations.done == []
 
 

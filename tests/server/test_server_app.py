@@ -15,8 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.app import Application, ServedSource, create_app
-from tests.support.servers.asgi import Answer, ask
+from resourcesync.server.app import Application, ServedSource
+from tests.support.servers.asgi import ask
 from tests.support.servers.served_tree import (
     BIG,
     LINK,
@@ -24,6 +24,7 @@ from tests.support.servers.served_tree import (
     application,
     media_type,
     plant,
+    served_source,
     settled,
 )
 
@@ -64,25 +65,14 @@ def test_head_is_get_without_the_bytes(app: ASGIApp, path: str) -> None:
     assert int(whole.fields["content-length"]) == len(whole.body)
 
 
-def test_a_large_file_comes_in_pieces_and_whole(app: ASGIApp) -> None:
-    answer = ask(app, "/a/big.bin")
-
-    assert answer.body == BIG
-    assert answer.chunks > 1
-    assert "content-type" not in answer.fields
-
-
 @pytest.mark.parametrize(
     ("name", "caching"),
     [
         ("resourcelist-000123-0001.xml", "max-age=31536000, immutable"),
         ("resourcelist-20260102T030405Z-0012.xml", "max-age=31536000, immutable"),
         ("resourcelist.xml", "no-cache"),
-        ("resourcelist-0001.xml", "no-cache"),
         ("changelist-000001.xml", "no-cache"),
         ("changelist-000001-0001.xml", "no-cache"),
-        ("capabilitylist.xml", "no-cache"),
-        ("resourcedump.xml", "no-cache"),
         ("resourcedump-20260102T030405000000Z-0001.zip", "max-age=31536000, immutable"),
         ("resourcedump-20260102T030405000000Z-0001-manifest.xml", "max-age=31536000, immutable"),
         ("changedump-000001.zip", "max-age=31536000, immutable"),
@@ -131,7 +121,7 @@ def test_documents_outside_the_tree_are_served_under_their_own_name(
         capability_list_uri=LIST_URI,
         media_type=media_type,
     )
-    app = create_app(served, clock=SystemClock())
+    app = Application(served, clock=SystemClock())
 
     assert ask(app, "/lists/capabilitylist.xml").body == b"<urlset/>"
     assert ask(app, "/.well-known/resourcesync").body == b"<here/>"
@@ -195,14 +185,6 @@ def test_a_folder_without_a_page_is_absent_and_never_listed(root: Path) -> None:
     for path in ("/a", "/a/sub", "/.hidden", "/resourcesync", "/.well-known", "//", "/a//", "//a"):
         assert ask(app, path).status == 404, path
     assert ask(app, "/a/one.txt").status == 200
-
-
-def test_a_page_that_is_a_link_out_of_the_tree_is_absent(root: Path) -> None:
-    (root / "a" / "index.html").symlink_to("../../outside")
-    (root.parent / "outside").write_bytes(b"secret")
-    app = application(root)
-
-    assert [ask(app, path).status for path in ("/a/", "/a")] == [404, 404]
 
 
 def test_the_host_of_a_request_appears_nowhere(app: ASGIApp) -> None:
@@ -276,7 +258,7 @@ def test_a_request_is_logged_in_one_line_that_it_cannot_shape(
 )
 def test_an_address_that_cannot_stand_in_a_header_is_refused(root: Path, uri: str) -> None:
     with pytest.raises(ConfigurationError):
-        ServedSource(root=root, capability_list_uri=uri, media_type=media_type)
+        served_source(root, capability_list_uri=uri)
 
 
 def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
@@ -298,35 +280,18 @@ def test_the_application_lives_and_ends_with_its_server(app: ASGIApp) -> None:
     assert answer == ["lifespan.startup.complete", "lifespan.shutdown.complete", "websocket.close"]
 
 
-def test_serving_writes_nothing(root: Path) -> None:
-    def picture() -> list[tuple[str, int, int]]:
-        return sorted((str(p), p.stat().st_size, p.stat().st_mtime_ns) for p in root.rglob("*"))
-
-    app = application(root)
-    before = picture()
-
-    answers: list[Answer] = [
-        ask(app, path, method=method)
-        for path in ("/", "/a/one.txt", "/new.txt", "/resourcesync/x.xml")
-        for method in ("GET", "HEAD", "PUT", "POST", "DELETE")
-    ]
-
-    assert {answer.status for answer in answers} == {200, 404, 405}
-    assert picture() == before
-
-
 # --- The application within others, and others within it ------------------------------------------
 
 
 @pytest.fixture
 def served(tmp_path: Path) -> ServedSource:
     root = plant(tmp_path / "tree")
-    return ServedSource(root=root, capability_list_uri=LIST_URI, media_type=media_type)
+    return served_source(root)
 
 
 def make(served: ServedSource, **mounts: ASGIApp) -> Application:
     paths = {"/" + name.replace("_", "/"): app for name, app in mounts.items()}
-    return create_app(served, clock=SystemClock(), mounts=paths)
+    return Application(served, clock=SystemClock(), mounts=paths)
 
 
 async def echo(scope: Scope, receive: Receive, send: Send) -> None:
@@ -386,6 +351,6 @@ def test_a_mounted_application_gets_what_is_below_its_path_and_no_more(
 
 @pytest.mark.parametrize("value", ["<a>\r\nx: y", "a", "<a b>", "<ü>", ""])
 def test_what_cannot_stand_in_a_link_field_is_never_sent(served: ServedSource, value: str) -> None:
-    app = create_app(served, clock=SystemClock(), links=lambda _: (value,))
+    app = Application(served, clock=SystemClock(), links=lambda _: (value,))
 
     assert isinstance(ask(app, "/empty.txt").error, ConfigurationError)

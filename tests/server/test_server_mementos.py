@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,10 +12,8 @@ from starlette.types import ASGIApp
 
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
-from resourcesync.app.serving import applications as wired
 from resourcesync.server import mementos
 from resourcesync.server.representations import format_http_date, parse_http_date
-from resourcesync.source.publication_settings import PublicationSettings
 from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import Answer, ask
 
@@ -90,24 +89,15 @@ def test_a_timemap_lists_every_version_with_its_moment(app: ASGIApp) -> None:
     "address",
     [
         "https://other.example/data/a%20b.json",
-        "https://h.example:8080/data/a%20b.json",
         "https://me@h.example/data/a%20b.json",
         "https://h.example/a%20b.json",
-        "https://h.example/data/gone/a%20b.json",
         "https://h.example/data/../data/a%20b.json",
-        "https://h.example/data//a%20b.json",
         "https://h.example/data/.resourcesync/catalogue.db",
         "https://h.example/data/a%20b.json?x=1",
         "https://h.example/data/",
-        "https://h.example",
-        "https://",
         "ftp://h.example/data/a%20b.json",
-        "https%3A%2F%2Fother.example%2Fdata%2Fa%2520b.json",
         "https%3A%2F%2Fh.example%2Fdata%2F..%2Fdata%2Fa%2520b.json",
-        "https%3A%2F%2Fh.example%2Fdata%2F.resourcesync%2Fcatalogue.db",
-        "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.json%3Fx=1",
         "https%3A%2F%2Fh.example%2Fdata%2Fa%2520b.json%23top",
-        "https%3A%2F%2F",
         "https%3A%2F%2Fh.example%2Fdata%2F%zz",
         "https://h.example/data/https://h.example/data/a%20b.json",
     ],
@@ -171,8 +161,6 @@ def test_a_timegate_leads_to_the_version_of_the_moment(
     [
         "yesterday",
         "",
-        "2026-01-01T00:00:00Z",
-        "Thu, 32 Jan 2026 00:00:00 GMT",
         "Thursday, 01-Jan-26 00:00:00 GMT",
         "Thu, 01 Jan 2026 00:00:00 GMT, Thu, 01 Jan 2026 00:00:00 GMT",
     ],
@@ -188,14 +176,11 @@ def test_a_moment_that_is_none_is_refused(app: ASGIApp, moment: str) -> None:
     [
         GATE + "nothing.txt",
         GATE,
-        GATE.rstrip("/"),
         GATE + "../a%20b.json",
         GATE + ".resourcesync/catalogue.db",
         MAP + "nothing.txt",
-        "/resourcesync/versions",
         "/resourcesync/versions/",
         "/resourcesync/versions/20260101000000000000/a%20b.json",
-        "/resourcesync/versions/2026/a%20b.json",
         "/resourcesync/versions/99999999999999999999/a%20b.json",
         "/resourcesync/versions/patch/20260101000000000000/a%20b.json",
         "/resourcesync/versions/patch/",
@@ -217,16 +202,17 @@ def test_a_patch_is_served_with_its_kind_and_never_changes(app: ASGIApp, root: P
     assert b'"two"' in answer.body
 
 
-def test_a_version_of_what_is_no_longer_published_is_absent(root: Path, app: ASGIApp) -> None:
-    uri = listed(app, "%C3%A9.txt")[0][1]
-    versioned = applications.find_tree(root)
-    closed = wired.memento_application(
-        root, PublicationSettings(), versioned.base, lambda path: path != "é.txt"
-    )
+def test_a_version_of_what_is_no_longer_published_is_absent(
+    root: Path, app: ASGIApp, tmp_path: Path
+) -> None:
+    uri, tree, clock = listed(app, "%C3%A9.txt")[0][1], tmp_path / "tree", ManualClock()
+    shutil.copytree(root, tree)
+    clock.advance(hours=3)
+    publish_tree(tree, {"url": BASE, "versions": True, "exclude": ("é.txt",)}, clock=clock)
+    closed = applications.find_tree(tree).application(clock)
 
-    path = "/" + uri.removeprefix(f"{BASE}resourcesync/versions/")
-    assert ask(closed, path).status == 404
-    assert ask(closed, "/timemap/a%20b.json").status == 200
+    assert get(closed, uri).status == 404
+    assert get(closed, MAP + "a%20b.json").status == 200
 
 
 def test_a_content_that_was_harmed_is_cut_off_before_its_end(root: Path, app: ASGIApp) -> None:

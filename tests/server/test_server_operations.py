@@ -9,10 +9,10 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publisher import Publisher
 from resourcesync.app.serving.applications import PublishedTree, find_tree
 from resourcesync.server.admin import OperationsApplication
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application
 from resourcesync.server.metrics import Metric, write_metrics
 from tests.support.servers.asgi import ask
-from tests.support.servers.served_tree import media_type, plant, settled
+from tests.support.servers.served_tree import plant, served_source, settled
 
 
 @pytest.fixture
@@ -33,12 +33,20 @@ def test_a_server_that_lives_and_can_serve_says_so(tree: PublishedTree) -> None:
     assert ask(app, "/metrics", method="POST").status == 405
 
 
-@pytest.mark.parametrize("gone", ["resourcesync/capabilitylist.xml", ".resourcesync/catalogue.db"])
+@pytest.mark.parametrize(
+    ("gone", "is_folder"),
+    [
+        ("resourcesync/capabilitylist.xml", False),
+        ("resourcesync/capabilitylist.xml", True),
+        (".resourcesync/catalogue.db", False),
+    ],
+)
 def test_a_source_that_cannot_be_served_is_not_ready_but_lives(
-    tree: PublishedTree, gone: str
+    tree: PublishedTree, gone: str, *, is_folder: bool
 ) -> None:
-    app = tree.operations()
-    (tree.root / gone).write_bytes(b"nothing")
+    app, path = tree.operations(), tree.root / gone
+    path.unlink()
+    path.mkdir() if is_folder else path.write_bytes(b"nothing")
 
     answer = ask(app, "/readyz")
 
@@ -47,17 +55,6 @@ def test_a_source_that_cannot_be_served_is_not_ready_but_lives(
     assert answer.fields["retry-after"]
     assert ask(app, "/livez").status == 200
     assert ask(app, "/metrics").status == 503
-
-
-def test_a_list_that_cannot_be_read_is_told_of(tree: PublishedTree) -> None:
-    path = tree.root / "resourcesync" / "capabilitylist.xml"
-    path.unlink()
-    path.mkdir()
-
-    answer = ask(tree.operations(), "/readyz")
-
-    assert answer.status == 503
-    assert b"cannot read" in answer.body
 
 
 def test_the_figures_are_those_of_the_source_and_of_what_was_served(tree: PublishedTree) -> None:
@@ -116,9 +113,7 @@ def test_the_page_at_the_top_leads_to_the_lists_and_says_how_to_follow(tree: Pub
 
 
 def test_nothing_in_the_address_of_the_lists_is_taken_for_markup(tmp_path: Path) -> None:
-    served = ServedSource(
-        root=plant(tmp_path), capability_list_uri="http://x/'&c.xml", media_type=media_type
-    )
-    text = ask(create_app(served, clock=settled()), "/").body.decode()
+    served = served_source(plant(tmp_path), capability_list_uri="http://x/'&c.xml")
+    text = ask(Application(served, clock=settled()), "/").body.decode()
 
     assert 'href="http://x/&#x27;&amp;c.xml"' in text

@@ -1,6 +1,5 @@
 """The server with the compiled parts (httptools, uvloop), and without them."""
 
-import http.client
 import signal
 import subprocess
 import sys
@@ -8,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
+
+from tests.support.servers.real_sockets import requested
 
 PROGRAM = """
 import asyncio, sys
@@ -19,7 +19,7 @@ if sys.argv[2] == "plain":
 from pathlib import Path
 from starlette.responses import PlainTextResponse
 from resourcesync.adapters.system import SystemClock
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application, ServedSource
 from resourcesync.server.uvicorn_server import serve_forever
 
 async def parts(scope, receive, send):
@@ -28,11 +28,13 @@ async def parts(scope, receive, send):
     if scope["type"] == "http":
         await PlainTextResponse(f"{parser} {loop}")(scope, receive, send)
 
+root = Path(sys.argv[1])
 served = ServedSource(
-    root=Path(sys.argv[1]), capability_list_uri="http://x/c.xml", media_type=lambda _: ""
+    root=root, documents=root / "resourcesync", well_known=root / "description.xml",
+    capability_list_uri="http://x/c.xml", media_type=lambda _: "",
 )
-app = create_app(served, clock=SystemClock(), mounts={"/parts": parts})
-serve_forever(app, "127.0.0.1", 0, on_ready=lambda uri: print(uri, flush=True))
+app = Application(served, clock=SystemClock(), mounts={"/parts": parts})
+serve_forever(app, "localhost", 0, on_ready=lambda uri: print(uri, flush=True))
 print("returned", flush=True)
 """
 KINDS = pytest.mark.parametrize(
@@ -65,46 +67,39 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def running(root: Path, kind: str) -> Iterator[http.client.HTTPConnection]:
+def running(root: Path, kind: str, number: signal.Signals) -> Iterator[str]:
+    """Run a server until it is told by a signal to end, and ends in order."""
     with subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(root), kind], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        uri = process.stdout.readline().strip()
-        client = http.client.HTTPConnection(urlsplit(uri).netloc, timeout=10)
         try:
-            yield client
+            yield process.stdout.readline().strip()
         finally:
-            client.close()
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             said = process.stdout.read()
     assert said == "returned\n"
     assert process.returncode == 0
 
 
-def ask(
-    client: http.client.HTTPConnection, path: str, method: str = "GET", **fields: str
-) -> tuple[int, bytes, dict[str, str]]:
-    client.request(method, path, headers={k.replace("_", "-"): v for k, v in fields.items()})
-    response = client.getresponse()
-    return response.status, response.read(), {k.lower(): v for k, v in response.getheaders()}
-
-
 @KINDS
-def test_each_kind_of_server_answers_alike(root: Path, kind: str) -> None:
-    with running(root, kind) as client:
-        parts = ask(client, "/parts")[1]
-        status, body, fields = ask(client, "/one.txt")
-        head = ask(client, "/one.txt", "HEAD")
-        part = ask(client, "/shelf/large.bin", range="bytes=1000-300999")
-        same = ask(client, "/one.txt", if_none_match=fields["etag"])
-        whole = ask(client, "/shelf/large.bin")
-        empty = ask(client, "/empty.txt")
-        absent = ask(client, "/two.txt")
-        document = ask(client, "/resourcesync/capabilitylist.xml", accept_encoding="gzip")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_each_kind_of_server_answers_alike_and_ends_in_order(
+    root: Path, kind: str, number: signal.Signals
+) -> None:
+    with running(root, kind, number) as uri:
+        parts = requested(uri, "/parts")[1]
+        status, body, fields = requested(uri, "/one.txt")
+        head = requested(uri, "/one.txt", "HEAD")
+        part = requested(uri, "/shelf/large.bin", range="bytes=1000-300999")
+        same = requested(uri, "/one.txt", if_none_match=fields["etag"])
+        whole = requested(uri, "/shelf/large.bin")
+        empty = requested(uri, "/empty.txt")
+        absent = requested(uri, "/two.txt")
+        document = requested(uri, "/resourcesync/capabilitylist.xml", accept_encoding="gzip")
 
     assert parts == PARTS[kind]
-    assert (status, body) == (200, b"0123456789")
+    assert (status, body, "server" in fields) == (200, b"0123456789", False)
     assert head[:2] == (200, b"")
     assert (head[2]["content-length"], head[2]["etag"]) == ("10", fields["etag"])
     assert part[:2] == (206, LARGE[1000:301000])

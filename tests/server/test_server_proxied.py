@@ -1,19 +1,18 @@
 """nginx in front as a reverse proxy, and requests that two servers could read in two ways."""
 
 import gzip
-import http.client
-import socket
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving.applications import LateApplication, find_tree
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
+from resourcesync.server.connection_limits import ConnectionLimits
+from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers import nginx
+from tests.support.servers.real_sockets import connected, requested
 
 SECRET = b"nobody asked for this"
 IMPATIENT = ConnectionLimits(connections=50, client_timeout=0.3, keep_alive=1, grace=1)
@@ -64,10 +63,8 @@ def front(server: ServerThread, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def say(address: str, head: bytes, number: int) -> bytes:
     """Send a request that hides another one; return all that is answered until the end."""
-    parts = urlsplit(address)
-    counts = head.count(b"%d")
-    fields = head % ((number,) * counts)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=0.7) as client:
+    fields = head % ((number,) * head.count(b"%d"))
+    with connected(address, timeout=0.7) as client:
         client.sendall(b"GET /1.txt HTTP/1.1\r\nHost: x\r\n" + fields + SMUGGLED)
         got = b""
         try:
@@ -97,32 +94,25 @@ def test_nothing_is_smuggled_past_a_proxy_either(front: str, head: bytes) -> Non
     assert answer.count(b"HTTP/1.1 ") <= 1
 
 
-def ask(front: str, path: str, **fields: str) -> tuple[int, bytes, dict[str, str]]:
-    client = http.client.HTTPConnection(urlsplit(front).netloc, timeout=10)
-    names = {name.replace("_", "-"): value for name, value in fields.items()}
-    client.request("GET", path, headers=names)
-    answer = client.getresponse()
-    body = answer.read()
-    client.close()
-    return answer.status, body, {k.lower(): v for k, v in answer.getheaders()}
-
-
 def test_behind_a_proxy_all_is_as_without(front: str, server: ServerThread, tree: Path) -> None:
     lists = "/resourcesync/resourcelist.xml"
     for path in ("/1.txt", lists, "/.well-known/resourcesync", "/", "/robots.txt", "/nope"):
         for fields in ({}, {"Accept_Encoding": "gzip"}, {"Range": "bytes=1-3"}):
-            through, direct = ask(front, path, **fields), ask(server.uri, path, **fields)
+            through, direct = (
+                requested(front, path, **fields),
+                requested(server.uri, path, **fields),
+            )
             assert through[:2] == direct[:2]
             for name in ("etag", "content-range", "content-encoding", "vary", "link", "location"):
                 assert through[2].get(name) == direct[2].get(name), (path, name)
-    status, packed, fields = ask(front, lists, Accept_Encoding="gzip", Host="evil.example")
+    status, packed, fields = requested(front, lists, Accept_Encoding="gzip", Host="evil.example")
     assert status == 200
     assert gzip.decompress(packed) == (tree / lists[1:]).read_bytes()
     assert b"evil" not in gzip.decompress(packed)
-    assert ask(front, lists, Accept_Encoding="gzip", If_None_Match=fields["etag"])[0] == 304
-    assert ask(front, "/../secret", Host="x")[0] in {400, 404}
+    assert requested(front, lists, Accept_Encoding="gzip", If_None_Match=fields["etag"])[0] == 304
+    assert requested(front, "/../secret", Host="x")[0] in {400, 404}
 
 
 def test_what_only_operators_are_told_is_not_told_to_the_public(server: ServerThread) -> None:
     for path in ("/metrics", "/livez", "/readyz", "/hub", "/publish"):
-        assert ask(server.uri, path)[0] == 404
+        assert requested(server.uri, path)[0] == 404

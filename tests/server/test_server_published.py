@@ -18,12 +18,15 @@ from resourcesync.source.publication_settings import NOTE
 from tests.support.servers.asgi import ask
 
 
-def plant(tree: Path) -> None:
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    tree = tmp_path / "tree"
     for name in ("a.txt", "b.key", "private/c.txt", "x/d.txt", "robots.txt", "index.html"):
-        (tree / name).parent.mkdir(exist_ok=True)
+        (tree / name).parent.mkdir(exist_ok=True, parents=True)
         (tree / name).write_text(name)
     (tree / "alias.txt").symlink_to("b.key")
     (tree / "other.txt").symlink_to("a.txt")
+    return tree
 
 
 def served(tree: Path, **chosen: object) -> ASGIApp:
@@ -38,10 +41,8 @@ def found(app: ASGIApp, *names: str) -> list[str]:
 NAMES = ("a.txt", "b.key", "private/c.txt", "x/d.txt", "robots.txt", "alias.txt", "other.txt")
 
 
-def test_what_was_excluded_is_absent_also_by_a_link_to_it(tmp_path: Path) -> None:
-    plant(tmp_path)
-
-    app = served(tmp_path, exclude=("*.key", "private/"))
+def test_what_was_excluded_is_absent_also_by_a_link_to_it(tree: Path) -> None:
+    app = served(tree, exclude=("*.key", "private/"))
 
     assert found(app, *NAMES) == ["a.txt", "x/d.txt", "robots.txt", "other.txt"]
     assert ask(app, "/private/c.txt").status == 404
@@ -50,11 +51,9 @@ def test_what_was_excluded_is_absent_also_by_a_link_to_it(tmp_path: Path) -> Non
 
 
 def test_what_was_not_included_is_absent_but_robots_txt_and_the_page_are_there(
-    tmp_path: Path,
+    tree: Path,
 ) -> None:
-    plant(tmp_path)
-
-    app = served(tmp_path, include=("x/*",))
+    app = served(tree, include=("x/*",))
 
     assert found(app, *NAMES) == ["x/d.txt", "robots.txt"]
     page = ask(app, "/")
@@ -62,22 +61,20 @@ def test_what_was_not_included_is_absent_but_robots_txt_and_the_page_are_there(
     assert b"Capability List" in page.body  # index.html is not published
 
 
-def test_who_published_last_decides_and_serving_disturbs_no_publication(tmp_path: Path) -> None:
-    plant(tmp_path)
-    served(tmp_path, exclude=("*.txt",))
+def test_who_published_last_decides_and_serving_disturbs_no_publication(tree: Path) -> None:
+    served(tree, exclude=("*.txt",))
 
-    app = served(tmp_path, exclude=("*.key",))
+    app = served(tree, exclude=("*.key",))
 
     assert found(app, "a.txt", "b.key") == ["a.txt"]
 
 
-def test_a_new_address_is_served_once_it_is_published(tmp_path: Path) -> None:
-    plant(tmp_path)
-    (tmp_path / "index.html").unlink()
-    app = served(tmp_path, versions=True)
+def test_a_new_address_is_served_once_it_is_published(tree: Path) -> None:
+    (tree / "index.html").unlink()
+    app = served(tree, versions=True)
     before = ask(app, "/a.txt")
 
-    publish_tree(tmp_path, {"url": "http://new.example/"}, clock=SystemClock())
+    publish_tree(tree, {"url": "http://new.example/"}, clock=SystemClock())
 
     after, page = ask(app, "/a.txt"), ask(app, "/")
     new = "http://new.example/resourcesync/capabilitylist.xml"
@@ -88,33 +85,26 @@ def test_a_new_address_is_served_once_it_is_published(tmp_path: Path) -> None:
     assert b"h.example" not in page.body
 
 
-def test_a_catalogue_that_is_damaged_serves_nothing(tmp_path: Path) -> None:
-    plant(tmp_path)
-    served(tmp_path)
-    for path in (tmp_path / ".resourcesync").glob("catalogue.db*"):
+def test_a_catalogue_that_is_damaged_or_cannot_be_read_serves_nothing(tree: Path) -> None:
+    served(tree)
+    for path in (tree / ".resourcesync").glob("catalogue.db*"):
         path.write_bytes(b"no catalogue at all" * 99)
 
     with pytest.raises(StateError):
-        find_tree(tmp_path).application(SystemClock())
+        find_tree(tree).application(SystemClock())
 
-
-def test_a_catalogue_that_cannot_be_read_serves_nothing(tmp_path: Path) -> None:
-    plant(tmp_path)
-    served(tmp_path)
-    shutil.rmtree(tmp_path / ".resourcesync")
-    (tmp_path / ".resourcesync/catalogue.db").mkdir(parents=True)
-
+    shutil.rmtree(tree / ".resourcesync")
+    (tree / ".resourcesync/catalogue.db").mkdir(parents=True)
     with pytest.raises(StorageError) as caught:
-        find_tree(tmp_path).application(SystemClock())
+        find_tree(tree).application(SystemClock())
     assert caught.value.hint == "move it away, then try again"
 
 
 def test_a_catalogue_on_a_disk_that_cannot_be_written_is_read_as_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant(tmp_path)
-    served(tmp_path, exclude=("*.key",))
-    path = tmp_path / ".resourcesync/catalogue.db"
+    served(tree, exclude=("*.key",))
+    path = tree / ".resourcesync/catalogue.db"
     for ending in ("-wal", "-shm"):  # they belong to who reads it where it can be written
         path.with_name(path.name + ending).unlink(missing_ok=True)
 

@@ -1,12 +1,11 @@
-"""The server on real loopback sockets."""
+"""The server on real loopback sockets, and what stands between it and its connections."""
 
 import asyncio
 import http.client
 import os
+import resource
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,9 +18,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import ConfigurationError
-from resourcesync.server.app import ServedSource, create_app
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread, serve_forever
-from tests.support.waiting import wait_until
+from resourcesync.server.app import Application
+from resourcesync.server.connection_limits import ConnectionLimits
+from resourcesync.server.uvicorn_server import ServerThread, serve_forever
+from tests.support.servers.real_sockets import connected, requested
+from tests.support.servers.served_tree import served_source
 
 IMPATIENT = ConnectionLimits(
     connections=20, client_timeout=0.3, keep_alive=1, grace=1, header_bytes=4096
@@ -44,10 +45,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(root: Path) -> ASGIApp:
-    served = ServedSource(
-        root=root, capability_list_uri="http://x/c.xml", media_type=lambda _: "text/plain"
-    )
-    return create_app(served, clock=SystemClock())
+    served = served_source(root, media_type=lambda _: "text/plain")
+    return Application(served, clock=SystemClock())
 
 
 @pytest.fixture(scope="module")
@@ -66,22 +65,6 @@ def connection(server: ServerThread) -> http.client.HTTPConnection:
     return http.client.HTTPConnection(urlsplit(server.uri).netloc, timeout=10)
 
 
-def plug(server: ServerThread) -> socket.socket:
-    parts = urlsplit(server.uri)
-    assert parts.hostname is not None
-    return socket.create_connection((parts.hostname, parts.port or 0), timeout=10)
-
-
-def get(server: ServerThread, path: str, **fields: str) -> tuple[int, bytes, dict[str, str]]:
-    client = connection(server)
-    try:
-        client.request("GET", path, headers={k.replace("_", "-"): v for k, v in fields.items()})
-        response = client.getresponse()
-        return response.status, response.read(), {k.lower(): v for k, v in response.getheaders()}
-    finally:
-        client.close()
-
-
 def wait_until_dropped(client: socket.socket) -> bytes:
     """Read to the end; a timeout of the socket fails the test."""
     got = b""
@@ -93,22 +76,8 @@ def wait_until_dropped(client: socket.socket) -> bytes:
     return got
 
 
-def test_the_answers_arrive_as_sent(server: ServerThread, root: Path) -> None:
-    # A file that was written or touched just now has no ETag yet.
-    wait_until(lambda: "etag" in get(server, "/big.bin")[2])
-    status, body, fields = get(server, "/big.bin")
-    assert (status, body) == (200, (root / "big.bin").read_bytes())
-    assert "server" not in fields
-    assert fields["date"]
-    assert get(server, "/big.bin", Range="bytes=100000-400000")[:2] == (206, body[100000:400001])
-    assert get(server, "/one.txt", Range="bytes=20-")[0] == 416
-    assert get(server, "/one.txt", Range="bytes=0-0,5-6")[:2] == (200, b"0123456789")
-    assert get(server, "/big.bin", If_None_Match=fields["etag"])[:2] == (304, b"")
-    assert get(server, "/big.bin", If_Match='"x"')[:2] == (412, b"")
-
-
 def test_head_has_no_body_on_the_wire(server: ServerThread) -> None:
-    with plug(server) as client:
+    with connected(server.uri) as client:
         client.sendall(b"HEAD /big.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         answer = wait_until_dropped(client)
 
@@ -134,34 +103,13 @@ def test_a_file_that_shrinks_while_it_is_sent_ends_the_connection(
     client.close()
 
 
-def test_a_client_that_leaves_disturbs_nobody(server: ServerThread) -> None:
-    for _ in range(5):
-        client = connection(server)
-        client.request("GET", "/huge.bin")
-        client.getresponse().read(1000)
-        client.close()
-
-    assert get(server, "/one.txt")[1] == b"0123456789"
-
-
 def test_two_hundred_silent_connections_keep_nobody_out(strict: ServerThread) -> None:
     with ExitStack() as stack:
-        silent = [stack.enter_context(plug(strict)) for _ in range(200)]
+        silent = [stack.enter_context(connected(strict.uri)) for _ in range(200)]
 
         assert all(wait_until_dropped(client) == b"" for client in silent)
 
-    assert get(strict, "/one.txt")[1] == b"0123456789"
-
-
-def test_more_requests_than_allowed_are_told_so(app: ASGIApp) -> None:
-    limits = ConnectionLimits(connections=5, client_timeout=5, grace=1)
-    with ServerThread(app, limits=limits) as server, ExitStack() as stack:
-        for _ in range(6):
-            client = stack.enter_context(plug(server))
-            client.sendall(b"GET /huge.bin HTTP/1.1\r\nHost: x\r\n\r\n")
-            time.sleep(0.02)  # so that the first five are served
-
-        assert get(server, "/one.txt")[0] == 503
+    assert requested(strict.uri, "/one.txt")[1] == b"0123456789"
 
 
 def test_a_request_that_outlives_the_server_is_told_that_it_stops() -> None:
@@ -189,7 +137,7 @@ def test_a_request_that_outlives_the_server_is_told_that_it_stops() -> None:
 
 def test_a_request_that_comes_by_drops_is_given_up(strict: ServerThread) -> None:
     started = time.monotonic()
-    with plug(strict) as client:
+    with connected(strict.uri) as client:
         client.sendall(b"GET /one.txt HTTP/1.1\r\n")
         try:
             while time.monotonic() - started < 10:
@@ -202,7 +150,7 @@ def test_a_request_that_comes_by_drops_is_given_up(strict: ServerThread) -> None
 
 
 def test_an_endless_header_is_cut_off(strict: ServerThread) -> None:
-    with plug(strict) as client:
+    with connected(strict.uri) as client:
         sent = 0
         try:
             client.sendall(b"GET /one.txt HTTP/1.1\r\n")
@@ -216,7 +164,7 @@ def test_an_endless_header_is_cut_off(strict: ServerThread) -> None:
 
 
 def test_a_client_that_takes_nothing_is_given_up(strict: ServerThread) -> None:
-    with plug(strict) as client:
+    with connected(strict.uri) as client:
         client.sendall(b"GET /huge.bin HTTP/1.1\r\nHost: x\r\n\r\n")
         time.sleep(1.5)
         got = len(wait_until_dropped(client))
@@ -242,7 +190,7 @@ def test_a_thread_ends_with_its_block_and_installs_no_signal_handler(app: ASGIAp
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with ServerThread(app) as server:
         assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-        assert get(server, "/one.txt")[0] == 200
+        assert requested(server.uri, "/one.txt")[0] == 200
         uri = server.uri
         running = threading.active_count()
 
@@ -262,37 +210,62 @@ def test_a_port_in_use_is_a_fault_of_the_settings(server: ServerThread, app: ASG
         serve_forever(app, "127.0.0.1", 99999, on_ready=print)
 
 
-PROGRAM = """
-import sys
-from pathlib import Path
-from resourcesync.adapters.system import SystemClock
-from resourcesync.server.app import ServedSource, create_app
-from resourcesync.server.uvicorn_server import serve_forever
+def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_full() -> None:
+    async def busy(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await asyncio.Event().wait()
 
-served = ServedSource(
-    root=Path(sys.argv[1]), capability_list_uri="http://x/c.xml", media_type=lambda _: ""
-)
-app = create_app(served, clock=SystemClock())
-serve_forever(app, sys.argv[2], 0, on_ready=lambda uri: print(uri, flush=True))
-print("returned", flush=True)
-"""
+    async def second(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await send({"type": "http.response.start", "status": 299, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    seen: list[tuple[int, int]] = []
+
+    def look(first: str, other: str) -> None:
+        def ask() -> None:
+            with ExitStack() as stack:
+                for _ in range(3):
+                    client = stack.enter_context(connected(first))
+                    client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                time.sleep(0.1)
+                seen.append((requested(first)[0], requested(other)[0]))
+            os.kill(os.getpid(), signal.SIGINT)
+
+        threading.Thread(target=ask).start()
+
+    aside = ServerThread(second)
+    serve_forever(
+        busy,
+        "127.0.0.1",
+        0,
+        on_ready=look,
+        limits=ConnectionLimits(connections=3, grace=1),
+        aside=aside,
+    )
+
+    assert seen == [(503, 299)]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_server_in_order(root: Path, number: signal.Signals) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(root), "localhost"], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        uri = process.stdout.readline().strip()
-        client = http.client.HTTPConnection(urlsplit(uri).netloc, timeout=10)
-        client.request("GET", "/one.txt")
-        body = client.getresponse().read()
+def test_a_server_may_open_the_files_that_its_connections_need(
+    app: ASGIApp, caplog: pytest.LogCaptureFixture
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-        process.send_signal(number)
-        said = process.stdout.read()
-        client.close()
+    def fail(_: str) -> None:
+        seen.append(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        raise BrokenPipeError
 
-    assert body == b"0123456789"
-    assert said == "returned\n"
-    assert process.returncode == 0
+    seen: list[int] = []
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+        for connections in (10, 100, 10**8):
+            limits = ConnectionLimits(connections=connections)
+            with pytest.raises(BrokenPipeError):
+                serve_forever(app, "127.0.0.1", 0, on_ready=fail, limits=limits)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    # With 50 that are told to come back, and 100 for everything else.
+    assert seen == [220, 400, hard]
+    assert f"{hard} files may be open" in caplog.text

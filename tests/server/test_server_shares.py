@@ -1,17 +1,16 @@
 """One client that takes all connections it can get, and what is left for the others."""
 
-import http.client
 import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from urllib.parse import urlsplit
 
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from resourcesync.server.connection_shares import client_of
-from resourcesync.server.uvicorn_server import ConnectionLimits, ServerThread
+from resourcesync.server.connection_limits import ConnectionLimits, client_of
+from resourcesync.server.uvicorn_server import ServerThread
+from tests.support.servers.real_sockets import connected, requested
 from tests.support.waiting import wait_until
 
 UNDER_WAY: set[int] = set()
@@ -40,23 +39,8 @@ def serving(**limits: object) -> Iterator[ServerThread]:
         yield server
 
 
-def connect(server: ServerThread, source: str = "127.0.0.1") -> socket.socket:
-    parts = urlsplit(server.uri)
-    assert parts.hostname is not None
-    return socket.create_connection(
-        (parts.hostname, parts.port or 0), timeout=10, source_address=(source, 0)
-    )
-
-
 def ask(server: ServerThread, source: str, **fields: str) -> tuple[int, bytes]:
-    client = http.client.HTTPConnection(
-        urlsplit(server.uri).netloc, timeout=10, source_address=(source, 0)
-    )
-    client.request("GET", "/", headers={name.replace("_", "-"): v for name, v in fields.items()})
-    answer = client.getresponse()
-    found = answer.status, answer.read()
-    client.close()
-    return found
+    return requested(server.uri, source=source, **fields)[:2]
 
 
 def is_open(connection: socket.socket) -> bool:
@@ -88,7 +72,7 @@ def test_450_connections_of_one_client_keep_nobody_else_out(
 ) -> None:
     with serving() as server, ExitStack() as stack:
         for _ in range(450):
-            client = stack.enter_context(connect(server))
+            client = stack.enter_context(connected(server.uri))
             with suppress(ConnectionError):  # it has its share already
                 first(client)
         began = time.monotonic()
@@ -99,13 +83,13 @@ def test_450_connections_of_one_client_keep_nobody_else_out(
 
 def test_a_client_above_its_share_loses_its_longest_idle_connection() -> None:
     with serving(share=3) as server, ExitStack() as stack:
-        other = stack.enter_context(connect(server, "127.0.0.2"))
-        busy, first, second = (stack.enter_context(connect(server)) for _ in range(3))
+        other = stack.enter_context(connected(server.uri, "127.0.0.2"))
+        busy, first, second = (stack.enter_context(connected(server.uri)) for _ in range(3))
         busy.sendall(ASK % b"never")
         assert is_open(second)
         assert is_open(first)  # later, so the second is idle longer
 
-        third = stack.enter_context(connect(server))
+        third = stack.enter_context(connected(server.uri))
 
         assert is_open(third)
         assert not is_open(second)
@@ -115,11 +99,11 @@ def test_a_client_above_its_share_loses_its_longest_idle_connection() -> None:
 
 def test_a_full_server_closes_the_longest_idle_connection_of_all() -> None:
     with serving(connections=4, share=3) as server, ExitStack() as stack:
-        longest = stack.enter_context(connect(server, "127.0.0.3"))
+        longest = stack.enter_context(connected(server.uri, "127.0.0.3"))
         assert is_open(longest)
-        second = stack.enter_context(connect(server))
+        second = stack.enter_context(connected(server.uri))
         assert is_open(second)
-        stack.enter_context(connect(server)).sendall(ASK % b"never")
+        stack.enter_context(connected(server.uri)).sendall(ASK % b"never")
         wait_until(lambda: UNDER_WAY)
 
         assert ask(server, "127.0.0.2")[0] == 200
@@ -130,20 +114,29 @@ def test_a_full_server_closes_the_longest_idle_connection_of_all() -> None:
 def test_a_proxy_has_no_share_and_each_of_its_clients_has_one() -> None:
     with serving(share=2, proxies=("127.0.0.9",)) as server, ExitStack() as stack:
         for _ in range(2):
-            client = stack.enter_context(connect(server, "127.0.0.9"))
+            client = stack.enter_context(connected(server.uri, "127.0.0.9"))
             client.sendall(b"GET /never HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 9.9.9.9\r\n\r\n")
         wait_until(lambda: len(UNDER_WAY) == 2)
 
         assert ask(server, "127.0.0.9", X_Forwarded_For="1.1.1.1, 9.9.9.9")[0] == 503
-        assert ask(server, "127.0.0.9", X_Forwarded_For="9.9.9.9, 1.1.1.1") == (200, b"1.1.1.1  ")
+        assert ask(server, "127.0.0.9", X_Forwarded_For="9.9.9.9, 1.1.1.1")[:2] == (
+            200,
+            b"1.1.1.1  ",
+        )
         assert ask(server, "127.0.0.9") == (200, b"127.0.0.9")
 
 
 def test_a_stranger_cannot_say_who_the_client_is() -> None:
     with serving(share=2, proxies=("127.0.0.9",)) as server:
-        assert ask(server, "127.0.0.3", X_Forwarded_For="9.9.9.9") == (200, b"127.0.0.3")
+        assert ask(server, "127.0.0.3", X_Forwarded_For="9.9.9.9") == (
+            200,
+            b"127.0.0.3",
+        )
     with serving(share=2) as server:
-        assert ask(server, "127.0.0.9", X_Forwarded_For="9.9.9.9") == (200, b"127.0.0.9")
+        assert ask(server, "127.0.0.9", X_Forwarded_For="9.9.9.9") == (
+            200,
+            b"127.0.0.9",
+        )
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,6 @@ def brief(text: str) -> MirrorSummary:
 
 
 def overview(mirrors: Sequence[MirrorSummary], **query: Any) -> str:
-    """Return the page of mirrors for a request."""
     return mirrors_page(select_mirrors(mirrors, MirrorQuery(**query)), NOW)
 
 

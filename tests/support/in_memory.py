@@ -24,7 +24,6 @@ class ManualClock:
         self._elapsed = 0.0
 
     def now(self) -> datetime:
-        """Return the present moment, aware, in UTC."""
         return self._now
 
     def monotonic(self) -> float:
@@ -37,7 +36,6 @@ class ManualClock:
         self._now += timedelta(seconds=max(0.0, seconds))
 
     def advance(self, *, hours: float = 0, seconds: float = 0) -> None:
-        """Let time pass."""
         self.sleep(hours * 3_600 + seconds)
 
     def set(self, moment: datetime) -> None:
@@ -54,12 +52,9 @@ class _StoredOriginal(msgspec.Struct, frozen=True):
 class MemoryOriginals(Originals):
     """Originals in a dictionary."""
 
-    def __init__(
-        self, clock: Clock, *, trusted: bool = True, media_type: str = "text/plain"
-    ) -> None:
+    def __init__(self, clock: Clock, *, trusted: bool = True) -> None:
         self._clock = clock
         self._trusted = trusted
-        self._media_type = media_type
         self._stored: dict[str, _StoredOriginal] = {}
         self._versions = 0
         self.measured = 0
@@ -85,14 +80,13 @@ class MemoryOriginals(Originals):
         return None if held is None else BytesIO(held.content)
 
     def scan(self) -> Iterator[Original]:
-        """Yield every original in rising URI order."""
         for uri, held in sorted(self._stored.items()):
             yield Original(
                 uri=uri,
                 fingerprint=self._fingerprint(held),
                 length=len(held.content),
                 lastmod=held.lastmod,
-                media_type=self._media_type,
+                media_type="text/plain",
             )
 
     def measure(self, original: Original) -> tuple[Resource, str]:
@@ -106,7 +100,7 @@ class MemoryOriginals(Originals):
             lastmod=held.lastmod,
             length=len(held.content),
             digests=(Digest("sha-256", hashlib.sha256(held.content).hexdigest()),),
-            media_type=self._media_type,
+            media_type="text/plain",
         )
         return resource, self._fingerprint(held)
 

@@ -70,7 +70,6 @@ class LineCoverage:
 
     @property
     def percent(self) -> float:
-        """The share of the lines that were executed."""
         return float(self._found["summary"]["percent_covered"])
 
     @property

@@ -23,7 +23,6 @@ def once(event: Callable[[], object], act: Callable[[], object]) -> Iterator[Non
 
 
 def wait_until(event: Callable[[], object], seconds: float = 10.0) -> None:
-    """Wait until something is so."""
     end = time.monotonic() + seconds
     while not event():
         assert time.monotonic() < end, "it did not come about"

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import MAX_BYTES
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import RULES, RuleFinding, Severity
 from tests.support.rules.documents import CH, GOOD, NS, PLAIN, RL
 
 
 def judged(data: bytes, *, size: int = 65_536) -> list[RuleFinding]:
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    return list(validate_document(pieces, uri="u"))
+    return list(Examination(pieces, uri="u"))
 
 
 def ids(findings: list[RuleFinding]) -> list[str]:
@@ -64,7 +64,7 @@ def test_a_document_that_is_cut_short_is_never_complete(kind: str) -> None:
     data = GOOD[kind].encode()
 
     for length in range(0, len(data), 7):
-        examination = validate_document([data[:length]], uri="u")
+        examination = Examination([data[:length]], uri="u")
         found = list(examination)
         assert "G01" in ids(found)
         assert not examination.summary.complete
@@ -78,7 +78,7 @@ def test_a_document_of_too_many_bytes_is_told_and_not_held_in_memory() -> None:
         yield b"</urlset>"
 
     tracemalloc.start()
-    examination = validate_document(pieces(), uri="u", profile="sitemap")
+    examination = Examination(pieces(), uri="u", profile="sitemap")
     found = list(examination)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -91,7 +91,7 @@ def test_a_document_of_too_many_bytes_is_told_and_not_held_in_memory() -> None:
 def test_a_bomb_is_not_unpacked() -> None:
     bomb = gzip.compress(f"<urlset {NS}>".encode() + b" " * 80 * 2**20)
 
-    examination = validate_document([bomb], uri="u", profile="sitemap")
+    examination = Examination([bomb], uri="u", profile="sitemap")
 
     assert ids(list(examination)) == ["G20"]
     assert not examination.summary.complete
@@ -143,7 +143,7 @@ def test_no_bytes_raise(data: bytes) -> None:
 )
 def test_no_edit_raises(at: int, put: str, profile: RuleProfile) -> None:
     text = RL[:at] + put + RL[at + len(put) :]
-    found = list(validate_document([text.encode("utf-8", "replace")], uri="u", profile=profile))
+    found = list(Examination([text.encode("utf-8", "replace")], uri="u", profile=profile))
 
     assert all(
         finding.line >= 1 and finding.column >= 1 and finding.length >= 1 for finding in found
@@ -153,7 +153,7 @@ def test_no_edit_raises(at: int, put: str, profile: RuleProfile) -> None:
 
 def test_a_plain_sitemap_is_judged_as_one() -> None:
     def under(profile: RuleProfile) -> list[str]:
-        return ids(list(validate_document([PLAIN.encode()], uri="u", profile=profile)))
+        return ids(list(Examination([PLAIN.encode()], uri="u", profile=profile)))
 
     assert under("sitemap") == []
     assert under("rs-1.1") == ["G05"]
@@ -165,7 +165,7 @@ def test_entries_without_end_are_told_and_not_all_judged() -> None:
         for _ in range(200):
             yield b"<url><loc>x:y</loc></url>" * 1_000
 
-    examination = validate_document(pieces(), uri="u", profile="sitemap")
+    examination = Examination(pieces(), uri="u", profile="sitemap")
 
     assert ids(list(examination)) == ["G19", "G01"]
     assert not examination.summary.complete

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentLimitError, MalformedDocumentError
 from resourcesync.model.entries import Resource
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import RuleFinding
 from tests.support.documents.text import CountingStream, document, tell, uris, url
 
@@ -25,7 +25,7 @@ WORDS = {
 
 def judged(data: bytes, size: int = 65_536) -> list[RuleFinding]:
     pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    return list(validate_document(pieces, uri="u"))
+    return list(Examination(pieces, uri="u"))
 
 
 def rules(data: bytes) -> list[str]:
@@ -61,7 +61,7 @@ def test_a_long_href_costs_its_link_and_is_counted_and_named(size: int) -> None:
         ROOT, url(A, odd, '<rs:ln rel="alternate" href="https://s.example/c"/>'), url(B)
     )
 
-    opened = read_stream(io.BytesIO(data), uri="u")
+    opened = read(io.BytesIO(data), uri="u")
     first, second = opened.entries()
     assert isinstance(first, Resource)
 
@@ -71,7 +71,7 @@ def test_a_long_href_costs_its_link_and_is_counted_and_named(size: int) -> None:
     (finding,) = [finding for finding in judged(data) if finding.rule.id == "G23"]
     assert f"{size:,} characters" in finding.message
     with pytest.raises(MalformedDocumentError):
-        list(read_stream(io.BytesIO(data), uri="u", strict=True).entries())
+        list(read(io.BytesIO(data), uri="u", strict=True).entries())
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_long_value_counts_as_not_said_and_is_counted_and_named(
     same = f'<rs:md hash="md5:{"0" * 32}"/>' if name == "hash" else '<rs:md type="text/html"/>'
     data = document(ROOT, *[url(B, same)] * before, url(A, f'<rs:md {name}="{text}"/>'), url(B))
 
-    opened = read_stream(io.BytesIO(data), uri="u")
+    opened = read(io.BytesIO(data), uri="u")
 
     assert uris(opened.entries())[before:] == [A, B]
     assert opened.dropped == 1
@@ -134,9 +134,9 @@ def test_a_comment_of_many_megabytes_takes_little_memory() -> None:
         yield b"-->" + tail
 
     tracemalloc.start()
-    opened = read_stream(CountingStream(pieces()), uri="u")
+    opened = read(CountingStream(pieces()), uri="u")
     found = uris(opened.entries())
-    findings = list(validate_document(pieces(), uri="u"))
+    findings = list(Examination(pieces(), uri="u"))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

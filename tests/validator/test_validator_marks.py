@@ -74,31 +74,23 @@ def test_what_is_in_no_other_one_is_counted(
     assert found == expected
 
 
-class Full(io.BytesIO):
-    """A file on a disk without room."""
+class Broken(io.BytesIO):
+    """A file on a disk without room, of which nothing can be read either."""
 
     def write(self, data: object, /) -> int:
         raise OSError(28, "No space left on device")
 
+    def read(self, size: int | None = -1, /) -> bytes:
+        raise OSError(5, "Input/output error")
 
-def test_a_full_disk_is_told() -> None:
-    marks = Marks(MarkStore(Full))
-    for number in range(SMALL - 1):
-        marks.append(number)
 
+def test_a_disk_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(StorageError, match="No space left"):
-        marks.append(SMALL)
+        kept(range(SMALL), MarkStore(Broken))
 
-
-def test_what_was_kept_and_is_gone_is_told() -> None:
-    class Broken(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            raise OSError(5, "Input/output error")
-
-    marks = kept(range(SMALL), MarkStore(Broken))
-
+    monkeypatch.delattr(Broken, "write")
     with pytest.raises(StorageError, match="Input/output error"):
-        list(marks)
+        list(kept(range(SMALL), MarkStore(Broken)))
 
 
 def test_memory_does_not_grow_with_the_marks(

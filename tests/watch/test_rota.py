@@ -33,7 +33,9 @@ from resourcesync.watch.scheduler import (
 
 DONE = JobOutcome(status=JobStatus.DONE)
 FAILED = JobOutcome(status=JobStatus.FAILED)
+CHANGED = JobOutcome(status=JobStatus.DONE, changed=True)
 PULL = MirrorJob(mirror="m", kind=JobKind.PULL)
+HAND_OVER = MirrorJob(mirror="m", kind=JobKind.HAND_OVER)
 WALL = 1_700_000_000.0
 
 
@@ -133,14 +135,14 @@ def test_every_mirror_has_its_turn_and_one_worker_at_a_time(seed: int, most: int
     assert MirrorJob(mirror="c", kind=JobKind.HAND_OVER) not in life.begins
 
 
-def test_a_mirror_that_was_just_pulled_waits_for_its_turn_after_a_restart() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(600.0)), MirrorHistory(pulled=WALL - 100))
-    assert 500 <= rota.next_moment() <= 560
-
-
-def test_a_mirror_that_is_overdue_is_pulled_soon_after_a_restart() -> None:
-    rota = rota_of(MirrorSchedule(pull=Every(600.0)), MirrorHistory(pulled=WALL - 7_200))
-    assert 0 <= rota.next_moment() <= 60
+@pytest.mark.parametrize(("age", "due"), [(100, 500), (7_200, 0)], ids=["waits", "is overdue"])
+def test_after_a_restart_a_mirror_has_its_turn_and_is_told_of_what_waited(
+    age: float, due: float
+) -> None:
+    rota = rota_of(MirrorSchedule(pull=Every(600.0)), MirrorHistory(pulled=WALL - age))
+    assert due <= rota.next_moment() <= due + 60
+    wanted = MirrorSchedule(pull=Every(600.0), hands_over=True)
+    assert begun(rota_of(wanted, MirrorHistory(pulled=WALL - 100)), 0) == [JobKind.HAND_OVER]
 
 
 def test_each_failure_doubles_the_pause_up_to_an_hour() -> None:
@@ -305,15 +307,15 @@ def test_hints_do_not_drive_what_fails(how: JobStatus, gap: float) -> None:
 def test_changes_that_come_while_others_are_handed_on_are_handed_on_after_them() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_over=True))
     assert begun(rota, 0) == [JobKind.PULL]
-    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(0))
+    rota.record_end(PULL, CHANGED, at(0))
     assert begun(rota, 0) == [JobKind.HAND_OVER]
     assert begun(rota, 11) == [JobKind.PULL]
-    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(11))
+    rota.record_end(PULL, CHANGED, at(11))
     assert begun(rota, 11) == []
 
-    rota.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE, at(12))
+    rota.record_end(HAND_OVER, DONE, at(12))
     assert begun(rota, 12) == [JobKind.HAND_OVER]
-    assert rota.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE, at(13)) == inf
+    assert rota.record_end(HAND_OVER, DONE, at(13)) == inf
 
 
 def test_a_mirror_that_is_not_there_yet_is_pulled_before_all_else() -> None:
@@ -324,37 +326,29 @@ def test_a_mirror_that_is_not_there_yet_is_pulled_before_all_else() -> None:
 
     later = 12.0
     assert begun(rota, later) == [JobKind.PULL]
-    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(later))
+    rota.record_end(PULL, CHANGED, at(later))
     assert sorted(begun(rota, later)) == [JobKind.AUDIT, JobKind.HAND_OVER]
-
-
-def test_what_waited_to_be_handed_on_when_all_stopped_is_handed_on_at_the_start() -> None:
-    rota = rota_of(
-        MirrorSchedule(pull=Every(600.0), hands_over=True), MirrorHistory(pulled=WALL - 100)
-    )
-    assert begun(rota, 0) == [JobKind.HAND_OVER]
 
 
 def test_a_next_program_that_fails_is_told_again_and_pulls_go_on() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_over=True), MirrorHistory(pulled=WALL))
     assert begun(rota, 0) == [JobKind.HAND_OVER]
     begun(rota, 11)
-    due = rota.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), FAILED, at(11))
+    due = rota.record_end(HAND_OVER, FAILED, at(11))
     assert 0.9 * FIRST_PAUSE <= due - 11 <= FIRST_PAUSE
-    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(12))
+    rota.record_end(PULL, CHANGED, at(12))
     assert begun(rota, 24) == [JobKind.PULL]
     assert begun(rota, due) == [JobKind.HAND_OVER]
 
 
 def test_changes_that_come_while_a_failed_hand_over_is_tried_again_are_handed_on() -> None:
     rota = rota_of(MirrorSchedule(pull=Every(10.0), hands_over=True), MirrorHistory(pulled=WALL))
-    hand_on = MirrorJob(mirror="m", kind=JobKind.HAND_OVER)
     begun(rota, 0)
-    due = rota.record_end(hand_on, FAILED, at(0))
+    due = rota.record_end(HAND_OVER, FAILED, at(0))
     assert sorted(begun(rota, due + 5)) == [JobKind.HAND_OVER, JobKind.PULL]
-    rota.record_end(PULL, JobOutcome(status=JobStatus.DONE, changed=True), at(due + 6))
+    rota.record_end(PULL, CHANGED, at(due + 6))
 
-    rota.record_end(hand_on, DONE, at(due + 7))
+    rota.record_end(HAND_OVER, DONE, at(due + 7))
 
     assert begun(rota, due + 7) == [JobKind.HAND_OVER]
 
@@ -383,7 +377,6 @@ def test_a_mirror_that_is_wanted_no_more_is_let_go_while_it_is_pulled() -> None:
 # --- What an operator does to the schedule: a pull now, a pause, both, and a pull by hand ---------
 
 
-DONE_REQUESTS = JobOutcome(status=JobStatus.DONE, changed=True)
 WANTED = MirrorSchedule(pull=Every(600.0), audit=Every(900.0), hands_over=True, accepts_hints=True)
 
 
@@ -392,7 +385,7 @@ def scheduler() -> Scheduler:
     past = MirrorHistory(pulled=WALL, audited=WALL)
     found.configure({"m": WANTED, "other": WANTED}, {"m": past, "other": past}, at(0))
     for job in found.begin(at(0), 9, 9):
-        found.record_end(job, DONE_REQUESTS, at(0))
+        found.record_end(job, CHANGED, at(0))
     return found
 
 
@@ -405,28 +398,20 @@ def reason(found: Scheduler) -> PullReason | None:
     return None if planned is None else planned.reason
 
 
-def test_a_requested_pull_begins_at_once_and_only_once() -> None:
+def test_a_requested_pull_begins_at_once_or_after_the_one_that_runs_and_only_once() -> None:
     found = scheduler()
     found.pull_now("m", at(10))
     found.pull_now("nobody", at(10))
     assert found.next_moment() <= 10
     assert reason(found) is PullReason.REQUESTED
     assert JobKind.PULL in begun_requests(found, 10)
-    assert found.record_end(PULL, DONE_REQUESTS, at(20)) > 500
-    assert JobKind.PULL not in begun_requests(found, 20)
-    assert reason(found) is PullReason.SCHEDULED
-
-
-def test_a_pull_that_is_requested_while_one_runs_follows_it() -> None:
-    found = scheduler()
-    found.pull_now("m", at(10))
-    begun_requests(found, 10)
     found.pull_now("m", at(11))
     found.pull_now("m", at(12))
-    found.record_end(PULL, DONE_REQUESTS, at(20))
+    found.record_end(PULL, CHANGED, at(20))
     assert begun_requests(found, 20) == [JobKind.PULL]
-    found.record_end(PULL, DONE_REQUESTS, at(30))
+    assert found.record_end(PULL, CHANGED, at(30)) > 500
     assert JobKind.PULL not in begun_requests(found, 30)
+    assert reason(found) is PullReason.SCHEDULED
 
 
 def test_a_paused_mirror_is_neither_pulled_nor_audited() -> None:
@@ -434,13 +419,11 @@ def test_a_paused_mirror_is_neither_pulled_nor_audited() -> None:
     found.pull_now("m", at(1))
     begun_requests(found, 1)
     found.pause(frozenset({"m"}))
-    found.record_end(PULL, DONE_REQUESTS, at(2))
+    found.record_end(PULL, CHANGED, at(2))
     found.hint("m")
-    found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE_REQUESTS, at(3))
+    found.record_end(HAND_OVER, CHANGED, at(3))
     assert set(begun_requests(found, 5_000)) <= {JobKind.HAND_OVER}
-    planned = found.next_pull("m", 0.0)
-    assert planned is not None
-    assert planned == NextPull(None, PullReason.PAUSED, 0, is_paused=True)
+    assert found.next_pull("m", 0.0) == NextPull(None, PullReason.PAUSED, 0, is_paused=True)
 
     found.pause(frozenset({"other"}))
     assert JobKind.PULL in begun_requests(found, 5_001)
@@ -449,16 +432,7 @@ def test_a_paused_mirror_is_neither_pulled_nor_audited() -> None:
     assert other.is_paused
 
 
-def test_a_paused_mirror_is_pulled_once_if_that_is_requested() -> None:
-    found = scheduler()
-    found.pause(frozenset({"m"}))
-    found.pull_now("m", at(10))
-    assert JobKind.PULL in begun_requests(found, 10)
-    found.record_end(PULL, DONE_REQUESTS, at(11))
-    assert JobKind.PULL not in begun_requests(found, 99_999)
-
-
-def test_a_requested_pull_of_a_paused_mirror_that_could_not_end_is_tried_again() -> None:
+def test_a_paused_mirror_is_pulled_once_if_requested_and_again_if_that_could_not_end() -> None:
     found = scheduler()
     found.pause(frozenset({"m"}))
     found.pull_now("m", at(10))
@@ -469,7 +443,7 @@ def test_a_requested_pull_of_a_paused_mirror_that_could_not_end_is_tried_again()
     assert JobKind.PULL in begun_requests(found, again)
     found.record_end(PULL, JobOutcome(status=JobStatus.PREEMPTED), at(again + 1))
     assert JobKind.PULL in begun_requests(found, again + 1)
-    found.record_end(PULL, DONE_REQUESTS, at(again + 2))
+    found.record_end(PULL, CHANGED, at(again + 2))
     assert JobKind.PULL not in begun_requests(found, 99_999)
 
 
@@ -477,21 +451,21 @@ def test_a_good_pull_by_another_process_ends_the_pause_after_a_failure() -> None
     found = scheduler()
     found.pull_now("m", at(10))
     begun_requests(found, 10)
-    found.record_end(PULL, JobOutcome(status=JobStatus.FAILED), at(20))
-    found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE_REQUESTS, at(20))
+    found.record_end(PULL, FAILED, at(20))
+    found.record_end(HAND_OVER, CHANGED, at(20))
     begun_requests(found, 21)
-    found.record_end(MirrorJob(mirror="m", kind=JobKind.HAND_OVER), DONE_REQUESTS, at(22))
+    found.record_end(HAND_OVER, CHANGED, at(22))
     assert found.failing() == ["m"]
 
     for of_no_use in (
         MirrorHistory(pulled=WALL + 9),  # before it failed
         MirrorHistory(pulled=WALL + 30, has_failed=True),
     ):
-        found.record_other_pull("m", of_no_use, at(30))
+        found.record_external_pull("m", of_no_use, at(30))
         assert found.failing() == ["m"]
         assert reason(found) is PullReason.RETRY
 
-    found.record_other_pull("m", MirrorHistory(pulled=WALL + 30), at(40))
+    found.record_external_pull("m", MirrorHistory(pulled=WALL + 30), at(40))
     assert found.failing() == []
     assert reason(found) is PullReason.SCHEDULED
     assert begun_requests(found, 41) == [JobKind.HAND_OVER]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.errors import BadResponseError, SourceUnavailableError, StoppedError
+from resourcesync.errors import SourceUnavailableError, StoppedError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse
 from resourcesync.push_state.rows import Payload, SubscriptionIntent
@@ -142,15 +142,6 @@ def test_a_wish_that_stays_open_is_forgotten_after_ten_minutes(loop: Loop) -> No
     loop.clock.sleep(601)
     loop.turn()
     assert loop.store.count_intents() == 0
-
-
-def test_an_answer_that_cannot_be_used_is_no_confirmation(loop: Loop) -> None:
-    loop.answer = lambda request: FetchFailure(
-        request=request, error=BadResponseError("too long", uri=request.uri)
-    )
-    loop.wish(ONE)
-    assert loop.turn() == [ONE]
-    assert (loop.store.count_intents(), loop.store.count_subscriptions()) == (0, 0)
 
 
 def test_what_fails_is_tried_again_ever_later_for_as_long_as_the_lease_lasts(loop: Loop) -> None:

@@ -37,9 +37,6 @@ def settled(hub: RunningHub, listener: Listener) -> None:
     assert listener.wait(lambda: hub.hub.store.count_intents() == 0)
 
 
-# --- subscribing --------------------------------------------------------------------------------
-
-
 @pytest.mark.conformance("NT02", "NT03")
 def test_what_is_submitted_reaches_who_subscribed_signed_and_byte_by_byte(
     hub: RunningHub, listener: Listener
@@ -167,16 +164,10 @@ def test_who_unsubscribed_is_told_nothing_more(hub: RunningHub, listener: Listen
     assert [post.path for post in listener.posts()] == ["/two"]
 
 
-# --- submitting ---------------------------------------------------------------------------------
-
-
 def test_a_body_that_is_announced_as_too_long_is_not_even_read(hub: RunningHub) -> None:
     for media_type, most in ((FORM, 16 * 1024), (XML, 1024 * 1024)):
         fields = {"content-type": media_type, "content-length": str(most + 1)}
         assert said(hub.uri, method="POST", fields=fields).status == 413
-
-
-# --- delivering ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [302, 404, 503])
@@ -237,18 +228,3 @@ def test_a_lease_has_an_end_whatever_is_asked(tmp_path: Path, listener: Listener
 
     granted = [int(heard.query["hub.lease_seconds"]) for heard in listener.heard]
     assert granted == [30 * 86_400, 3_600, 10 * 86_400]
-
-
-def test_a_restart_delivers_what_was_accepted_and_forgets_no_subscription(
-    tmp_path: Path, listener: Listener
-) -> None:
-    with running_hub(tmp_path / "hub.db") as hub:
-        joined(hub, listener)
-        listener.answer = lambda _: (500, b"")
-        hub.submit(payload())
-        assert listener.wait(lambda: len(listener.posts()) == 1)
-    listener.answer = agreeing
-
-    with running_hub(tmp_path / "hub.db") as again:
-        assert listener.wait(lambda: again.hub.deliveries.counts["delivered"] == 1)
-    assert listener.posts()[-1].body == payload()

@@ -1,11 +1,13 @@
-"""The whole way over loopback: a file is written, and a subscriber knows that it should poll."""
+"""The whole way over loopback: a file is written, and a subscriber, ours or another, knows."""
 
 import signal
 import sqlite3
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -20,36 +22,34 @@ from resourcesync.cli.main import run
 from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, LockedError
 from resourcesync.push_state.rows import FollowerState
+from resourcesync.push_state.stores import FileFollowers
 from resourcesync.settings import files
 from resourcesync.settings.mirror import Network, ServiceSettings
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.messages import FORM, read_links
+from resourcesync.websub.messages import FORM
 from tests.support.commands.run import free_port
 from tests.support.commands.started import Started
 from tests.support.servers.hubs import post, said
-from tests.support.servers.listening import Listener, agreeing
+from tests.support.servers.listening import Listener, agreeing, serving
 from tests.support.servers.pushing import served_with_hub, subscriber
 from tests.support.waiting import wait_until
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "public"
+    root.mkdir()
+    (root / "a.txt").write_text("a")
+    return root
+
+
+def is_active(store: FileFollowers) -> bool:
+    return [found.state for found in store.subscriptions()] == [FollowerState.ACTIVE]
 
 
 def subscribed(root: Path) -> int:
     with closing(sqlite3.connect(root / ".resourcesync" / "hub.db")) as hub:
         return int(hub.execute("SELECT count(*) FROM subscription").fetchone()[0])
-
-
-def test_topics_name_themselves_and_their_hub_in_both_ways(tmp_path: Path) -> None:
-    root = tmp_path / "public"
-    root.mkdir()
-    (root / "a.txt").write_text("a")
-    with served_with_hub(root) as base:
-        for name in ("changenotification.xml", "frameworknotification.xml"):
-            topic = f"{base}resourcesync/{name}"
-            answer = said(topic)
-            header = reader.read(answer.text.encode()).header
-            assert read_links(answer.fields["link"]) == ((topic,), (f"{base}hub",))
-            assert header.itself is not None
-            assert header.itself.href == topic
-            assert [hub.href for hub in header.hubs] == [f"{base}hub"]
 
 
 @pytest.mark.founding(
@@ -58,25 +58,25 @@ def test_topics_name_themselves_and_their_hub_in_both_ways(tmp_path: Path) -> No
     "`publish --hub`, `serve --hub`",
 )
 def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
+    root: Path,
     tmp_path: Path,
 ) -> None:
-    root = tmp_path / "public"
-    root.mkdir()
-    (root / "a.txt").write_text("a")
     hints: list[str] = []
     with served_with_hub(root) as base, subscriber(tmp_path, hints) as (mine, store):
         topic = f"{base}resourcesync/changenotification.xml"
-        head = said(topic).fields["link"]
-        assert head == f'<{topic}>; rel="self", <{base}hub>; rel="hub"'
+        for name in ("changenotification.xml", "frameworknotification.xml"):
+            answer = said(itself := f"{base}resourcesync/{name}")
+            assert answer.fields["link"] == f'<{itself}>; rel="self", <{base}hub>; rel="hub"'
+            header = reader.read(answer.text.encode()).header
+            assert header.itself is not None
+            assert (header.itself.href, [hub.href for hub in header.hubs]) == (
+                itself,
+                [f"{base}hub"],
+            )
         assert "link" not in said(f"{base}resourcesync/changelist.xml").fields
         mine.follow("museum", [Channel(topic=topic, hubs=(f"{base}hub",))])
         mine.tick()
-        wait_until(
-            lambda: (
-                [subscription.state for subscription in store.subscriptions()]
-                == [FollowerState.ACTIVE]
-            )
-        )
+        wait_until(lambda: is_active(store))
         wait_until(lambda: hints == ["museum"])
 
         (root / "b.txt").write_text("b")
@@ -95,11 +95,8 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
 
 
 def test_a_hub_takes_the_notifications_of_the_address_that_was_published_last(
-    tmp_path: Path,
+    root: Path,
 ) -> None:
-    root = tmp_path / "public"
-    root.mkdir()
-    (root / "a.txt").write_text("a")
     with served_with_hub(root) as base, Listener() as listener:
         new = base.replace("127.0.0.1", "localhost")
         trees.publish_tree(root, {"url": new, "hubs": (f"{new}hub",)}, clock=SystemClock())
@@ -136,12 +133,10 @@ def serving_process(root: Path, port: int) -> Iterator[Started]:
 
 
 def test_a_hub_that_is_killed_between_accepting_and_delivering_delivers_after_its_restart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "no-settings"))
-    root, port = tmp_path / "public", free_port()
-    root.mkdir()
-    (root / "a.txt").write_text("a")
+    port = free_port()
     base = f"http://127.0.0.1:{port}/"
     options = ["--url", base, "--hub", f"{base}hub", "-o", "notify=true", "-q"]
     assert run(["publish", str(root), *options]) == 0
@@ -196,12 +191,10 @@ def push_state(folder: Path, name: str) -> Path:
 
 
 def test_two_services_with_a_configuration_each_end_no_subscription_of_the_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    root, both = tmp_path / "public", Network()
-    root.mkdir()
-    (root / "a.txt").write_text("a")
+    both = Network()
     state, other = (push_state(tmp_path, name) for name in ("one.toml", "other.toml"))
     with served_with_hub(root) as base:
         for name in ("first", "second"):
@@ -233,3 +226,99 @@ def test_a_second_service_of_one_configuration_is_refused(tmp_path: Path) -> Non
 
     with service(state):
         pass
+
+
+# --- flask-websub as a hub for us and as a subscriber of our hub ----------------------------------
+
+
+class Queue:
+    """What flask-websub needs of Celery: tasks that run in a thread of their own."""
+
+    def task(self, bind: bool = False, **_: Any) -> Callable[[Any], Any]:
+        import flask  # with all that it imports, when it is used
+
+        def made(function: Any) -> Any:
+            def delay(*arguments: Any) -> None:
+                first = (flask,) if bind else ()
+                threading.Thread(target=function, args=(*first, *arguments), daemon=True).start()
+
+            function.delay = delay
+            return function
+
+        return made
+
+
+@contextmanager
+def running(app: Any) -> Iterator[str]:
+    from werkzeug.serving import make_server
+
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    with serving(server) as origin:
+        yield f"{origin}/"
+
+
+def test_we_subscribe_at_a_foreign_hub_and_tell_it_to_look(root: Path, tmp_path: Path) -> None:
+    import flask
+    from flask_websub.hub import Hub, SQLite3HubStorage
+
+    storage = SQLite3HubStorage(str(tmp_path / "foreign.db"))
+    foreign = Hub(storage, Queue())
+    app = flask.Flask("hub")
+    app.config["PUBLISH_SUPPORTED"] = True
+    app.register_blueprint(foreign.build_blueprint(url_prefix="/hub"))
+    hints: list[str] = []
+    with (
+        running(app) as there,
+        served_with_hub(root) as base,
+        subscriber(tmp_path, hints) as (mine, store),
+    ):
+        hub, topic = f"{there}hub", f"{base}resourcesync/changenotification.xml"
+        trees.publish_tree(root, {"hubs": (hub,)}, clock=SystemClock())
+        mine.follow("museum", [Channel(topic=topic, hubs=(hub,))])
+        mine.tick()
+        wait_until(lambda: is_active(store))
+        wait_until(lambda: hints == ["museum"])
+        wait_until(lambda: list(storage.get_callbacks(topic)))
+
+        (root / "b.txt").write_text("b")
+        done = trees.publish_tree(root, {}, clock=SystemClock())
+        assert done.notified is not None
+        assert [(outcome.problem, outcome.is_plain) for outcome in done.notified.sent] == [
+            ("", True)
+        ] * 2
+        wait_until(lambda: hints == ["museum"] * 2)  # signed with sha512, which is good enough
+
+
+def test_a_foreign_subscriber_finds_our_hub_and_gets_what_we_publish(
+    root: Path, tmp_path: Path
+) -> None:
+    import flask
+    from flask_websub import subscriber as others
+
+    foreign = others.Subscriber(
+        others.SQLite3SubscriberStorage(str(tmp_path / "foreign.db")),
+        others.SQLite3TempSubscriberStorage(str(tmp_path / "foreign-temp.db")),
+    )
+    heard: list[tuple[str, bytes]] = []
+    done: list[str] = []
+    foreign.add_listener(lambda topic, _, body: heard.append((topic, body)))
+    foreign.add_success_handler(lambda _topic, _callback, mode: done.append(mode))
+    app = flask.Flask("subscriber")
+    app.register_blueprint(foreign.build_blueprint(url_prefix="/callbacks"))
+    with running(app) as there, served_with_hub(root) as base:
+        app.config["SERVER_NAME"] = there[7:-1]
+        topic = f"{base}resourcesync/changenotification.xml"
+        found = others.discover(topic)
+        assert found == {"hub_url": f"{base}hub", "topic_url": topic}
+        with app.app_context():
+            callback = foreign.subscribe(**found)
+            wait_until(lambda: done == ["subscribe"])
+            wait_until(lambda: subscribed(root) == 1)
+            (root / "b.txt").write_text("b")
+            trees.publish_tree(root, {}, clock=SystemClock())
+            wait_until(lambda: len(heard) == 1)
+            foreign.unsubscribe(callback)
+            wait_until(lambda: done == ["subscribe", "unsubscribe"])
+            wait_until(lambda: subscribed(root) == 0)
+
+    assert heard == [(topic, (root / "resourcesync/changenotification.xml").read_bytes())]

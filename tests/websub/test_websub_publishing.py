@@ -229,7 +229,7 @@ def test_a_hub_that_takes_no_payload_is_told_to_look(tree: Tree, hub: Listener) 
 def test_more_changes_than_one_notification_holds_show_their_gap(
     tree: Tree, hub: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resourcesync.websub.payloads.MOST_ENTRIES", 3)
+    monkeypatch.setattr("resourcesync.source.notifications.MOST_ENTRIES", 3)
     tree.publish(url=BASE, hubs=(hub.origin,), notify=True)
     tree.put(*"bcdef")
     tree.publish()

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from resourcesync.model.timestamps import SECOND
 from resourcesync.ports import FetchRequest
 from resourcesync.push_state.rows import FollowerState
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.messages import DAY, HOUR, MICROSECONDS, sign
+from resourcesync.websub.messages import DAY, HOUR, sign
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionReport,
@@ -74,7 +75,6 @@ def test_a_challenge_is_repeated_once_and_the_mirror_polls(world: SubscriberAndH
     [
         ("token-1", {"topic": "https://museum.example/other"}),
         ("token-1", {"mode": "unsubscribe"}),
-        ("token-1", {"mode": "publish"}),
         ("token-1", {"challenge": ""}),
         ("token-1", {"challenge": "x" * 4097}),
         ("token-2", {}),
@@ -112,7 +112,7 @@ def test_a_denial_loses_nothing_and_is_asked_again_later(world: SubscriberAndHub
     doubted = world.follower()
     assert doubted.state is FollowerState.PENDING
     assert world.deliver(doubted, BODY).status == 202  # it still counts
-    wait = (doubted.due - active.due) / MICROSECONDS
+    wait = (doubted.due - active.due) / SECOND
     assert wait < 0  # long before it would have been renewed
     world.subscriber.tick()
     assert len(world.hubs.asked) == 1  # but not at once
@@ -142,14 +142,8 @@ def test_an_authentic_delivery_is_a_hint_whatever_it_says(world: SubscriberAndHu
         [sign(b"token-2", BODY).replace("sha256", "md5")],
         [sign(b"token-2", BODY).replace("sha256", "sha512")],
         [sign(b"token-2", BODY).upper()],
-        [sign(b"token-2", BODY).replace("sha256=", "sha256=").upper().replace("SHA256", "sha256")],
         [sign(b"token-2", BODY) + " "],
-        [sign(b"token-2", BODY)[:-1]],
-        [sign(b"token-2", BODY) + "0"],
-        ["sha256=" + "z" * 64],
         ["sha256"],
-        ["=" * 70],
-        [sign(b"token-2", BODY + b" ")],
         [sign(b"token-1", BODY)],
         ["sha256=\udcff"],
     ],
@@ -204,13 +198,13 @@ def test_a_lease_is_between_an_hour_and_a_month_and_renewed_before_its_end(
     assert world.ask("token-1", **said).status == 200
 
     active = world.follower()
-    seconds = (active.lease_until - leases_now(world)) / MICROSECONDS
+    seconds = (active.lease_until - leases_now(world)) / SECOND
     assert HOUR <= seconds <= 30 * DAY
-    assert 0.5 <= (active.due - leases_now(world)) / MICROSECONDS / seconds <= 0.8
+    assert 0.5 <= (active.due - leases_now(world)) / SECOND / seconds <= 0.8
 
 
 def leases_now(world: SubscriberAndHubs) -> int:
-    return int(world.clock.now().timestamp()) * MICROSECONDS
+    return int(world.clock.now().timestamp()) * SECOND
 
 
 def test_a_renewal_has_another_callback_and_secret_and_the_old_ones_end(
@@ -226,7 +220,9 @@ def test_a_renewal_has_another_callback_and_secret_and_the_old_ones_end(
     assert world.ask(asked.next_token).status == 200
     second = world.follower()
     assert {second.token, second.secret.decode()}.isdisjoint({first.token, first.secret.decode()})
+    news = world.subscriber.ledger.version
     assert world.deliver(first, BODY).status == 410  # so that the hub ends it
+    assert (world.subscriber.ledger.version, stands(world).refused) == (news, 0)
     assert world.deliver(second, BODY).status == 202
 
 
@@ -438,19 +434,6 @@ def test_a_flood_of_forged_deliveries_is_news_a_few_times_and_good_ones_never(
         world.deliver(active, BODY, secret=b"forged")
     assert world.subscriber.ledger.version == before + 10
     assert stands(world).refused == 1_000
-
-
-def test_what_comes_to_a_former_callback_after_a_renewal_is_no_news(
-    world: SubscriberAndHubs,
-) -> None:
-    first = world.subscribed()
-    world.clock.sleep(0.65 * 10 * DAY)
-    world.subscriber.tick()
-    assert world.ask(world.follower().next_token).status == 200
-    before = world.subscriber.ledger.version
-    assert world.deliver(first, BODY).status == 410
-    assert world.subscriber.ledger.version == before
-    assert stands(world).refused == 0
 
 
 # --- A subscriber that is begun anew --------------------------------------------------------------

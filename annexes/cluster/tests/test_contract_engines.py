@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -10,11 +11,24 @@ from pathlib import Path
 import pytest
 
 from resourcesync import __version__
+from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import EngineError
-from resourcesync_cluster.engines.executors import ExecutorEngine, open_engine, run_unit
+from resourcesync.ports import CancelToken
+from resourcesync_cluster.engines.executors import (
+    ExecutorEngine,
+    check_version,
+    open_engine,
+    run_unit,
+)
+from resourcesync_cluster.engines.spark import SparkExecutor, cause_of
+from resourcesync_cluster.politeness import HostLimits
 from resourcesync_cluster.ports import ExecutionEngine, HostShare
+from resourcesync_cluster.unit_runner import run_units
 from tests.support.cluster import engines
+from tests.support.cluster.polite_work import Batch, busiest, fetch_batch
 from tests.support.cluster.unit_work import Piece, begun, do_piece, pieces
+from tests.support.servers.nginx import installed, serving
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +163,110 @@ def test_a_worker_with_another_version_does_no_unit(tmp_path: Path) -> None:
 
     assert not begun(unit)
     assert run_unit(do_piece, unit, HostShare(), __version__).failed is None
+
+
+# --- the rate that one host may be asked is held by all workers -----------------------------------
+
+
+RATE = 40.0
+
+
+@pytest.mark.skipif(not installed(), reason="nginx is not here")
+def test_two_processes_together_ask_no_more_than_the_rate(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    names = [f"u{number}" for number in range(6)]
+    for name in names:
+        (tree / name).mkdir(parents=True)
+        for number in range(15):
+            (tree / name / f"{number}").write_text("content\n")
+
+    with serving(tree, tmp_path / "nginx") as server, open_engine("processes:2") as engine:
+        units = [Batch(name, server.url.removeprefix("http://"), 15) for name in names]
+        found = list(
+            run_units(
+                engine,
+                fetch_batch,
+                units,
+                limits=HostLimits(units=4, rate=RATE, jobs=4),
+                cancel=CancelToken(SystemClock()),
+            )
+        )
+        wait_until(lambda: len(server.moments()) >= 90)  # it logs after it answered
+        moments = server.moments()
+
+    worst = busiest(moments, RATE, lanes=2)
+    assert [outcome.rows for outcome in found] == [15] * 6
+    assert len(moments) == 90
+    assert worst.asked <= worst.allowed
+    assert len(moments) / (moments[-1][0] - moments[0][0]) <= RATE * 1.2
+
+
+# --- what Spark says of a failure, and its silence ------------------------------------------------
+
+
+HEAD = """\
+An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 failed 1 times
+"""
+JAVA = "\tat org.apache.spark.rdd.RDD.iterator(RDD.scala:338)\n" * 100
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            HEAD + JAVA + "Traceback (most recent call last):\n  raise EngineError(x)\n"
+            "resourcesync.errors.EngineError: ValueError: no such thing\n\n" + JAVA,
+            "ValueError: no such thing",
+        ),
+        (
+            HEAD + JAVA + "ModuleNotFoundError: No module named 'resourcesync'\n" + JAVA,
+            "ModuleNotFoundError: No module named 'resourcesync'",
+        ),
+        (
+            HEAD
+            + JAVA
+            + "Caused by: org.apache.spark.SparkException: Python worker exited\n"
+            + JAVA
+            + "Caused by: java.io.EOFException\n"
+            + JAVA,
+            "Python worker exited",
+        ),
+        (HEAD + JAVA, "Job aborted due to stage failure: Task 0 failed 1 times"),
+        ("Answer from Java side is empty", "Answer from Java side is empty"),
+        ("", "no cause"),
+        ("x" * 2_000, "x" * 500),
+    ],
+)
+def test_the_cause_is_told_in_one_line(text: str, cause: str) -> None:
+    assert cause_of(text) == cause
+
+
+class Busy:
+    """A context of Spark's, as far as we use it, whose workers do the work of others."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def setJobGroup(self, group: str, name: str, *, interruptOnCancel: bool) -> None:  # noqa: N803
+        pass
+
+    def cancelJobGroup(self, group: str) -> None:
+        self.cancelled.set()
+
+    def parallelize(self, items: list[object], parts: int) -> "Busy":
+        return self
+
+    def map(self, function: Callable[[object], object]) -> "Busy":
+        return self
+
+    def collect(self) -> list[object]:
+        self.cancelled.wait()
+        raise RuntimeError("it was cancelled")
+
+
+def test_a_cluster_that_begins_nothing_is_given_up() -> None:
+    executor = SparkExecutor(Busy())
+    with pytest.raises(EngineError, match=r"no Spark worker started the task within 0.05 s"):
+        check_version(executor, "Spark", 0.05)
+    executor.shutdown()

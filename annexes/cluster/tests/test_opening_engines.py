@@ -1,20 +1,12 @@
 """An engine is named by an address; what is wrong with it is told before anything is done."""
 
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.system import SystemClock
-from resourcesync.app import plugins
-from resourcesync.app.mirrors.workers import Site, Workers, open_workers
 from resourcesync.errors import ConfigurationError, EngineError
-from resourcesync.ports import CancelToken
-from resourcesync.settings.mirror import Network
 from resourcesync_cluster.engines import dask as dask_engine
 from resourcesync_cluster.engines.executors import open_engine
-from tests.support.accounts.distributions import install
 from tests.support.commands.run import free_port
 
 
@@ -36,18 +28,20 @@ def test_an_engine_that_nobody_brings_is_refused_with_those_that_there_are(addre
         assert form in error.hint
 
 
-@pytest.mark.parametrize("number", ["0", "x", "-1", "1025", "٣"])
-def test_a_number_of_processes_that_cannot_be_is_refused(number: str) -> None:
-    assert "number of processes" in refused(f"processes:{number}").message
-
-
-def test_a_number_of_workers_that_cannot_be_is_refused() -> None:
-    assert "at least 1" in refused("processes", 0).message
-
-
-@pytest.mark.parametrize("address", ["dask:", "dask://"])
-def test_a_scheduler_must_be_named(address: str) -> None:
-    assert "names no scheduler" in refused(address).message
+@pytest.mark.parametrize(
+    ("address", "workers", "reason"),
+    [
+        *((f"processes:{number}", None, "number of processes") for number in ("0", "x", "1025")),
+        ("processes:٣", None, "number of processes"),
+        ("processes", 0, "at least 1"),
+        ("dask:", None, "names no scheduler"),
+        ("dask://", None, "names no scheduler"),
+    ],
+)
+def test_an_address_that_names_no_engine_of_its_kind_is_refused(
+    address: str, workers: int | None, reason: str
+) -> None:
+    assert reason in refused(address, workers).message
 
 
 @pytest.mark.parametrize(
@@ -70,45 +64,3 @@ def test_a_scheduler_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatc
         raise AssertionError("it was opened")
 
     assert caught.value.hint == "start one: dask scheduler"
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.syspath_prepend(f"{tmp_path}")
-    yield tmp_path
-    sys.modules.pop("acme_engine", None)
-
-
-CODE = """
-from contextlib import contextmanager
-
-@contextmanager
-def go(site, workers, cancel, report):
-    yield (site.source, workers.engine)
-
-def bad(*given):
-    raise OSError("no luck")
-"""
-SITE = Site(source="https://h.example/", folder="mirror", store="", network=Network())
-
-
-def fetcher(engine: str) -> object:
-    cancel = CancelToken(SystemClock())
-    with open_workers(SITE, Workers(engine=engine), cancel, lambda *_: None) as opened:
-        return opened
-
-
-def test_an_engine_of_others_is_opened_by_its_name(site: Path) -> None:
-    install(site, "acme_engine", {plugins.ENGINES: {"acme": "acme_engine:go"}}, CODE)
-
-    assert fetcher("acme://there") == ("https://h.example/", "acme://there")
-
-
-def test_an_engine_of_others_that_fails_is_told(site: Path) -> None:
-    install(site, "acme_engine", {plugins.ENGINES: {"acme": "acme_engine:bad"}}, CODE)
-
-    with pytest.raises(ConfigurationError) as caught:
-        fetcher("acme:x")
-
-    assert caught.value.code == "bad-plugin"
-    assert "OSError: no luck" in str(caught.value.evidence)

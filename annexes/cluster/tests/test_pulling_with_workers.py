@@ -1,19 +1,22 @@
 """A pull by workers, into a folder and into a bucket, over real HTTP: what users run."""
 
+import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 import resourcesync_s3 as s3
 from resourcesync import Mirror
-from resourcesync.cli.main import run
 from resourcesync.errors import ResourceSyncError
+from resourcesync.model.digests import Digest
 from resourcesync.ports import StagedCopy
+from resourcesync.ports.stores import ObjectContent, StagingStore
 from resourcesync_s3 import store as objects
 from resourcesync_s3.bucket import Bucket
-from resourcesync_s3.store import TEMPORARY, open_store
+from resourcesync_s3.store import TEMPORARY, BucketStore, open_store
 from tests.support.servers.tiny_source import TinySource
 from tests.support.storage.storing import ShelfStore
 
@@ -116,17 +119,6 @@ def test_an_object_of_others_is_not_replaced_by_what_a_worker_staged(
     assert [key.endswith("/data/03.txt") for key in quarantined] == [True]
 
 
-def test_an_engine_that_does_not_answer_changes_nothing(
-    source: TinySource, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = ["pull", source.url, str(tmp_path / "mirror"), "-o", "engine=no-such-engine:3"]
-
-    assert run(words) == 2
-
-    assert "an annex may have it" in capsys.readouterr().err
-    assert in_folder(tmp_path / "mirror") == {}
-
-
 def test_a_store_in_which_workers_cannot_stage_is_refused(
     source: TinySource, tmp_path: Path, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,3 +146,45 @@ def test_a_folder_that_workers_do_not_reach_is_told(
 
     assert "every worker reaches" in caught.value.hint
     assert in_folder(tmp_path / "mirror") == {}
+
+
+def content(body: bytes) -> ObjectContent:
+    digest = Digest("sha-256", hashlib.sha256(body).hexdigest())
+    return ObjectContent(BytesIO(body), len(body), (digest,))
+
+
+def body_at(store: BucketStore, key: str) -> bytes | None:
+    stream = store.open(key)
+    return None if stream is None else stream.read()
+
+
+def test_staged_bytes_replace_only_the_version_that_is_named(bucket: str) -> None:
+    worker, store = open_store(bucket), open_store(bucket)
+    assert isinstance(store, StagingStore)
+    with store.lock("the coordinator"):
+        place = worker.stage(content(b"new"))
+        assert list(store.keys("")) == [], "what is staged is no copy"
+        first = store.put("key", content(b"old"), None)
+
+        assert store.put_staged("key", place, 3, None) is None
+        assert store.put_staged("key", place, 3, '"another"') is None
+        assert body_at(store, "key") == b"old"
+        second = store.put_staged("key", place, 3, first)
+
+        assert second not in {None, first}
+        assert body_at(store, "key") == b"new"
+        assert store.put_staged("other", place, 3, None)
+        store.remove(place)
+        assert store.put_staged("third", place, 3, None) is None
+
+
+def test_a_late_worker_stages_what_the_next_holder_removes(bucket: str) -> None:
+    worker, store = open_store(bucket), open_store(bucket)
+    with store.lock("the first run"):
+        pass
+    worker.stage(content(b"too late"))
+    assert len(list(Bucket(bucket, patience=5).list(TEMPORARY))) == 1
+
+    with store.lock("the next run"):
+        own = worker.stage(content(b"in time"))
+        assert [found.key for found in Bucket(bucket, patience=5).list(TEMPORARY)] == [own]

@@ -3,8 +3,8 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Future
 from itertools import count
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import EngineError, StoppedError
 from resourcesync.ports import CancelToken
 from resourcesync_cluster.politeness import HostLimits
-from resourcesync_cluster.ports import HostShare, UnitFunction, UnitFuture, UnitOutcome, WorkUnit
+from resourcesync_cluster.ports import HostShare, UnitFunction, UnitOutcome
 from resourcesync_cluster.unit_runner import TRIES, run_units
 from tests.support.cluster.mortal_engine import Death, MortalEngine, Task, do_task
 from tests.support.in_memory import ManualClock
@@ -26,10 +26,10 @@ def outcomes(
     *,
     work: UnitFunction = do_task,
     clock: ManualClock | None = None,
+    tell: Callable[[str], None] = lambda _line: None,
 ) -> Iterator[UnitOutcome]:
-    return run_units(
-        engine, work, units, limits=HostLimits(), cancel=CancelToken(clock or ManualClock())
-    )
+    cancel = CancelToken(clock or ManualClock())
+    return run_units(engine, work, units, limits=HostLimits(), cancel=cancel, tell=tell)
 
 
 @given(
@@ -56,100 +56,34 @@ def test_every_unit_has_one_outcome_and_only_those_fail_that_raise_or_kill_their
             assert "its worker died" in failed[unit.name][1]
 
 
-class Third(Future[UnitOutcome]):
-    """The promise of the unit that breaks an engine, which tells that first."""
-
-    def __init__(self, others: list[tuple[Future[UnitOutcome], WorkUnit]]) -> None:
-        super().__init__()
-        self.others = others
-        self.set_exception(BrokenExecutor("a worker died"))
-
-    def add_done_callback(self, fn: Callable[[Future[UnitOutcome]], object]) -> None:
-        super().add_done_callback(fn)
-        for done, unit in self.others:
-            done.set_result(UnitOutcome(unit.name))
-
-
-class Breaking(MortalEngine):
-    """It does nothing before it has three units, and breaks then; mended, it does each at once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.held: list[tuple[Future[UnitOutcome], WorkUnit]] = []
-        self.given: list[str] = []
-        self.mended = False
-
-    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> Future[UnitOutcome]:
-        self.given.append(unit.name)
-        if len(self.held) == 2 and not self.mended:
-            return Third(self.held)
-        future: Future[UnitOutcome] = Future()
-        if self.mended:
-            future.set_result(UnitOutcome(unit.name))
-        else:
-            self.held.append((future, unit))
-        return future
-
-    def restart_workers(self) -> bool:
-        self.mended = True
-        return True
-
-
-def test_what_was_done_before_the_workers_died_is_not_done_again() -> None:
-    engine = Breaking()
-    found = list(outcomes(engine, [Task(f"{number}") for number in range(5)]))
-    engine.close()
-
-    assert sorted(outcome.name for outcome in found) == ["0", "1", "2", "3", "4"]
-    assert sorted(engine.given) == ["0", "1", "2", "2", "3", "4"]
-
-
-def test_a_unit_that_raises_is_tried_three_times_and_the_log_says_why(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(
+    ("what", "said", "logged"),
+    [
+        ("dies", "a worker died while ", 0),
+        ("raises", "a worker did not finish its unit", TRIES),
+    ],
+)
+def test_a_lost_unit_is_tried_three_times_and_each_loss_is_told_in_a_line(
+    what: str, said: str, logged: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     tried: list[str] = []
+    told: list[str] = []
 
     def work(task: Task, share: HostShare) -> UnitOutcome:
         tried.append(task.name)
         return do_task(task, share)
 
-    engine = MortalEngine()
-    with caplog.at_level(logging.WARNING):
-        found = list(outcomes(engine, [Task("bad", "raises"), Task("good")], work=work))
-    engine.close()
-
-    assert tried.count("bad") == TRIES
-    assert tried.count("good") == 1
-    assert {outcome.name for outcome in found if outcome.failed} == {"bad"}
-    assert caplog.messages.count("unit bad was lost: ValueError: no such thing") == TRIES
-
-
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("dies", "a worker died while "),
-        ("raises", "a worker did not finish its unit"),
-    ],
-)
-def test_each_loss_of_a_worker_is_told_in_a_line(what: str, said: str) -> None:
-    told: list[str] = []
     engine = MortalEngine(1)
-    units = [Task("bad", what), Task("good")]
-    found = list(
-        run_units(
-            engine,
-            do_task,
-            units,
-            limits=HostLimits(),
-            cancel=CancelToken(ManualClock()),
-            tell=told.append,
-        )
-    )
+    with caplog.at_level(logging.WARNING):
+        units = [Task("bad", what), Task("good")]
+        found = list(outcomes(engine, units, work=work, tell=told.append))
     engine.close()
 
+    assert (tried.count("bad"), tried.count("good")) == (TRIES, 1)
     assert {outcome.name for outcome in found if outcome.failed} == {"bad"}
     assert len(told) == TRIES
     assert all(line.startswith(said) and "\n" not in line for line in told)
+    assert caplog.messages.count("unit bad was lost: ValueError: no such thing") == logged
 
 
 def test_an_engine_that_cannot_be_mended_ends_the_run_with_its_cause() -> None:
@@ -222,63 +156,35 @@ def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
     assert clock.readings < 60
 
 
-class Endless:
-    """An engine whose units never end."""
+class Counting(MortalEngine):
+    """An engine that counts what it was given."""
 
-    slots = 2
+    begun = 0
 
-    def __init__(self) -> None:
-        self.begun = 0
-        self.cancelled = 0
-
-    def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> UnitFuture:
+    def submit(self, work: UnitFunction, unit: Any, share: HostShare) -> Any:
         self.begun += 1
-        return self
-
-    def result(self) -> UnitOutcome:
-        raise AssertionError
-
-    def cancel(self) -> None:
-        self.cancelled += 1
-
-    def add_done_callback(self, fn: Callable[[object], object], /) -> None:
-        pass
-
-    def restart_workers(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        pass
+        return super().submit(work, unit, share)
 
 
-def test_a_run_that_is_told_to_stop_cancels_what_is_under_way_and_begins_nothing_more() -> None:
-    engine = Endless()
-    units = [Task(f"{number}") for number in range(9)]
-    cancel = CancelToken(SystemClock(), lambda: engine.begun == 3)
-    found = run_units(engine, do_task, units, limits=HostLimits(), cancel=cancel)
+@pytest.mark.parametrize("error", [StoppedError, KeyboardInterrupt])
+def test_a_run_that_is_stopped_cancels_what_is_under_way_and_begins_nothing_more(
+    error: type[BaseException],
+) -> None:
+    release, engine = threading.Event(), Counting()
 
-    with pytest.raises(StoppedError):
-        next(found)
-    assert engine.begun == engine.cancelled == 3  # two, and one that waits for a worker
+    def endless(task: Task, share: HostShare) -> UnitOutcome:
+        release.wait(20)
+        return do_task(task, share)
 
-
-def test_a_run_that_is_interrupted_cancels_what_is_under_way() -> None:
-    def interrupted() -> bool:
-        if engine.begun:
+    def stopped() -> bool:
+        if engine.begun == 3 and error is KeyboardInterrupt:
             raise KeyboardInterrupt
-        return False
+        return engine.begun == 3
 
-    engine = Endless()
-    units = [Task("one")]
-    with pytest.raises(KeyboardInterrupt):
-        list(
-            run_units(
-                engine,
-                do_task,
-                units,
-                limits=HostLimits(),
-                cancel=CancelToken(SystemClock(), interrupted),
-            )
-        )
+    units, cancel = [Task(f"{number}") for number in range(9)], CancelToken(SystemClock(), stopped)
+    with pytest.raises(error):
+        next(run_units(engine, endless, units, limits=HostLimits(), cancel=cancel))
+    release.set()
+    engine.close()
 
-    assert engine.begun == engine.cancelled == 1
+    assert engine.begun == engine.cancelled == 3  # two, and one that waits for a worker

@@ -139,18 +139,6 @@ def test_what_may_be_asked_is_divided_among_as_many_as_fit(
     assert [turn.share for turn in driver.under_way] == shares
 
 
-def test_when_workers_come_larger_parts_of_before_count_until_they_are_over() -> None:
-    manners = HostLimits(units=4, rate=100.0, jobs=8)
-    driver = Driver([Named(f"{number}", "a:1") for number in range(9)], manners)
-    driver.give(2)
-    driver.give(99)
-    assert [turn.share for turn in driver.under_way] == [(50.0, 4)] * 2
-
-    driver.end(driver.under_way[0], wait=None, lost=False)
-    driver.give(99)
-    assert [turn.share for turn in driver.under_way] == [(50.0, 4), (25.0, 2), (25.0, 2)]
-
-
 def test_a_host_that_says_to_wait_is_asked_half_as_much_and_grows_back_one_by_one() -> None:
     driver = Driver([Named(f"{number}", "a:1") for number in range(200)], HostLimits(units=8))
     driver.give(100)
@@ -200,23 +188,13 @@ def test_one_host_that_waits_does_not_keep_another_waiting() -> None:
     assert done >= AHEAD - 1  # until those of the other host fill what is kept
 
 
-def test_hosts_that_are_done_with_are_forgotten_but_for_those_that_said_to_wait() -> None:
-    turns = TurnQueue((Named(f"{i}", f"h{i}") for i in range(20_000)), HostLimits())
-    while (turn := turns.next_turn(0.0, 4)) is not None:
-        wait = 5.0 if int(turn.unit.name) % 2 else None
-        turns.finish(turn, UnitOutcome(turn.unit.name, wait=wait), 0.0)
-
-    assert turns.done
-    assert turns.quiet_until("h19999") == 5.0
-    assert turns.quiet_until("h0") < 0
-
-
 def test_hosts_that_said_nothing_take_no_memory_once_they_are_done_with() -> None:
     def finish(count: int, wait: float | None) -> int:
         turns = TurnQueue((Named(f"{i}", f"h{i}") for i in range(count)), HostLimits())
         with memory_use() as used:
             while (turn := turns.next_turn(0.0, 4)) is not None:
                 turns.finish(turn, UnitOutcome(turn.unit.name, wait=wait), 0.0)
+            assert (turns.quiet_until(f"h{count - 1}") == 5.0) is (wait is not None)
             return used()
 
     silent, waiting = finish(2_000, None), finish(12_000, 5.0)

@@ -118,7 +118,7 @@ class Publication:
 
     def entries(self, name: str) -> list[Entry]:
         with (self.out / "resourcesync" / name).open("rb") as stream:
-            return list(reader.read_stream(stream, uri=name).entries())
+            return list(reader.read(stream, uri=name).entries())
 
     def changes(self) -> list[tuple[str, str]]:
         """Return what the Change List says, without the prefix."""

@@ -12,11 +12,7 @@ from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource
 from resourcesync.ports.accounts import AccountOptions
 from resourcesync_elasticsearch.client import ServerSettings
-from resourcesync_elasticsearch.documents import (
-    Locations,
-    ResourceDecoder,
-    parse_date,
-)
+from resourcesync_elasticsearch.documents import Locations, ResourceDecoder, parse_date
 from resourcesync_elasticsearch.settings import IndexSettings, parse_settings
 from tests.support.accounts.published_index import no_fetcher
 from tests.support.in_memory import ManualClock
@@ -105,7 +101,6 @@ def test_other_digests_beside_md5_are_read_and_nonsense_is_not() -> None:
     "value",
     [
         "2016-11-05T10:20:30Z",
-        "2016-11-05T10:20:30+0000",
         "2016-11-05T12:20:30+0200",
         "2016-11-05T12:20:30.000+02:00",
         "2016-11-05T10:20:30",
@@ -171,21 +166,19 @@ def test_the_seeds_parameters_are_known_by_their_names() -> None:
         ("elasticsearch:https://u:hidden@s.example/i", {}),
         ("elasticsearch:ftp://s.example/i", {}),
         ("elasticsearch:https://s.example/", {}),
-        ("elasticsearch:https://s.example/a,b", {}),
         ("elasticsearch:https://s.example/i*", {}),
-        ("elasticsearch:https://s.example/_all", {}),
         ("elasticsearch:https://s.example:x/i", {}),
         ("elasticsearch:https://s.example/i?a=b", {}),
-        ("elasticsearch:https://s.example/a b/i", {}),
         ("elasticsearch:https://\u00fc.example/i", {}),
         ("elasticsearch:https://s.example/i", {"user": "me"}),
         ("elasticsearch:https://s.example/i", {"user": "m:e", "password": "hidden"}),
         ("elasticsearch:https://s.example/i", {"api_key": "hid\r\nden"}),
         ("elasticsearch:https://s.example/i", {"user": "m", "password": "x", "api_key": "y"}),
+        ("elasticsearch:https://s.example/i", {"window": "nan"}),
+        ("elasticsearch:https://s.example/_all", {}),
         ("elasticsearch:https://s.example/i", {"no_such": "x"}),
         ("elasticsearch:https://s.example/i", {"resource_root_dir": "here"}),
         ("elasticsearch:https://s.example/i", {"window": "-1"}),
-        ("elasticsearch:https://s.example/i", {"window": "nan"}),
     ],
 )
 def test_what_cannot_work_is_refused_without_the_secret(

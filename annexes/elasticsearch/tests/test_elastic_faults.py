@@ -110,22 +110,6 @@ def test_a_part_of_an_index_is_an_error(world: PublishedIndex, name: str) -> Non
     assert world.between.fields[0]["Authorization"] == "ApiKey hidden"
 
 
-def test_nothing_is_published_from_a_part(world: PublishedIndex, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    command = ["publish", world.address, "--out", str(out), "--with", "resource_set=pdf", "--quiet"]
-    assert run([*command, "--url", PREFIX]) == 0
-    before = {path: path.read_bytes() for path in out.rglob("*.xml")}
-    world.index.put(rel_path("31"), b"31")
-    world.index.refresh()
-
-    with world.between.spoiling(searched(lambda fields: fields)):
-        assert run([*command, "-o", "rescan=0"]) != 0
-
-    assert {path: path.read_bytes() for path in out.rglob("*.xml")} == before
-    assert run([*command, "-o", "rescan=0"]) == 0
-    assert {path: path.read_bytes() for path in out.rglob("*.xml")} != before
-
-
 def test_a_busy_server_is_asked_again(world: PublishedIndex) -> None:
     busy = iter(range(3))
 

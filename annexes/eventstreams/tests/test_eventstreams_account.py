@@ -14,7 +14,6 @@ from resourcesync.errors import (
     DiscontinuityError,
     ResourceMissingError,
     SourceRefusedError,
-    SourceUnavailableError,
     StateError,
 )
 from resourcesync.model.entries import Resource
@@ -129,26 +128,6 @@ def test_every_event_is_told_once_however_often_the_connection_is_cut(server: Ev
     assert {fields["accept"] for fields in server.asked} == {"text/event-stream"}
 
 
-def test_who_does_not_wait_has_what_was_there_and_who_comes_back_the_rest(
-    server: EventServer,
-) -> None:
-    with opened(server) as account:
-        position = begun(account, server)
-        server.tell(event("a"))
-        server.tell(event("b", "delete"))
-        began = time.monotonic()
-        told = list(account.changes(position, 0))
-        assert time.monotonic() - began < 1.5
-        assert [(change.kind.value, change.uri) for change in told[-1].changes] == [
-            ("updated", "https://h/a"),
-            ("deleted", "https://h/b"),
-        ]
-
-    server.tell(event("c"))
-    with opened(server) as account:
-        assert names(account.changes(told[-1].position, 0)) == ["c"]
-
-
 def test_news_are_told_within_a_second_while_it_waits_and_it_ends_in_time(
     server: EventServer,
 ) -> None:
@@ -228,13 +207,6 @@ def test_a_server_that_says_when_to_come_back_is_heeded(server: EventServer) -> 
         assert names([next(iter(account.changes(position, 9)))]) == ["a"]
 
     assert time.monotonic() - began >= 1
-
-
-def test_a_server_that_stays_away_is_an_error_in_the_end(server: EventServer) -> None:
-    with opened(server) as account, _answering(server, 503):
-        for wait in (0.0, 0.5):
-            with pytest.raises(SourceUnavailableError):
-                list(account.changes(account.position(), wait))
 
 
 def test_a_page_is_no_stream_of_events(server: EventServer) -> None:

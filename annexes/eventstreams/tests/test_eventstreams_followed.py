@@ -3,6 +3,7 @@
 import json
 import random
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from resourcesync.ports import CancelToken
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.publication_options import PublishRequest
 from resourcesync_eventstreams import account, pending_changes
+from tests.support.accounts.wikimedia import event
 from tests.support.servers.event_server import EventServer
 
 ENGLISH = {"namespace": "0", "wiki": "enwiki"}
@@ -33,65 +35,26 @@ class Wiki:
     root: Path
     feed: EventServer
     luck: random.Random
-    numbers: dict[str, int] = field(default_factory=dict)
-
-    def path(self, title: str) -> Path:
-        return self.root / "wiki" / title
+    numbers: Counter[str] = field(default_factory=Counter)
 
     def happen(self) -> None:
         """Let one thing happen, and tell of it."""
         title = f"page_{self.luck.randrange(400)}.html"
-        dice, is_there = self.luck.random(), self.path(title).exists()
-        if dice < 0.1:
-            self._tell(title, self.luck.choice(("categorize", "talk", "other", "canary")))
-        elif dice < 0.17 and is_there:
-            self._remove(title)
-            self._tell(title, "log", log_type="delete", log_action="delete")
-        elif dice < 0.22 and is_there:
-            target = f"page_{self.luck.randrange(400)}.html"
-            if target == title:
-                return
-            self._remove(title)
-            self._write(target)
-            params = {"target": target.replace("_", " "), "noredir": "1"}
-            self._tell(title, "log", log_type="move", log_action="move", log_params=params)
+        dice, path = self.luck.random(), self.root / "wiki" / title
+        kind, more = ("edit" if path.exists() else "new"), dict[str, object]()
+        if dice < 0.1:  # nothing that concerns us
+            other = ({"namespace": 1}, {"wiki": "dewiki"}, {"type": "categorize"})
+            more = dict(self.luck.choice(other))
+        elif dice < 0.2 and path.exists():
+            kind = "delete"
+            path.unlink()
         else:
-            self._write(title)
-            self._tell(title, "edit" if is_there else "new")
-
-    def _write(self, title: str) -> None:
-        number = self._number(title)
-        fresh = self.path(f".{title}")
-        fresh.write_text(f"{title}, change {number}\n")
-        fresh.rename(self.path(title))
-
-    def _remove(self, title: str) -> None:
-        self._number(title)
-        self.path(title).unlink()
-
-    def _number(self, title: str) -> int:
-        number = self.numbers[title] = self.numbers.get(title, 0) + 1
-        return number
-
-    def _tell(self, title: str, kind: str, **more: object) -> None:
-        domain = "canary" if kind == "canary" else "en.wikipedia.org"
-        said = {
-            "$schema": "/mediawiki/recentchange/1.0.0",
-            "meta": {
-                "uri": f"https://en.wikipedia.org/wiki/{title}",
-                "domain": domain,
-                "dt": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
-                "stream": "mediawiki.recentchange",
-            },
-            "type": "edit" if kind in {"talk", "other", "canary"} else kind,
-            "namespace": 1 if kind == "talk" else 0,
-            "title": title.replace("_", " "),
-            "wiki": "dewiki" if kind == "other" else "enwiki",
-            "server_url": "https://en.wikipedia.org",
-            "comment": "c" * self.luck.randrange(1_000),
-            **more,
-        }
-        self.feed.tell(json.dumps(said).encode())
+            self.numbers[title] += 1
+            fresh = path.with_name(f".{title}")
+            fresh.write_text(f"{title}, change {self.numbers[title]}\n")
+            fresh.rename(path)
+        comment = "c" * self.luck.randrange(1_000)
+        self.feed.tell(event(title, kind, datetime.now(UTC), comment=comment, **more))
 
 
 @pytest.fixture(autouse=True)

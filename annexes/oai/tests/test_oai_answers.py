@@ -205,7 +205,8 @@ def test_what_a_careless_program_writes_around_the_answer_is_passed_over(
     ("content", "kind", "code"),
     [
         (b"<html><body/></html>", NotAListError, "not-oai"),
-        (b"<!DOCTYPE html><html/>", NotAListError, "not-oai"),
+        (b"<html><br></html>", NotAListError, "not-oai"),
+        (b"<!doctype html><title>Down</title><p>Back soon", NotAListError, "not-oai"),
         (b"<rss/>", NotAListError, "not-oai"),
         (b'<!DOCTYPE x [<!ENTITY a "b">]><OAI-PMH/>', MalformedDocumentError, "xml-dtd"),
         (
@@ -253,12 +254,6 @@ def test_metadata_alone_means_what_it_means_inside_the_answer(metadata: str) -> 
     assert found is not None
     alone = ET.fromstring(oai_record.metadata)
     assert ET.tostring(alone) == ET.tostring(found)
-
-
-def test_entities_are_never_expanded() -> None:
-    doubled = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 9}">' for n in range(1, 30))
-    with pytest.raises(MalformedDocumentError):
-        read(f'<!DOCTYPE x [<!ENTITY e0 "e">{doubled}]><OAI-PMH a="&e29;"/>'.encode())
 
 
 def test_bytes_that_are_anything_are_refused_with_an_error_of_ours() -> None:

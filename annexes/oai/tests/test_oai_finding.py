@@ -1,12 +1,15 @@
-"""What metadata says of the files of an item, and what an operator chooses of it."""
+"""What metadata says of the files of an item, what is chosen of it, and where it is put."""
 
 import hashlib
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.digests import Digest
 from resourcesync_oai.documents.item_metadata import ItemMetadata, MetadataFile, parse_item_metadata
+from resourcesync_oai.metadata_files import file_name, path_of
 from resourcesync_oai.options import OaiOptions, parse_options
 from tests.support.accounts import oai_metadata
 from tests.support.accounts.oai_metadata import Bitstream, Item
@@ -35,16 +38,6 @@ def test_files_that_metadata_lists_are_found(prefix: str) -> None:
 
 def _md5(body: bytes) -> Digest:
     return Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest())
-
-
-def test_what_xoai_says_of_access_is_found() -> None:
-    closed = Bitstream(name="a.pdf", body=b"", embargo="2099-01-01")
-    found = parse_item_metadata(
-        metadata("xoai", Item(local="1", bitstreams=(closed,), rights="restricted"))
-    )
-
-    assert found.rights == ("restricted",)
-    assert found.files[0].embargo == "2099-01-01"
 
 
 def test_the_policies_of_a_file_say_when_everybody_may_read_it() -> None:
@@ -148,8 +141,6 @@ def test_addresses_of_files_can_be_rewritten() -> None:
         ("info:eu-repo/semantics/openAccess", False),
         ("http://purl.org/coar/access_right/c_16ec", True),
         ("https://purl.org/coar/access_right/c_abf2", False),
-        ("metadata.only", True),
-        ("open.access", False),
         ("restricted", True),
         ("This work may be restricted in Utah", False),
     ],
@@ -165,16 +156,16 @@ def test_who_may_have_the_files_is_told_by_known_words(text: str, is_restricted:
     [
         {"prefix": "oai_dc"},
         {"prefixes": " , "},
-        {"measure": "maybe"},
         {"overlap": "2"},
         {"names": "handles"},
+        {"measure": "maybe"},
         {"rewrite": "view"},
         {"rewrite": "=>x"},
+        {"changefreq": "seldom"},
         {"rewrite": "view=>*"},
         {"rewrite": "*/view/*=>x"},
         {"collections": "https://r.example/"},
         {"from": "yesterday"},
-        {"changefreq": "seldom"},
     ],
 )
 def test_a_value_that_cannot_work_is_refused(values: dict[str, str]) -> None:
@@ -190,3 +181,38 @@ def test_an_address_that_is_no_base_url_is_refused(address: str) -> None:
         parse_options(address, {})
 
     assert ":p@" not in str(caught.value)
+
+
+PREFIXES = ("oai_dc", "mods", "a.b")
+parts = st.text("/:.~%é aAdx_-oi2EmODS", max_size=12) | st.sampled_from(
+    ["oai_dc", "mods.xml", "oai_dc.xml~d", "~-", "", ".", "..", "~id", "x" * 200, "x" * 199 + "y"]
+)
+identifiers = st.builds(
+    lambda begin, rest: begin + "/".join(rest),
+    st.sampled_from(["oai:r:", "oai:s:", "", "oai:r"]),
+    st.lists(parts, max_size=18),
+)
+records = st.tuples(identifiers, st.sampled_from(PREFIXES))
+
+
+@settings(max_examples=40)
+@given(told=st.lists(records, min_size=2, max_size=6, unique=True), has_suffix=st.booleans())
+def test_every_record_has_a_file_of_its_own(told: list[tuple[str, str]], has_suffix: bool) -> None:
+    names = {prefix: file_name(prefix, ".xml" if has_suffix else "") for prefix in PREFIXES}
+    taken = frozenset(names.values())
+    places = [path_of(identifier, names[prefix], "r", taken) for identifier, prefix in told]
+
+    assert len(set(places)) == len(told)
+    folders = {
+        "/".join(place.split("/")[:depth])
+        for place in places
+        for depth in range(1, place.count("/") + 1)
+    }
+    assert not folders & set(places), "a file stands where another one needs a folder"
+    for place in places:
+        assert place.startswith("resource/")
+        for name in place.split("/"):
+            assert 0 < len(name.encode()) <= 255
+            assert name.isascii()
+            assert not name.startswith(".")
+            assert not name.endswith(".")

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.errors import (
-    ConfigurationError,
-)
+from resourcesync.errors import ConfigurationError
 from tests.support.accounts.harvested_repository import BASE, MANY, lists, named, titled
 from tests.support.accounts.oai_provider import Item, Quirks, changed
 
@@ -23,7 +21,6 @@ from tests.support.accounts.oai_provider import Item, Quirks, changed
         Quirks(page=4, twice=True),
         Quirks(page=4, empty_pages=True),
         Quirks(page=4, circles=True),
-        Quirks(page=4, dying_tokens=[1, 3]),
         Quirks(page=4, dying_tokens=[1, 2], silent_tokens=True),
         Quirks(page=4, truncated=[1, 2, 4]),
         Quirks(page=4, busy=[5, 0, 300]),

@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.accounts.harvested_repository import (
-    BASE,
-    HarvestedRepository,
-    fill_with_titles,
-)
+from tests.support.accounts.harvested_repository import BASE, HarvestedRepository, fill_with_titles
 
 pytest.importorskip("oaipmh", reason="the package oaipmh is not installed: no foreign provider")
 

@@ -6,6 +6,7 @@ from itertools import count
 
 import pytest
 
+from tests.support.accounts.postgres_tables import Records
 from tests.support.servers.postgres_server import NoServerError, Server, running
 
 _NUMBERS = count(1)
@@ -32,3 +33,10 @@ def address(server: Server) -> Iterator[str]:
         connection.execute(f"CREATE DATABASE {name}".encode())
         yield server.address(name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def records(address: str) -> Iterator[Records]:
+    found = Records(address)
+    yield found
+    found.close()

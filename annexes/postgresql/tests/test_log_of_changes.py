@@ -10,10 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from resourcesync.errors import (
-    DiscontinuityError,
-    SourceUnavailableError,
-)
+from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.ports.accounts import ChangeBatch, ResourceAccount
 from resourcesync_postgresql import account as accounts
 from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
@@ -26,12 +23,10 @@ LOG = f"{SCHEMA}.record_change"
 
 
 @pytest.fixture
-def records(address: str) -> Iterator[Records]:
-    found = Records(address)
-    found.migrate()
-    found.put("a", b"a")
-    yield found
-    found.close()
+def records(records: Records) -> Records:
+    records.migrate()
+    records.put("a", b"a")
+    return records
 
 
 @pytest.fixture
@@ -172,13 +167,11 @@ def test_a_change_without_a_time_that_others_know_is_told_without_one(
     assert [(change.uri, change.time) for change in told.changes] == [(f"{BASE}objects/b", None)]
 
 
-def test_one_without_a_log_is_only_read(address: str) -> None:
-    records = Records(address)
-    records.put("a", b"a")
-    with account(address) as found:
+def test_one_without_a_log_is_only_read(records: Records) -> None:
+    records.run(f"DROP SCHEMA {SCHEMA} CASCADE")
+    with account(records.address) as found:
         assert found.position() == ""
         assert len(list(found.resources())) == 1
-    records.close()
 
 
 def test_who_waits_is_woken_by_a_commit(
@@ -198,6 +191,7 @@ def test_who_waits_is_woken_by_a_commit(
 
     assert uris([told]) == {"b"}
     assert time.monotonic() - began < 8  # without being woken it would look after ten seconds
+    assert uris(list(opened.changes(told.position, 0.1))) == set()
 
 
 def test_the_printed_grants_are_enough_and_needed(records: Records) -> None:

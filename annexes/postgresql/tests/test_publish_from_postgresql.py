@@ -3,8 +3,7 @@
 import re
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,16 +14,12 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing import accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.cli.main import run
-from resourcesync.errors import (
-    ResourceSyncError,
-    SourceRefusedError,
-    SourceUnavailableError,
-)
+from resourcesync.errors import ResourceSyncError, SourceRefusedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Link, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
-from resourcesync_postgresql import layout, statements
+from resourcesync_postgresql import layout
 from tests.support.accounts.postgres_tables import BASE, RECORDS, Records, account
 from tests.support.commands.command_line import Said
 from tests.support.servers.postgres_server import SECRETIVE, Server
@@ -141,9 +136,8 @@ PAGES = (
 
 
 @pytest.fixture
-def pages(address: str) -> Iterator[str]:
+def pages(records: Records, address: str) -> str:
     """A table of all kinds of columns, in a database with ways of its own to write times."""
-    records = Records(address)
     for setting in ("timezone = 'Asia/Kathmandu'", "datestyle = 'German'"):
         records.run(f"ALTER DATABASE {records.connection.info.dbname} SET {setting}")
     records.run(
@@ -152,8 +146,7 @@ def pages(address: str) -> Iterator[str]:
     )
     for row in PAGES:
         records.run(f"INSERT INTO page VALUES ({', '.join(['%s'] * len(row))})", *row)
-    yield address
-    records.close()
+    return address
 
 
 def test_each_value_becomes_what_it_is_called(pages: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -201,54 +194,6 @@ def test_a_query_over_several_tables_is_followed_by_the_keys_of_one(
     records.close()
 
 
-def test_what_is_emptied_and_filled_again_tells_only_what_differs(
-    address: str, tmp_path: Path
-) -> None:
-    records = Records(address)
-    records.migrate()
-    for name in ("a", "b", "c"):
-        records.put(name, name.encode())
-    site = Site(address, tmp_path)
-    site.publish()
-
-    with records.connection.transaction():
-        records.run("CREATE TEMP TABLE kept AS SELECT * FROM record WHERE id <> 'c'")
-        records.run("TRUNCATE record")
-        records.run("INSERT INTO record SELECT * FROM kept")
-        records.put("b", b"other")
-
-    assert sorted(site.news()) == [("deleted", "objects/c"), ("updated", "objects/b")]
-    records.close()
-
-
-def test_a_commit_is_published_at_once_and_not_at_the_next_interval(
-    address: str, tmp_path: Path
-) -> None:
-    records = Records(address)
-    records.migrate()
-    records.put("a", b"a")
-    publishing = accounts.publish_continuously(
-        FollowedAccount(address=address, values=RECORDS, out=tmp_path),
-        {"url": BASE},
-        clock=SystemClock(),
-        asked=PublishRequest(),
-        every=600.0,
-    )
-    assert next(publishing).publication.first
-    with ThreadPoolExecutor(1) as pool:
-        for name in "bc":
-            waiting = pool.submit(next, publishing)
-            with psycopg.connect(address) as connection, connection.transaction():
-                connection.execute(
-                    "INSERT INTO record (id, size) SELECT %s || n, 1 FROM generate_series(1, %s) n",
-                    [name, statements.PAGE + 1],
-                )
-            done = waiting.result(60)  # never, if it waits for the interval
-            assert done.publication.created == statements.PAGE + 1  # whole, though two pages
-    del publishing  # its connection
-    records.close()
-
-
 def test_types_that_call_different_texts_equal_lose_no_uri(address: str) -> None:
     records = Records(address, key="numeric")
     records.migrate()
@@ -266,31 +211,7 @@ def test_types_that_call_different_texts_equal_lose_no_uri(address: str) -> None
     records.close()
 
 
-def test_nothing_is_recorded_when_the_server_goes_in_the_middle(
-    address: str, tmp_path: Path
-) -> None:
-    records = Records(address)
-    records.run("INSERT INTO record (id) SELECT generate_series(1, 3000)")
-    site = Site(address, tmp_path)
-    site.publish()
-    before = site.lengths()
-    records.run(
-        "CREATE FUNCTION going(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN IF $1 = '2900' THEN"
-        " PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN $1; END $$"
-    )
-    records.run("ALTER TABLE record RENAME TO hidden")
-    records.run("CREATE VIEW record AS SELECT going(id) AS id, size, digest, changed FROM hidden")
-
-    with pytest.raises(SourceUnavailableError, match="terminat"):
-        Site(address, tmp_path).publish()
-
-    assert len(before) == 3_000
-    assert site.lengths() == before
-    records.close()
-
-
-def test_a_mistake_is_told_and_nothing_is_recorded(address: str) -> None:
-    records = Records(address)
+def test_a_mistake_is_told_and_nothing_is_recorded(records: Records, address: str) -> None:
     records.run("CREATE SEQUENCE numbers")
     for values, told, code in MISTAKES:
         with pytest.raises(ResourceSyncError) as found:
@@ -298,13 +219,11 @@ def test_a_mistake_is_told_and_nothing_is_recorded(address: str) -> None:
 
         assert told in found.value.message
         assert found.value.code == code
-    records.close()
 
 
 def test_a_server_that_is_not_there_refuses_or_has_no_such_database_is_told(
-    address: str, tmp_path: Path
+    records: Records, address: str, tmp_path: Path
 ) -> None:
-    records = Records(address)
     records.run("DROP ROLE IF EXISTS nobody_much")
     records.run("CREATE ROLE nobody_much LOGIN")
     places = {
@@ -318,13 +237,11 @@ def test_a_server_that_is_not_there_refuses_or_has_no_such_database_is_told(
             read(place, RECORDS)
         assert found.value.code == code
     records.run("DROP ROLE nobody_much")
-    records.close()
 
 
 def test_a_password_is_given_apart_and_never_told(
-    address: str, server: Server, monkeypatch: pytest.MonkeyPatch
+    records: Records, address: str, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records = Records(address)
     records.run(f"CREATE ROLE {SECRETIVE} LOGIN SUPERUSER PASSWORD 'hunter2'")
     place = address.replace("//rs@", f"//{SECRETIVE}@")
     for wrong in ({}, {"password": "hunter3"}):
@@ -337,7 +254,6 @@ def test_a_password_is_given_apart_and_never_told(
     monkeypatch.setenv("PGPASSWORD", "hunter2")
     read(place, RECORDS)
     records.run(f"DROP ROLE {SECRETIVE}")
-    records.close()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 import pytest
 
@@ -21,8 +20,6 @@ from tests.support.commands.run import environment, script
 from tests.support.servers.interposed import Answer, Interposed, interposed
 from tests.support.servers.object_server import ObjectServer
 from tests.support.servers.tiny_source import TinySource
-
-SLOW_DOWN = Answer(503, b"<Error><Code>SlowDown</Code><Message>Less, please</Message></Error>")
 
 
 @pytest.fixture(autouse=True)
@@ -119,46 +116,6 @@ def test_a_wrong_secret_and_a_missing_bucket_are_told_without_the_secret(
     assert not Path("state").exists()
 
 
-def test_a_server_that_asks_for_less_is_asked_again(
-    source: TinySource, bucket: str, between: Interposed
-) -> None:
-    refused: set[str] = set()
-
-    def once(method: str, target: str) -> Answer | None:
-        if method != "PUT" or target in refused:
-            return None
-        refused.add(target)
-        return SLOW_DOWN
-
-    between.spoil = once
-    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 0
-    assert len(refused) > len(MIRRORED)
-    assert contents(bucket) == MIRRORED
-
-
-def test_an_answer_that_is_lost_is_no_other_writer(
-    source: TinySource, bucket: str, between: Interposed, here: Path
-) -> None:
-    lost: set[str] = set()
-
-    def loses(method: str, target: str, body: bytes) -> Answer | None:
-        if method != "PUT" or target in lost:
-            return None
-        lost.add(target)
-        return Answer(500, b"")
-
-    between.spoil_answer = loses
-    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 0
-    assert any(target.endswith("/objects/0001.txt") for target in lost)
-    assert contents(bucket) == MIRRORED
-    assert own(bucket, "quarantine/") == []
-    Path("tree").mkdir()
-    Path("tree/a.txt").write_bytes(b"a")
-    lost.clear()
-    assert run(["publish", "tree", "--url", "https://a.example/", "--out", f"{bucket}/x"]) == 0
-    assert any(target.endswith("/resourcelist.xml") for target in lost)
-
-
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_a_body_that_breaks_off_is_read_on_or_not_at_all(
     bucket: str, other: Bucket, between: Interposed, *, is_replaced: bool
@@ -185,55 +142,6 @@ def test_a_body_that_breaks_off_is_read_on_or_not_at_all(
         else:
             assert stream.read() == old
     assert cuts
-
-
-def test_a_server_that_goes_away_in_the_middle_ends_the_run_and_the_next_one_goes_on(
-    source: TinySource, bucket: str, between: Interposed, said: Said
-) -> None:
-    def away(method: str, target: str) -> Answer | None:
-        return Answer(0, b"") if method == "PUT" and "0005" in target else None
-
-    between.spoil = away
-    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 8
-    assert "failed while putting objects/0005.txt" in said.readouterr().err
-    between.spoil = lambda method, target: None
-    assert run(["pull", "state"]) == 0
-    assert contents(bucket) == MIRRORED
-    assert run(["audit", "state"]) == 0
-
-
-def test_a_listing_that_is_cut_short_never_looks_like_less(
-    source: TinySource, bucket: str, between: Interposed, said: Said
-) -> None:
-    assert run(["pull", source.url, bucket, "-o", "state=state"]) == 0
-
-    def cut(method: str, target: str, body: bytes) -> Answer | None:
-        if method != "GET" or "list-type=2" not in target:
-            return None
-        return Answer(200, body[: len(body) // 2], len(body))
-
-    between.spoil_answer = cut
-    assert run(["audit", "state"]) == 8
-    assert "failed while listing" in said.readouterr().err
-
-    between.spoil_answer = lambda method, target, body: None
-    assert run(["audit", "state"]) == 0
-
-
-def test_somebody_elses_odd_keys_stop_no_run(
-    source: TinySource, bucket: str, object_server: ObjectServer, said: Said
-) -> None:
-    place = f"{object_server.url}/{bucket.removeprefix('s3://')}"
-    for key in ("objects/t%09y", ".resourcesync/tmp/t%09y", "folder/"):
-        with urlopen(Request(f"{place}/{key}", data=b"odd", method="PUT")) as answer:
-            assert answer.status == 200
-    for words in (["pull", source.url, bucket, "-o", "state=state"], ["audit", "state"]):
-        assert run(words) == 0, said.readouterr().err
-    later = {f"/{path}": body for path, body in MIRRORED.items() if "0007" not in path}
-    source.offer(later, at=LATER)
-    assert run(["pull", "state", "--delete", "absent", "--max-delete", "50%"]) == 0
-    assert run(["trash", "empty", "state", "--all"]) == 0
-    assert contents(bucket) == {path.removeprefix("/"): body for path, body in later.items()}
 
 
 def test_who_writes_meanwhile_is_not_overwritten(

@@ -110,66 +110,6 @@ def test_the_documents_of_a_folder_go_into_a_bucket(
     assert any(name.endswith(".zip") for name in store.keys("resourcesync/"))
 
 
-def test_a_listing_that_breaks_off_publishes_nothing(
-    bucket: str, web: str, between: Interposed, said: Said
-) -> None:
-    publish = ["publish", bucket, "--url", web, "--out", "out"]
-    assert run(publish) == 0
-    before = copies("out")
-
-    def cut(method: str, target: str, body: bytes) -> Answer | None:
-        listing = method == "GET" and "list-type=2" in target
-        return Answer(200, body[: len(body) // 2], len(body)) if listing else None
-
-    between.spoil_answer = cut
-    assert run(publish) == 8
-    between.spoil_answer = lambda method, target, body: (
-        Answer(403, b"<Error><Code>AccessDenied</Code></Error>") if method == "GET" else None
-    )
-    assert run(publish) == 8
-    assert "AccessDenied" in said.readouterr().err
-    assert copies("out") == before
-    between.spoil_answer = lambda method, target, body: None
-    assert end(said, *publish)["deleted"] == 0
-
-
-def test_an_object_that_changes_while_it_is_read_is_left_for_the_next_run(
-    bucket: str, web: str, objects_of: Bucket, between: Interposed, said: Said
-) -> None:
-    def changes(method: str, target: str) -> Answer | None:
-        if method == "GET" and target.endswith("/objects/0003.txt"):
-            between.spoil = lambda method, target: None
-            objects_of.put("objects/0003.txt", b"other bytes\n")
-        return None
-
-    between.spoil = changes
-    publish = ["publish", bucket, "--url", web, "--out", "out"]
-    assert run(publish) == 3
-    assert "no longer what was listed" in said.readouterr().err
-    assert end(said, *publish)["created"] == 1
-
-
-def test_a_folder_mark_and_a_document_of_ours_are_no_resources(
-    bucket: str, web: str, between: Interposed, said: Said
-) -> None:
-    prefix = bucket.rpartition("/")[2]
-    mark = (
-        f"<Contents><Key>{prefix}/folder/</Key><LastModified>2026-01-01T00:00:00.000Z"
-        '</LastModified><ETag>"d41d8cd98f00b204e9800998ecf8427e"</ETag><Size>0</Size></Contents>'
-    ).encode()
-
-    def marked(method: str, target: str, body: bytes) -> Answer | None:
-        if method != "GET" or "list-type=2" not in target:
-            return None
-        return Answer(200, body.replace(b"<Contents>", mark + b"<Contents>", 1))
-
-    between.spoil_answer = marked
-    publish = ["publish", bucket, "--url", web, "--out", f"{bucket}/lists", "--state", "kept"]
-    assert run(publish) == 0
-    assert "folder/ is not published: the mark of a folder" in said.readouterr().err
-    assert end(said, *publish)["resources"] == 12
-
-
 ODD = {
     "/lead": "as in a//b; lead means the same resource, and is published",
     "objects//0001.txt": "empty name, as in a//b; objects/0001.txt means the same resource",
@@ -224,7 +164,6 @@ def test_an_odd_key_is_left_out_and_told_and_the_rest_is_published(
     ("words", "error"),
     [
         ([], ": a folder for its catalogue"),
-        (["--out", "s3://other/x"], ": a folder for its catalogue"),
         (["--out", "out", "--watch"], "--watch is only for folders"),
         (["--out", "out", "--versions"], "versions and patches"),
         (["--out", "out", "--with", "x=y"], "have no option x="),

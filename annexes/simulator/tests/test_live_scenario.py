@@ -5,7 +5,7 @@ import http.client
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.cli.main import run as command
-from resourcesync_simulator import live_server, scenario_files, simulation
+from resourcesync_simulator import live_server, simulation
 from resourcesync_simulator.live import MOMENT, ScenarioSource
 from resourcesync_simulator.origin import BASE, SimulatedOrigin
-from resourcesync_simulator.profiles import PROFILES
 from resourcesync_simulator.scenario import (
     DAY,
     HOUR,
@@ -31,9 +30,9 @@ from resourcesync_simulator.scenario import (
 )
 from resourcesync_simulator.simulation import simulate_source
 from resourcesync_simulator.source import PackedDocuments, SimulatedSource
-from tests.support.commands.run import files_of
 from tests.support.commands.started import Started
 from tests.support.in_memory import ManualClock
+from tests.support.servers.real_sockets import requested
 
 SMALL = Scenario(
     seed=5,
@@ -67,22 +66,11 @@ AT_THE_SOURCE = Faults(
 @contextmanager
 def served(
     scenario: Scenario, speed: float = 1.0, base_uri: str = ""
-) -> Iterator[tuple[live_server.RunningSimulation, ManualClock, http.client.HTTPConnection]]:
+) -> Iterator[tuple[live_server.RunningSimulation, ManualClock]]:
     clock = ManualClock(scenario.start + timedelta(days=300))
     place = live_server.LiveAddress(speed=speed, base_uri=base_uri)
     with live_server.serve_live(scenario, place, clock=clock) as serving:
-        host = serving.uri.split("/")[2]
-        with closing(http.client.HTTPConnection(host, timeout=20)) as connection:
-            yield serving, clock, connection
-
-
-def got(
-    connection: http.client.HTTPConnection, path: str, method: str = "GET", **fields: str
-) -> tuple[int, dict[str, str], bytes]:
-    headers = {name.replace("_", "-"): value for name, value in fields.items()}
-    connection.request(method, f"/{path}", headers=headers)
-    response = connection.getresponse()
-    return response.status, dict(response.getheaders()), response.read()
+        yield serving, clock
 
 
 class Observed(SimulatedSource):
@@ -137,63 +125,41 @@ def test_the_live_source_is_the_simulated_one_but_for_its_host(until: float) -> 
     scenario = replace(SMALL, faults=AT_THE_SOURCE)
     documents, digests = simulated(scenario, until)
 
-    with served(scenario, speed=HOUR) as (serving, clock, connection):
+    with served(scenario, speed=HOUR) as (serving, clock):
         clock.advance(seconds=until / HOUR)
         for name, body in documents.items():
-            status, _, found = got(connection, name)
+            status, found, _ = requested(serving.uri, f"/{name}")
             assert status == (200 if body else 404), name
             found = found.replace(serving.uri.encode(), BASE.encode())
             assert not body or without_hashes_of_parts(found) == without_hashes_of_parts(body), name
         for name, digest in digests.items():
-            assert hashlib.sha256(got(connection, name)[2]).hexdigest() == digest
+            assert hashlib.sha256(requested(serving.uri, f"/{name}")[1]).hexdigest() == digest
 
     assert len(documents) > 4
     assert len(digests) > 30
     assert any(b"<url>" in body for name, body in documents.items() if "changelist" in name)
 
 
-def test_a_pull_follows_a_live_profile_until_it_is_in_sync(tmp_path: Path) -> None:
-    written = scenario_files.with_value(
-        scenario_files.parse_scenario(PROFILES["museum"], "museum"), "scale", "0.01"
-    )  # 100 resources
-    scenario = scenario_files.scenario_of(
-        scenario_files.with_value(written, "publish.dumps", "true")
-    )
-    _, digests = simulated(replace(scenario, duration=DAY), DAY)
-    folder = tmp_path / "copy"
-
-    with served(scenario) as (serving, clock, _):
-        assert command(["pull", serving.uri, str(folder), "-q"]) == 0
-        first = files_of(folder)
-        clock.advance(hours=24)
-        clock.advance(seconds=1)
-        assert command(["pull", str(folder), "-q"]) == 0
-        assert command(["audit", str(folder), "-q"]) == 0
-
-    copies = {name: hashlib.sha256(chunk).hexdigest() for name, chunk in files_of(folder).items()}
-    assert files_of(folder) != first
-    assert copies == digests
-
-
 def test_answers_have_types_and_tags_and_nothing_else_is_taken() -> None:
-    with served(SMALL) as (_, _, connection):
-        status, fields, body = got(connection, "resourcesync/resourcelist.xml")
+    with served(SMALL) as (serving, _):
+        status, body, fields = requested(serving.uri, "/resourcesync/resourcelist.xml")
         assert (status, fields["content-type"]) == (200, "application/xml")
         tag = fields["etag"]
-        assert got(connection, "resourcesync/resourcelist.xml", if_none_match=tag)[0] == 304
+        assert requested(serving.uri, "/resourcesync/resourcelist.xml", if_none_match=tag)[0] == 304
         name = "r0000/i0000001.html"
         types = {
-            got(connection, f"r0000/i{number:07}.html")[1]["content-type"] for number in range(40)
+            requested(serving.uri, f"/r0000/i{number:07}.html")[2]["content-type"]
+            for number in range(40)
         }
         assert types == {"text/html", "image/png"}
-        assert "last-modified" in got(connection, name)[1]
-        whole = got(connection, name)[2]
-        assert got(connection, name, range="bytes=5-9")[::2] == (206, whole[5:10])
-        assert got(connection, name, "HEAD")[::2] == (200, b"")
-        assert got(connection, name, "POST")[0] == 405
-        assert got(connection, "r0000/i9999999.html")[0] == 404
-        assert got(connection, "../x")[0] == 404
-        assert b"seed 5" in got(connection, "")[2]
+        assert "last-modified" in requested(serving.uri, f"/{name}")[2]
+        whole = requested(serving.uri, f"/{name}")[1]
+        assert requested(serving.uri, f"/{name}", range="bytes=5-9")[:2] == (206, whole[5:10])
+        assert requested(serving.uri, f"/{name}", "HEAD")[:2] == (200, b"")
+        assert requested(serving.uri, f"/{name}", "POST")[0] == 405
+        assert requested(serving.uri, "/r0000/i9999999.html")[0] == 404
+        assert requested(serving.uri, "/../x")[0] == 404
+        assert b"seed 5" in requested(serving.uri)[1]
     assert body.count(b"<url>") == 40
 
 
@@ -250,9 +216,9 @@ def test_nobody_answers_in_an_outage_and_the_page_tells_how_to_pull() -> None:
 
 def test_a_lost_answer_is_a_connection_that_closes_and_all_ends_well(tmp_path: Path) -> None:
     faults = replace(AT_THE_SOURCE, failed=0.05, stale=0.2, altered=0.1)
-    with served(replace(SMALL, faults=replace(faults, lost=1.0))) as (serving, clock, connection):
+    with served(replace(SMALL, faults=replace(faults, lost=1.0))) as (serving, clock):
         with pytest.raises(http.client.RemoteDisconnected):
-            got(connection, LIST)
+            requested(serving.uri, f"/{LIST}")
         clock.advance(hours=24)
         assert command(["pull", serving.uri, str(tmp_path / "copy"), "-q"]) == 0
 
@@ -262,8 +228,7 @@ def test_the_command_takes_the_seed_of_its_file_and_ends_on_a_signal(tmp_path: P
     words = ("simulate", "s.toml", "--live", "--speed", "100", "--bind", "127.0.0.1:0")
     with Started(*words, cwd=tmp_path) as process:
         uri = process.stdout.readline().split()[1].rstrip(";")
-        with closing(http.client.HTTPConnection(uri.split("/")[2], timeout=20)) as connection:
-            page = got(connection, "")[2]
+        page = requested(uri)[1]
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
 

@@ -1,6 +1,5 @@
 """What is measured of a simulated run: from the first pull to the end, and what the events tell."""
 
-from collections.abc import Mapping
 from statistics import fmean
 
 import pytest
@@ -8,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync_simulator.measures import ABSENT, ConsistencyMeter, Measurement
+from resourcesync_simulator.measures import ABSENT, ConsistencyMeter
 from resourcesync_simulator.scenario import (
     HOUR,
     DestinationSettings,
@@ -18,8 +17,7 @@ from resourcesync_simulator.scenario import (
     Scenario,
     Sizes,
 )
-from resourcesync_simulator.simulation import simulate
-from tests.support.simulated.figures import known
+from tests.support.simulated.figures import lived
 
 SMALL = Scenario(
     seed=3,
@@ -34,24 +32,6 @@ COUNTED_AFTER = (
     *("consistency", "latency", "latency_95", "efficiency", "requests", "received", "useful"),
     *("first", "first_requests", "first_received"),
 )
-Told = list[tuple[float, str, Mapping[str, object]]]
-
-
-def lived(scenario: Scenario) -> tuple[Measurement, Told]:
-    told: Told = []
-    measured = simulate(
-        scenario, scenario.destinations[0], lambda at, name, more: told.append((at, name, more))
-    )
-    return measured, told
-
-
-def test_there_is_no_consistency_before_the_first_pull_has_ended() -> None:
-    outage = Faults(outages=((0.0, 2 * HOUR),))
-
-    measured, _ = lived(replace(SMALL, faults=outage))
-
-    assert 2 * HOUR < known(measured.first) < 2.6 * HOUR
-    assert known(measured.consistency) > 0.5, "4 of 6 hours would be less"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +45,7 @@ def test_there_is_no_consistency_before_the_first_pull_has_ended() -> None:
 def test_who_never_pulled_to_the_end_has_no_figures(
     faults: Faults, destination: DestinationSettings
 ) -> None:
-    measured, _ = lived(replace(SMALL, faults=faults, destinations=(destination,)))
+    _, measured = lived(replace(SMALL, faults=faults, destinations=(destination,)))
 
     assert [getattr(measured, name) for name in COUNTED_AFTER] == [None] * len(COUNTED_AFTER)
     assert (measured.changes, measured.synchronized) == (0, 0)
@@ -84,7 +64,7 @@ def test_who_never_pulled_to_the_end_has_no_figures(
     ids=["well", "failing", "set back", "out until later"],
 )
 def test_the_events_up_to_the_end_are_what_the_figures_count(faults: Faults) -> None:
-    measured, told = lived(replace(SMALL, faults=faults, origin=replace(SMALL.origin, create=1)))
+    told, measured = lived(replace(SMALL, faults=faults, origin=replace(SMALL.origin, create=1)))
 
     names = [name for _, name, _ in told]
     counted = told[: names.index("measured")]
@@ -101,23 +81,6 @@ def test_the_events_up_to_the_end_are_what_the_figures_count(faults: Faults) -> 
         int(str(more["requests"])) for _, name, more in after if name == "pull"
     )
     assert all("state" in more for _, name, more in told[names.index("quiet") :] if name == "pull")
-
-
-def test_of_a_source_that_is_set_back_each_resource_that_is_another_one_is_told() -> None:
-    origin = replace(SMALL.origin, create=1, update=1, delete=1)
-    faults = Faults(rollbacks=((3 * HOUR, 2.9 * HOUR),))
-
-    _, told = lived(replace(SMALL, origin=origin, faults=faults))
-
-    at = 3 * HOUR
-    changes = [(when, more["kind"], more["name"]) for when, name, more in told if name == "change"]
-    before = [(kind, name) for when, kind, name in changes if 0.1 * HOUR < when < at]
-    now = {name: kind for when, kind, name in changes if when == at}
-    created = {name for kind, name in before if kind == "created"}
-    deleted = {name for kind, name in before if kind == "deleted"}
-    assert set(now.values()) == {"created", "updated", "deleted"}
-    assert {name for name, kind in now.items() if kind == "deleted"} == created - deleted
-    assert {name for name, kind in now.items() if kind == "created"} == deleted - created
 
 
 Happening = tuple[int, str, str, str]

@@ -1,117 +1,14 @@
-"""What a scenario says is refused with its reason, or can begin; nothing crashes, nothing hangs."""
+"""What a scenario says that cannot be is refused with its reason; no number is without bounds."""
 
-from collections.abc import Iterator, Sequence
-from copy import deepcopy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from msgspec import Struct
 from msgspec import inspect as types
-from msgspec.structs import fields, replace
 
 from resourcesync.errors import ConfigurationError
 from resourcesync_simulator import scenario_files
-from resourcesync_simulator.origin import burst_times
-from resourcesync_simulator.scenario import (
-    HOUR,
-    DestinationSettings,
-    Faults,
-    OriginSettings,
-    PublishSettings,
-    Scenario,
-    Sizes,
-)
-from resourcesync_simulator.simulation import simulate
-
-ODD = st.sampled_from(
-    [
-        *(0, -1, 1, 2, 10**30, -0.5, 1e-7, 0.5, 1e308, float("inf"), float("nan"), True),
-        *("", "0", "1s", "1h", "-1h", "2d", "9999999d", "nan", "inf", "1/s", "nan/h", "20/0s"),
-        *("20/h", "10M", "0B", "2026", "0001-01-01", "9999-12-31T23:59:59Z", "25:99", "12:30"),
-        *("mon", "funday", "mon-funday", "sat-mon", "UTC", "Mars/Olympus", "../x", "a/b", "\x00"),
-        *("changes", "lists", "auto", "always", "\ud800", [], ["1h"], ["1h..2h"], ["2h..1h"]),
-        *(["-1h..1h"], ["1h:-30m"], ["1h:9999999d"], ["90m:1h", "100m:1h"], ["text/html"], [{}]),
-        *({}, {"median": 5}, {"least": 9, "most": 3}, {"spread": 1e3}, {"x": 1}, [3], [[[]]]),
-        [{"at": "12:30", "changes": 2}],
-        [{"at": "12:30", "changes": 0, "days": ""}],
-        [{"at": "00:00", "changes": 1, "zone": "America/New_York", "days": "sun-thu"}],
-    ]
-)
-USUAL: dict[str, Any] = {
-    "duration": "3h",
-    "source": {"resources": 3, "sizes": {"median": 50, "most": 100}, "changes": "2/h"},
-    "publish": {"every": "1h"},
-    "destination": [{"every": "1h"}],
-    "faults": {},
-}
-TABLES: dict[str, type[Struct]] = {
-    "source": OriginSettings,
-    "publish": PublishSettings,
-    "destination": DestinationSettings,
-    "faults": Faults,
-}
-KEYS = [
-    *((name,) for name in ("seed", "start", "duration", "scale")),
-    *(
-        (table, field.encode_name)
-        for table, kind in TABLES.items()
-        for field in fields(kind)
-        if field.name != "phase"
-    ),
-    *(("source", "sizes", field.name) for field in fields(Sizes)),
-]
-
-
-@st.composite
-def written(draw: st.DrawFn) -> dict[str, Any]:
-    """A scenario that says one or two odd things."""
-    table = USUAL
-    for names in draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=2, unique=True)):
-        value = draw(ODD)
-        table = changed(table, names, value)
-    return table
-
-
-def changed(table: dict[str, Any], names: Sequence[str], value: object) -> dict[str, Any]:
-    """Return a scenario with another value; the same if its table has become another thing."""
-    found = deepcopy(table)
-    place: Any = found
-    for name in names[:-1]:
-        place = place.setdefault(name, {})
-        place = place[0] if isinstance(place, list) and place else place
-        if not isinstance(place, dict):
-            return table
-    place[names[-1]] = value
-    return found
-
-
-def begin(scenario: Scenario) -> None:
-    """Begin a world, small enough for a test, and end it soon."""
-    for burst in scenario.origin.bursts:
-        list(burst_times(burst, scenario.start, scenario.duration))
-    small = replace(
-        scenario.origin,
-        resources=min(3, scenario.origin.resources),
-        per_second=min(scenario.origin.per_second, 1e-3),
-        sizes=replace(scenario.origin.sizes, most=min(100, scenario.origin.sizes.most), least=0)
-        if scenario.origin.sizes.median <= 100
-        else scenario.origin.sizes,
-    )
-    soon = replace(scenario, duration=min(scenario.duration, HOUR), origin=small)
-    first = soon.destinations[0]
-    simulate(soon, replace(first, every=max(first.every, HOUR)))
-
-
-@settings(max_examples=80, deadline=None)
-@given(written())
-def test_what_is_read_is_refused_or_can_begin(table: dict[str, Any]) -> None:
-    try:
-        scenario = scenario_files.scenario_of(table)
-    except ConfigurationError:
-        return
-    begin(scenario)
+from resourcesync_simulator.scenario import Scenario
 
 
 @pytest.mark.parametrize("key", ["rotate", "rebase", "keep", "dump_every"])
@@ -130,30 +27,21 @@ def test_no_age_is_below_zero_or_so_short_that_it_would_mean_never(key: str) -> 
             {"source": {"bursts": [{"at": "1:00", "changes": 1}] * 300}, "duration": "3660d"},
             "at most 1,000,000 bursts",
         ),
-        ({"publish": {"max_entries": 0}}, "publish.max_entries is wrong: expected `int` >= 1"),
-        ({"source": {"resources": 0}}, "source.resources is wrong: expected `int` >= 1"),
         (
             {"source": {"resources": 0}, "scale": 0.5},
             "source.resources is wrong: expected `int` >= 1",
         ),
         ({"source": {"changes": "20/0s"}}, "'20/0s' is not a rate"),
-        (
-            {"source": {"changes": float("inf")}},
-            "source.changes is wrong: expected `float`",
-        ),
+        ({"source": {"changes": float("inf")}}, "source.changes is wrong: expected `float`"),
+        ({"faults": {"outages": "2h..3h"}}, "it must be a list of strings"),
         ({"source": {"sizes": {"least": 9_000}}}, "median must be from least to most"),
-        ({"source": {"sizes": {"median": 2_000_000}}}, "median must be from least to most"),
-        ({"source": {"media_types": []}}, "media_types is wrong: expected `array` of length >= 1"),
-        ({"source": {"bursts": [{"at": "12:00"}]}}, "missing required field `changes`"),
         ({"source": {"bursts": [{"at": "25:99", "changes": 1}]}}, "a time of the day"),
-        (
-            {"source": {"bursts": [{"at": "12:00", "changes": 1, "zone": "Mars/Olympus"}]}},
-            "no time zone 'Mars/Olympus'",
+        *(
+            ({"source": {"bursts": [{"at": "12:00", "changes": 1, "zone": zone}]}}, "no time zone")
+            for zone in ("Mars/Olympus", "../x", "\x00")
         ),
         ({"source": {"bursts": [{"at": "1:00", "days": "funday"}]}}, "'funday' is not a day"),
         ({"start": "9999-12-31"}, "start must be from 1980 to 2999"),
-        ({"scale": float("nan")}, "scale is wrong: expected `float` >= 1e-09"),
-        ({"faults": {"lost": -0.1}}, "faults.lost is wrong: expected `float` >= 0"),
         ({"faults": {"outages": ["2h..1h"]}}, "outages must begin before it ends"),
         (
             {"faults": {"clock_steps": ["1h:9999999d"]}},
@@ -161,10 +49,6 @@ def test_no_age_is_below_zero_or_so_short_that_it_would_mean_never(key: str) -> 
         ),
         ({"faults": {"clock_steps": ["1h:3000d", "2h:3000d"]}}, "a clock cannot be wrong by more"),
         ({"faults": {"rollbacks": ["1h:-30m"]}}, "rollbacks.* is wrong: expected `float` >= 0"),
-        (
-            {"destination": [{"name": "m", "jobs": 0}]},
-            "destination.0..jobs is wrong",
-        ),
         ({"destination": [{"offline": ["2h..2h"]}]}, "offline must begin before it ends"),
         ({"destination": [{"name": "m"}, {"name": "m"}]}, "two destinations have the name 'm'"),
         ({"destination": [{"name": "a\nb"}]}, "name must be 1 to 100 visible"),

@@ -1,12 +1,15 @@
-"""Simulated worlds: the same seed is the same life, nobody lies, and all ends in step."""
+"""Simulated worlds: the same seed is the same life, each fault happens, and nobody lies."""
 
-from collections.abc import Mapping
+from typing import Any, NoReturn
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
-from campaigns.cursor import scenario_of
+from campaigns.cursor import scenario_of, world_of
 from resourcesync.errors import ConfigurationError
+from resourcesync.mirror_state.database import SqliteMirrorState
+from resourcesync.mirror_state.rows import StateTransaction
+from resourcesync_simulator.faults import FaultInjector
 from resourcesync_simulator.scenario import (
     DAY,
     HOUR,
@@ -19,7 +22,7 @@ from resourcesync_simulator.scenario import (
     Sizes,
 )
 from resourcesync_simulator.simulation import simulate
-from tests.support.simulated.figures import known
+from tests.support.simulated.figures import Event, known, lived
 
 ALL_FAULTS = Faults(
     lost=0.02,
@@ -49,15 +52,6 @@ SMALL = Scenario(
         every=HOUR / 2, rotate=2 * HOUR, rebase=DAY / 2, keep=DAY / 2, max_entries=50
     ),
 )
-Event = tuple[float, str, Mapping[str, object]]
-
-
-def lived(scenario: Scenario) -> list[Event]:
-    events: list[Event] = []
-    simulate(
-        scenario, scenario.destinations[0], lambda at, name, more: events.append((at, name, more))
-    )
-    return events
 
 
 @pytest.mark.founding("WWW §1", "A simulator, for tests", "`simulate`")
@@ -65,12 +59,12 @@ def test_the_same_seed_is_the_same_life_and_another_seed_another_one() -> None:
     scenario = replace(SMALL, duration=DAY / 8, faults=replace(ALL_FAULTS, crash=0.02))
 
     assert lived(scenario) == lived(scenario)
-    assert lived(scenario) != lived(replace(scenario, seed=2))
+    assert lived(scenario)[0] != lived(replace(scenario, seed=2))[0]
 
 
 def test_what_happens_at_the_source_does_not_depend_on_who_follows() -> None:
     def origin(scenario: Scenario) -> list[Event]:
-        return [item for item in lived(scenario) if item[1] == "change"]
+        return [item for item in lived(scenario)[0] if item[1] == "change"]
 
     quick, slow = DestinationSettings(every=600), DestinationSettings(every=6 * HOUR, latency=2)
 
@@ -79,29 +73,6 @@ def test_what_happens_at_the_source_does_not_depend_on_who_follows() -> None:
     assert origin(replace(scenario, destinations=(quick,))) == origin(
         replace(scenario, destinations=(slow,))
     )
-
-
-def test_a_change_without_a_time_behind_the_clock_of_its_source_is_not_lost() -> None:
-    """The life in which this was found (a ``lastmod`` earlier than T hid the change)."""
-    faults = replace(
-        ALL_FAULTS,
-        outages=((DAY, DAY + 2 * HOUR),),
-        clock_steps=((DAY * 0.5, -3_000.0), (DAY * 0.7, 6_000.0)),
-        restarts=(DAY * 0.8,),
-        rollbacks=((DAY * 1.3, 5 * HOUR),),
-    )
-    scenario = replace(
-        SMALL,
-        seed=4,
-        duration=2 * DAY,
-        origin=OriginSettings(resources=100, per_second=20 / HOUR),
-        publish=replace(SMALL.publish, rebase=DAY, keep=DAY),
-        faults=faults,
-    )
-
-    measured = simulate(scenario, scenario.destinations[0])
-
-    assert (measured.lies, measured.outcome) == (0, "converged")
 
 
 @pytest.mark.founding(
@@ -131,7 +102,7 @@ def test_daily_lists_are_read_whole_and_bursts_come_at_their_hour() -> None:
         origin=OriginSettings(resources=40, bursts=(burst,)),
         publish=PublishSettings(strategy="lists", every=DAY),
     )
-    events = lived(scenario)
+    events, _ = lived(scenario)
     changes = [at for at, name, _ in events if name == "change"]
 
     # The first day is a Sunday; 20:00 in New York is 01:00 UTC of the next day, 13 hours later.
@@ -141,19 +112,10 @@ def test_daily_lists_are_read_whole_and_bursts_come_at_their_hour() -> None:
     assert {pull["mode"] for pull in pulls} <= {"baseline", "unchanged"}
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        replace(SMALL, origin=OriginSettings(resources=0)),
-        replace(SMALL, publish=PublishSettings(every=0)),
-        replace(SMALL, destinations=()),
-        replace(SMALL, duration=-1),
-        replace(SMALL, faults=Faults(lost=1.5)),
-    ],
-)
-def test_what_cannot_be_simulated_is_refused(wrong: Scenario) -> None:
-    with pytest.raises(ConfigurationError):
-        simulate(wrong, DestinationSettings())
+def test_what_cannot_be_simulated_is_refused() -> None:
+    for wrong in (replace(SMALL, destinations=()), replace(SMALL, faults=Faults(lost=1.5))):
+        with pytest.raises(ConfigurationError):
+            simulate(wrong, DestinationSettings())
 
 
 # Lives of the campaign. What a Source that was set back took back stayed: further changes, or other
@@ -182,5 +144,147 @@ def test_lives_in_which_a_mirror_lied_once_end_in_step(seed: int) -> None:
     scenario = scenario_of(seed)
 
     measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+BRIEF = Scenario(
+    duration=6 * HOUR,
+    origin=OriginSettings(
+        resources=8, per_second=6 / HOUR, sizes=Sizes(median=200, spread=1.0, most=2_000)
+    ),
+    publish=PublishSettings(every=HOUR / 2, rotate=HOUR, rebase=3 * HOUR, push=True),
+    destinations=(DestinationSettings(every=HOUR / 4),),
+)
+MOMENTS = {
+    "outages": ((HOUR, 2 * HOUR),),
+    "storms": ((HOUR, 2 * HOUR),),
+    "disk_full": ((HOUR, 2 * HOUR),),
+    "source_disk_full": ((HOUR, 2 * HOUR),),
+    "clock_steps": ((HOUR, -900.0),),
+    "restarts": (HOUR,),
+    "rollbacks": ((4 * HOUR, 2 * HOUR),),
+}
+RATES = {"push_forged": 0.9, "crash_writing": 0.05}
+OWN_EVENTS = {"clock_steps": "clock step", "restarts": "restart", "rollbacks": "set back"}
+
+
+@pytest.mark.parametrize("fault", [field.name for field in fields(Faults)])
+def test_each_fault_happens_is_told_and_makes_nobody_lie(fault: str) -> None:
+    chosen: dict[str, Any] = {fault: MOMENTS.get(fault, RATES.get(fault, 0.3))}
+    events, measured = lived(replace(BRIEF, faults=Faults(**chosen)))
+
+    told = {more["kind"] for _, name, more in events if name == "fault"}
+    told |= {key for key, name in OWN_EVENTS.items() if name in {event[1] for event in events}}
+    assert told == {fault}
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+@pytest.mark.parametrize("seed", [30001, 30012, 42133, 56504, 62229, 66885, 103040])
+def test_with_all_faults_at_once_both_sides_end_in_step(seed: int) -> None:
+    scenario = world_of(seed)
+
+    measured = simulate(scenario, scenario.destinations[0])
+
+    assert (measured.lies, measured.outcome) == (0, "converged")
+
+
+@pytest.mark.parametrize(
+    ("fault", "rate"), [("crash", 0.05), ("crash_writing", 0.05), ("power_cut", 0.4)]
+)
+def test_who_is_dead_does_nothing_more(
+    fault: str, rate: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaths, stored = list[float](), list[int]()
+    die, commit, begin = FaultInjector.die, SqliteMirrorState.commit, FaultInjector.revive
+
+    def dying(self: FaultInjector, kind: str, what: str) -> NoReturn:
+        deaths.append(len(stored))
+        die(self, kind, what)
+
+    def committing(self: SqliteMirrorState, step: StateTransaction) -> None:
+        stored.append(1)
+        commit(self, step)
+
+    def beginning(self: FaultInjector) -> None:
+        assert len(stored) == deaths[-1], "nothing is written down on the way up"
+        begin(self)
+
+    monkeypatch.setattr(FaultInjector, "die", dying)
+    monkeypatch.setattr(FaultInjector, "revive", beginning)
+    monkeypatch.setattr(SqliteMirrorState, "commit", committing)
+    chosen: dict[str, Any] = {fault: rate}
+    events, measured = lived(replace(BRIEF, faults=Faults(**chosen)))
+
+    told = [mapping for _, name, mapping in events if name == "fault"]
+    died = [
+        mapping for _, name, mapping in events if name == "pull" and mapping.get("error") == "died"
+    ]
+    assert len(told) == len(died) == measured.crashes == len(deaths) > 0, "one fault for each death"
+    assert all(mapping["what"] not in ("", "0 copies") for mapping in told)
+
+
+def test_a_notification_that_comes_while_nobody_is_there_changes_nothing() -> None:
+    away = DestinationSettings(every=2 * HOUR, offline=((HOUR, 3 * HOUR),))
+    quiet = replace(BRIEF, publish=replace(BRIEF.publish, push=False))
+
+    def pulls(scenario: Scenario) -> list[float]:
+        events, _ = lived(replace(scenario, destinations=(away,)))
+        return [at / HOUR for at, name, _ in events if name == "pull" and at > 3 * HOUR]
+
+    assert pulls(BRIEF)[0] <= pulls(quiet)[0]
+    assert pulls(quiet)[0] == pytest.approx(4, abs=0.01)
+
+
+DUMPED = Scenario(
+    duration=DAY / 4,
+    origin=OriginSettings(
+        resources=100, per_second=20 / HOUR, sizes=Sizes(median=200, spread=1.0, most=9_000)
+    ),
+    publish=PublishSettings(every=HOUR, rebase=DAY / 8, dumps=True, dump_every=2 * HOUR),
+)
+WITHOUT = replace(DUMPED, publish=replace(DUMPED.publish, dumps=False))
+
+
+def test_who_takes_dumps_begins_with_few_requests_and_has_the_same() -> None:
+    often = DestinationSettings(dumps="always")
+    dumped, singly = simulate(DUMPED, often), simulate(WITHOUT, often)
+    never = simulate(DUMPED, replace(often, dumps="never"))
+
+    assert known(singly.first_requests) > 100
+    assert known(dumped.first_requests) < 20
+    assert never.first_requests == singly.first_requests
+    assert known(dumped.requests) < known(never.requests)
+    assert {measurement.outcome for measurement in (dumped, singly, never)} == {"converged"}
+    assert dumped.lies == 0
+
+
+def test_by_itself_a_destination_begins_with_a_dump_and_asks_for_a_few_changes_singly() -> None:
+    chosen = simulate(DUMPED, DestinationSettings())
+    gone = simulate(DUMPED, DestinationSettings(offline=((HOUR, 5 * HOUR),)))
+
+    assert known(chosen.first_requests) < 20
+    assert known(gone.requests) < known(chosen.requests) / 2, (
+        "what was missed for long comes in packages"
+    )
+    assert gone.outcome == chosen.outcome == "converged"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_goes_wrong_with_dumps_nobody_lies_and_all_ends_in_step(seed: int) -> None:
+    faults = replace(
+        ALL_FAULTS,
+        cut=0.1,
+        altered=0.1,
+        outages=(),
+        restarts=(DAY * 0.1,),
+        rollbacks=((DAY * 0.2, 2 * HOUR),),
+        clock_steps=((DAY * 0.15, -2_000.0),),
+    )
+    origin = replace(DUMPED.origin, resources=40)
+    publish = replace(DUMPED.publish, dump_every=HOUR, max_package=4_000)
+    scenario = replace(DUMPED, seed=seed, origin=origin, publish=publish, faults=faults)
+
+    measured = simulate(scenario, DestinationSettings(dumps="always"))
 
     assert (measured.lies, measured.outcome) == (0, "converged")

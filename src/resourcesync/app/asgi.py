@@ -6,7 +6,7 @@ from typing import Any
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving import applications
-from resourcesync.server.app import Application, no_links
+from resourcesync.app.serving.applications import CurrentApplication
 
 Asgi = Callable[
     [
@@ -23,7 +23,7 @@ def create_app(
     *,
     out: str | Path | None = None,
     links: Callable[[str], Sequence[str]] | None = None,
-) -> Application:
+) -> CurrentApplication:
     """Return an ASGI application that serves a published folder and its documents.
 
     It writes nothing. Run it with any ASGI server, or mount it in Starlette, FastAPI or Django at
@@ -43,10 +43,10 @@ def create_app(
     """
     tree = applications.find_tree(Path(folder), None if out is None else Path(out))
     clock = SystemClock()
-    return tree.application(clock, links=links or no_links)
+    return tree.application(clock, links=links or (lambda _: ()))
 
 
-def create_operations_app(folder: str | Path, *served: Application) -> Asgi:
+def create_operations_app(folder: str | Path, *served: CurrentApplication) -> Asgi:
     """Return an ASGI application with ``/livez``, ``/readyz`` and ``/metrics`` for a folder.
 
     Serve it where the public does not reach it.

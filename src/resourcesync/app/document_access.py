@@ -81,6 +81,6 @@ def explore(
 def search(address: str, network: Network) -> tuple[tuple[str, str], Evidence]:
     """Return the first document that a search finds, how it was found, and what else was tried."""
     with open_documents(address, network, CancelToken(SystemClock())) as (documents, first, _):
-        tries = Search(documents, network.allow_origins)
+        tries = Search[str](documents, network.allow_origins)
         found = tries.find(first, lambda _, fetched: fetched.final_uri)
         return (found, tries.found_by or "its address"), tries.evidence()

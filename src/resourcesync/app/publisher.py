@@ -13,9 +13,9 @@ from resourcesync.app.keywords import publisher_settings
 from resourcesync.app.publishing import catalogues
 from resourcesync.app.publishing.inputs import PublishedInput
 from resourcesync.app.serving import applications
+from resourcesync.app.serving.applications import CurrentApplication
 from resourcesync.model.entries import Change, Resource
 from resourcesync.ports.accounts import Posted
-from resourcesync.server.app import Application
 from resourcesync.settings.schema import convert_argument
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import Published, PublishRequest
@@ -86,7 +86,7 @@ class Publisher:
         )
         return self._input.publish(SystemClock(), request).report()
 
-    def application(self) -> Application:
+    def application(self) -> CurrentApplication:
         """Return an ASGI application that serves the folder and its documents.
 
         Mount it in Starlette, FastAPI or Django, at the address that the folder is published for.

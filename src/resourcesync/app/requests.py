@@ -17,7 +17,7 @@ from resourcesync.errors import ConfigurationError, OutOfScopeError, ResourceSyn
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.model.settings import RequestSettings
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import SECOND, to_microseconds
 from resourcesync.ports import CancelToken, Clock, Reporter
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import Network
@@ -159,7 +159,6 @@ _ROBOTS_NOTE: Final = "robots"
 _REACH_NOTE: Final = "reach"
 _MAX_RULES_LENGTH: Final = 16 * 1024
 _MAX_ORIGINS: Final = 8
-_SECOND: Final = 1_000_000
 
 
 class StoredOrigins:
@@ -175,7 +174,7 @@ class StoredOrigins:
         if known is None:
             return None
         read_at, text = known
-        age = (to_microseconds(self._clock.now()) - read_at) / _SECOND
+        age = (to_microseconds(self._clock.now()) - read_at) / SECOND
         return (
             (text.encode(), politeness.RULES_LIFETIME - age)
             if 0 <= age < politeness.RULES_LIFETIME

@@ -22,7 +22,7 @@ from resourcesync.model.vocabulary import Dialect
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import DocumentRecord, read_record
+from resourcesync.source.plan import RECORD, DocumentRecord
 from resourcesync.source.publication_settings import NOTIFYING, PublicationSettings
 from resourcesync.source.publisher import OpenSource, Publication
 
@@ -153,7 +153,7 @@ class SharedDescription:
         self._site = _absolute(home / settings.site) if settings.site else None
         is_store = document_stores.is_store(settings.out)
         self._out = None if is_store else _absolute(home / settings.out)
-        record = read_record(source.catalogue) if self._site else None
+        record = RECORD.read(source.catalogue) if self._site else None
         self._known = {} if record is None else record.documents
 
     def claim(self, *, dry_run: bool = False) -> None:

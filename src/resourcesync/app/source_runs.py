@@ -14,7 +14,7 @@ from resourcesync.catalogue.reader import read_note
 from resourcesync.destination.reports import FailedRun, is_over
 from resourcesync.errors import ResourceSyncError, damaged_note_error
 from resourcesync.model.timestamps import from_microseconds
-from resourcesync.source.plan import encode, read_plan
+from resourcesync.source.plan import PLAN, encode
 from resourcesync.source.publication_options import PublicationResult
 
 _NOTE: Final = "publish.run"
@@ -103,7 +103,7 @@ def _completed(
     before: SourceStatus, done: PublicationResult, catalogue: SourceCatalogue, now: datetime
 ) -> SourceStatus:
     left = done.scan.changing + done.scan.unreadable + done.mended
-    every, plan = timedelta(seconds=done.settings.rebase_every), read_plan(catalogue)
+    every, plan = timedelta(seconds=done.settings.rebase_every), PLAN.read(catalogue)
     with catalogue.snapshot() as snapshot:
         changes = snapshot.last_change()
     return SourceStatus(

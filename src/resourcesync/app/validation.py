@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from random import Random
+from random import random
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
@@ -17,9 +17,9 @@ from resourcesync.model.settings import RuleProfile
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import convert_argument
-from resourcesync.validator.crawl import OpenedTarget
+from resourcesync.validator.crawl import OpenedTarget, TargetAccess
 from resourcesync.validator.events import ValidationOptions
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import RuleFinding, by_place
 from resourcesync.validator.sample import SampleSize, Unreached
 from resourcesync.validator.validation import Validator
@@ -80,35 +80,17 @@ def _validate_target(judge: Validator, target: str) -> Iterator[RuleFinding]:
 def _validate_bytes(document: bytes | BinaryIO, profile: RuleProfile) -> Iterator[RuleFinding]:
     stream = io.BytesIO(document) if isinstance(document, bytes) else document
     chunks = iter(lambda: stream.read(_BLOCK), b"")
-    findings = validate_document(chunks, uri="", profile=profile)
-    yield from by_place(finding for finding in findings if profile in finding.rule.profiles)
+    yield from by_place(Examination(chunks, uri="", profile=profile))
 
 
 def new_validator(
     options: ValidationOptions, *, network: Network, cancel: CancelToken
 ) -> Validator:
     """Return a validator."""
-    random = Random()  # noqa: S311 - samples, no secret
-    access = TargetFiles(network, cancel)
-    return Validator(options, access=access, random=random)
-
-
-class TargetFiles:
-    """Access to targets (``TargetAccess``)."""
-
-    def __init__(self, network: Network, cancel: CancelToken) -> None:
-        self._network = network
-        self._cancel = cancel
-
-    @property
-    def allowed_origins(self) -> tuple[str, ...]:
-        """Further origins that a Source may have its documents at."""
-        return self._network.allow_origins
 
     @contextmanager
-    def open(self, target: str) -> Iterator[OpenedTarget]:
-        """Open a target."""
-        with document_access.open_documents(target, self._network, self._cancel) as opened:
+    def open_target(target: str) -> Iterator[OpenedTarget]:
+        with document_access.open_documents(target, network, cancel) as opened:
             documents, first, fetcher = opened
             is_same = (
                 documents.is_same
@@ -117,18 +99,17 @@ class TargetFiles:
             )
             yield OpenedTarget(documents, first, is_same, fetcher)
 
-    def is_folder(self, target: str) -> bool:
-        """True if a target is a folder of this machine."""
+    def is_folder(target: str) -> bool:
         return not document_access.is_web_address(target) and Path(target).is_dir()
 
-    def documents_in(self, target: str, most: int) -> list[str]:
-        """Return the documents and packages in a folder; none for other targets."""
-        return find_documents(Path(target), most) if self.is_folder(target) else []
-
-    def identity(self, place: str) -> str:
-        """Return a text that is the same for two names of one file."""
-        return str(Path(place).resolve())
-
-    def temporary_file(self) -> BinaryIO:
-        """Return a nameless temporary file."""
-        return TemporaryFile()
+    access = TargetAccess(
+        open=open_target,
+        is_folder=is_folder,
+        documents_in=lambda target, most: (
+            find_documents(Path(target), most) if is_folder(target) else []
+        ),
+        identity=lambda place: str(Path(place).resolve()),
+        temporary_file=TemporaryFile,
+        allowed_origins=network.allow_origins,
+    )
+    return Validator(options, access=access, chance=random)

@@ -7,7 +7,7 @@ its own connection and sees one snapshot.
 import os
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -332,10 +332,8 @@ class SourceCatalogue:
         with self._writing() as connection:
             write_notes(connection, notes)
 
-    @contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        with self._file.writing(commits=not self.dry_run) as connection:
-            yield connection
+    def _writing(self) -> AbstractContextManager[Connection]:
+        return self._file.writing(commits=not self.dry_run)
 
 
 def _lock_file(path: Path) -> Path:

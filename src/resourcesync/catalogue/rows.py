@@ -41,7 +41,7 @@ def to_row(resource: Resource) -> Row:
         resource.uri,
         _to_time(resource.lastmod),
         resource.length,
-        _to_hash(resource.digests),
+        format_digests(resource.digests),
         resource.media_type,
         _to_more(resource),
     )
@@ -152,13 +152,6 @@ def _to_time(moment: datetime | None) -> int | None:
 @lru_cache(maxsize=1_024)
 def _from_time(value: int | None) -> datetime | None:
     return None if value is None else from_microseconds(value)
-
-
-def _to_hash(digests: tuple[Digest, ...]) -> str:
-    if len(digests) == 1:
-        algorithm, value = digests[0]
-        return f"{algorithm}:{value}"
-    return format_digests(digests)
 
 
 def _from_hash(text: str) -> tuple[Digest, ...]:

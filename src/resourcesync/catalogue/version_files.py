@@ -35,9 +35,8 @@ class FolderVersions:
     One run writes at a time, and others may read meanwhile.
     """
 
-    def __init__(self, root: Path, *, batch: int = _BATCH) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
-        self._batch = batch
         self._waiting: dict[str, tuple[str, int]] = {}
         self._shards: set[str] = set()
         self._number = 0
@@ -60,7 +59,7 @@ class FolderVersions:
         except OSError as error:
             raise _failed(self._root / shard, error) from error
         self._waiting[sha256] = temporary, length
-        if len(self._waiting) >= self._batch:
+        if len(self._waiting) >= _BATCH:
             self.flush()
         return True
 

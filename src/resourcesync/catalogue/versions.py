@@ -79,10 +79,6 @@ class VersionIndex:
         """Return the newest stored version of a resource."""
         return next(map(version_of, self._rows(NEWEST, uri)), None)
 
-    def find(self, uri: str, moment: int) -> ResourceVersion | None:
-        """Return one version of a resource."""
-        return next(map(version_of, self._rows(ONE, uri, moment)), None)
-
     def add(self, version: ResourceVersion) -> None:
         """Add a version, newer than all others of its resource."""
         patch = version.patch
@@ -132,7 +128,6 @@ class VersionIndex:
             return self._connection.execute(query, values).fetchall()
 
     def _drop(self, rows: Iterable[tuple[Any, ...]]) -> tuple[ContentKey, ...]:
-        """Drop versions, all or none."""
         gone: list[ContentKey] = []
         with self._in_transaction():
             for row in rows:

@@ -62,7 +62,7 @@ def report_failure(
     problem: Problem, name: str, screen: Screen, noun: str = "mirror"
 ) -> CommandOutcome:
     """Show the error that ended one of several; return its outcome."""
-    screen.problem(problem._replace(evidence=((noun, name), *problem.evidence)))
+    screen.problem(problem.about(noun, name))
     line = TextLine(f"{problem.code}: {problem.message}  exit {int(problem.exit)}", "Failed", QUIET)
     return problem.outcome()._replace(closing=(line,))
 

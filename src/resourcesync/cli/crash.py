@@ -73,7 +73,6 @@ def _error_chain(error: BaseException) -> list[BaseException]:
 
 
 def _format_error(error: BaseException, words: Iterable[str]) -> str:
-    """Return the traceback and the message of an error, without secrets."""
     frames = [
         traceback.FrameSummary(
             at.filename, at.lineno, at.name, line=_without_queries(at.line or "")
@@ -86,7 +85,6 @@ def _format_error(error: BaseException, words: Iterable[str]) -> str:
 
 
 def _message(error: BaseException, words: Iterable[str]) -> str:
-    """Return the type and the message of an error, without secrets."""
     kind, colon, text = "".join(traceback.format_exception_only(error)).rstrip().partition(": ")
     text = _without_queries(text)
     for word in words:
@@ -120,7 +118,6 @@ def _without_queries(text: str) -> str:
 
 
 def _shown_arguments(arguments: Sequence[str]) -> list[str]:
-    """Return a command line without its possible secrets."""
     shown, is_secret = [], False
     for argument in arguments:
         name = argument.partition("=")[0]
@@ -154,7 +151,6 @@ def _secret_strings(arguments: Iterable[str]) -> list[str]:
 
 
 def _split_address(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text with secrets hidden, and the hidden parts."""
     start = text.find("//")
     start = start + 2 if start >= 0 else 0
     asks = [text.find("?"), text.find("#", start) if start else -1]

@@ -19,16 +19,18 @@ class CsvLines:
 
     def write(self, fields: Mapping[str, object]) -> None:
         """Write the row of an event; what is unknown is empty."""
-        self._write([_cell(fields.get(name, "")) for name in self._columns])
+        values = [fields.get(name, "") for name in self._columns]
+        self._write(
+            [
+                stamp(value) if isinstance(value, datetime) else escape(str(value))
+                for value in values
+            ]
+        )
 
     def _write(self, cells: Sequence[str]) -> None:
         line = io.StringIO()
         csv.writer(line, lineterminator="\n").writerow(cells)
         write_text(line.getvalue())
-
-
-def _cell(value: object) -> str:
-    return stamp(value) if isinstance(value, datetime) else escape(str(value))
 
 
 def write_text(text: str) -> None:

@@ -60,6 +60,7 @@ def worst(codes: Iterable[ExitCode]) -> ExitCode:
     return min(codes, key=_WORST_FIRST.index, default=ExitCode.OK)
 
 
+CUT: Final = (errors.TruncatedDocumentError, errors.TruncatedPackageError)
 _BAD_LINE: Final = "ndjson"  # input of the operator's own program, not of a Source
 _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
     errors.ResourceSyncError: ExitCode.BUG,
@@ -85,8 +86,8 @@ _BY_ERROR: Final[dict[type[errors.ResourceSyncError], ExitCode]] = {
 
 def exit_code_for(error: errors.ResourceSyncError) -> ExitCode:
     """Return the exit code of a command that this error ended."""
-    if is_local_file_truncated(error):
-        return ExitCode.UNUSABLE
+    if isinstance(error, CUT) and errors.is_local(error.uri):
+        return ExitCode.UNUSABLE  # a later read of a file on this machine gives no more of it
     if isinstance(error, errors.DocumentError) and error.code == _BAD_LINE:
         return ExitCode.USAGE
     return next(_BY_ERROR[kind] for kind in type(error).__mro__ if kind in _BY_ERROR)
@@ -98,12 +99,6 @@ def exit_code_of_kind(name: str) -> ExitCode | None:
     if not (isinstance(kind, type) and issubclass(kind, errors.ResourceSyncError)):
         return None
     return next(_BY_ERROR[base] for base in kind.__mro__ if base in _BY_ERROR)
-
-
-def is_local_file_truncated(error: errors.ResourceSyncError) -> bool:
-    """True if a file on this machine is truncated: a later read gives no more of it."""
-    cut = (errors.TruncatedDocumentError, errors.TruncatedPackageError)
-    return isinstance(error, cut) and errors.is_local(error.uri)
 
 
 REPEAT_SECONDS: Final = 0.5

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from resourcesync import errors
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
-from resourcesync.cli.output import QUIET, CommandOutcome, Job, Screen, TextLine, clause_of
+from resourcesync.cli.output import (
+    QUIET,
+    CommandOutcome,
+    Job,
+    Screen,
+    TextLine,
+    clause_of,
+    read_tables,
+)
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 
 if TYPE_CHECKING:
@@ -35,24 +43,22 @@ def page_of(code: str) -> str:
 def _explain(name: str, screen: Screen) -> CommandOutcome:
     from resourcesync.validator.rule import RULES, find_rule  # noqa: PLC0415 - help stays fast
 
-    rule = find_rule(name)
+    rule, start = find_rule(name), name.strip().lower()
+    found: list[Rule] = []
     if rule is not None:
-        screen.report("rule", rule_fields(rule))
-        return CommandOutcome(fields={"rules": 1})
-    error = _find_error(name)
-    if error is not None:
+        found = [rule]
+        screen.report("rule", _rule_fields(rule))
+    elif error := _find_error(name):
         screen.report("error-code", error)
-        return CommandOutcome(fields={"rules": 0})
-    start = name.strip().lower()
-    if start in WORDS:
+    elif start in WORDS:
         screen.report("word", {"word": start, "meaning": WORDS[start]})
-        return CommandOutcome(fields={"rules": 0})
-    found = [rule for rule in RULES.values() if rule.code.lower().startswith(start)]
-    found = found or [rule for rule in RULES.values() if rule.id.lower().startswith(start)]
-    if not found or not start:
-        raise _unknown(name)
-    for item in found:
-        screen.report("rule", {**rule_fields(item), "brief": True})
+    else:
+        found = [rule for rule in RULES.values() if rule.code.lower().startswith(start)]
+        found = found or [rule for rule in RULES.values() if rule.id.lower().startswith(start)]
+        if not found or not start:
+            raise _unknown(name)
+        for item in found:
+            screen.report("rule", {**_rule_fields(item), "brief": True})
     return CommandOutcome(fields={"rules": len(found)})
 
 
@@ -72,8 +78,7 @@ def _unknown(name: str) -> Exception:
     )
 
 
-def rule_fields(rule: "Rule") -> dict[str, object]:
-    """Return a rule as the fields of its event."""
+def _rule_fields(rule: "Rule") -> dict[str, object]:
     return {
         "code": rule.code,
         "id": rule.id,
@@ -92,7 +97,6 @@ def rule_fields(rule: "Rule") -> dict[str, object]:
 
 
 def _find_error(code: str) -> dict[str, object] | None:
-    """Return what is known of the code of an error; ``None`` when there is no such code."""
     name = code.strip().lower()
     known, kind = CODES.get(name), _kinds().get(name, ResourceSyncError)
     if known is not None:
@@ -117,7 +121,6 @@ def _find_error(code: str) -> dict[str, object] | None:
 
 
 def _kinds() -> dict[str, type[ResourceSyncError]]:
-    """Return the kinds of errors by their codes."""
     kinds: list[type[ResourceSyncError]] = [ResourceSyncError]
     for kind in kinds:  # it grows meanwhile
         kinds += kind.__subclasses__()
@@ -169,20 +172,7 @@ class CodeMeaning(NamedTuple):
     meaning: str
 
 
-def _read_codes() -> dict[str, dict[str, str]]:
-    """Return the sections of ``codes.txt``: classes of errors, warnings, and other words."""
-    found: dict[str, dict[str, str]] = {}
-    kind = ""
-    for line in Path(__file__).with_name("codes.txt").read_text("utf-8").splitlines():
-        if line.startswith(" "):
-            code, _, meaning = line.strip().partition(" ")
-            found.setdefault(kind, {})[code] = meaning.strip()
-        else:
-            kind = line
-    return found
-
-
-_SECTIONS: Final = _read_codes()
+_SECTIONS: Final = read_tables(Path(__file__).with_name("codes.txt"))
 WORDS: Final = _SECTIONS.pop("word")
 """What the words of the lines at the end of a run mean, which are no codes."""
 _FIXES: Final = _SECTIONS.pop("fix")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from resourcesync.cli.json_output import VERSION, json_text
 from resourcesync.cli.output import (
@@ -21,18 +21,10 @@ from resourcesync.cli.output import (
     without_users,
 )
 from resourcesync.errors import StorageError
-from resourcesync.model.formatting import escape
+from resourcesync.model.formatting import escape, stamp
 
 _NAME = "resourcesync"
-
-
-class LogFunction(Protocol):
-    """A function that logs a line of the command."""
-
-    def __call__(
-        self, message: str, fields: Mapping[str, object] | None = None, level: int = logging.INFO
-    ) -> None:
-        """Log a message; a log in JSON has the fields too."""
+_OWN = logging.getLogger(f"{_NAME}.cli")
 
 
 def is_json(path: Path) -> bool:
@@ -41,8 +33,8 @@ def is_json(path: Path) -> bool:
 
 
 @contextmanager
-def open_log(path: Path, *, level: str = "info", run: str = "") -> Iterator[LogFunction]:
-    """Append log messages to a file; yield the function that logs a line.
+def open_log(path: Path, *, level: str = "info", run: str = "") -> Iterator[None]:
+    """Append log messages to a file while the block runs.
 
     A file that is moved away, as by logrotate, is created again. A message that cannot be written
     later is lost, and nothing is raised: the log is for diagnostics only.
@@ -54,15 +46,8 @@ def open_log(path: Path, *, level: str = "info", run: str = "") -> Iterator[LogF
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(min(least, logging.INFO))
-    own = logging.getLogger(f"{_NAME}.cli")
-
-    def note(
-        message: str, fields: Mapping[str, object] | None = None, level: int = logging.INFO
-    ) -> None:
-        own.log(level, "%s", message, extra={"fields": fields or {}})
-
     try:
-        yield note
+        yield
     finally:
         logger.setLevel(before)
         logger.removeHandler(handler)
@@ -103,7 +88,6 @@ class _LogHandler(logging.handlers.WatchedFileHandler):
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        """Return the message as one line, without what could control a terminal."""
         text = escape(" ".join(without_users(record.getMessage()).split()))
         return f"{_time(record)} {record.levelname.lower()} {record.name} {text}"
 
@@ -121,8 +105,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 def _time(record: logging.LogRecord) -> str:
-    moment = datetime.fromtimestamp(record.created, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+    return stamp(datetime.fromtimestamp(record.created, UTC))
 
 
 _LOGGED: Final = ("watch", "admin", "ready", "watching", "published", "mirror.end")
@@ -135,12 +118,18 @@ class LogEncoder:
     each publication and each change of a subscription is logged, whatever the screen shows.
     """
 
-    def __init__(self, job: Job, note: LogFunction) -> None:
-        self._job, self._note = job, note
+    def __init__(self, job: Job) -> None:
+        self._job = job
         self._level = DETAIL if job.output.verbose else NORMAL
         of = "" if job.subject in {"", job.command} else f" {job.subject}"
         self._name = f"{job.command}{of}"
-        note(f"{self._name} begins", {"type": "run.start", "command": job.command, **job.fields})
+        fields = {"type": "run.start", "command": job.command, **job.fields}
+        self._note(f"{self._name} begins", fields)
+
+    def _note(
+        self, message: str, fields: Mapping[str, object] | None = None, level: int = logging.INFO
+    ) -> None:
+        _OWN.log(level, "%s", message, extra={"fields": fields or {}})
 
     def write(self, event: str, fields: Mapping[str, Any]) -> None:
         """Log an event if it is an error, a warning, or the result of a part of the run."""

@@ -119,7 +119,6 @@ def module_of(command: str) -> str:
 
 
 def _annex_commands() -> dict[str, str]:
-    """Return the commands of annexes, each with where it comes from."""
     return {
         plugin.name: f"of {plugin.distribution}"
         for plugin in app.plugins.plugins_in(app.plugins.COMMANDS)
@@ -260,12 +259,10 @@ def _run(arguments: Sequence[str], environment: Environment) -> ExitCode:
     except SystemExit as end:  # click answered a shell, or its pipe closed while it wrote help
         return ExitCode.PIPE if end.code else ExitCode.OK
     except click.ClickException as error:
-        return _run_job(_usage_job(_usage(error), arguments, environment), environment, arguments)
+        job = _usage_job(_usage(error), arguments, environment)
     except ResourceSyncError as error:  # of the configuration file
         _show_traceback(environment)
-        return _run_job(
-            _usage_job(problem_of(error), arguments, environment), environment, arguments
-        )
+        job = _usage_job(problem_of(error), arguments, environment)
     return _run_job(job, environment, arguments) if isinstance(job, Job) else ExitCode.OK
 
 
@@ -274,7 +271,7 @@ def _usage(error: click.ClickException) -> Problem:
     message, likely = error.format_message(), ""
     if isinstance(error, click.NoSuchCommand | click.NoSuchOption):
         message = error.message
-        meant = _intended_word(error) or "".join((error.possibilities or [])[:1])
+        meant = _suggestion(error) or "".join((error.possibilities or [])[:1])
         likely = f"did you mean {meant}? " if meant else ""
         if isinstance(error, click.NoSuchCommand) and not meant:
             likely = f"{app.plugins.ANNEX_HINT}; installed are: "
@@ -286,7 +283,7 @@ def _usage(error: click.ClickException) -> Problem:
     )
 
 
-def _intended_word(error: click.NoSuchCommand | click.NoSuchOption) -> str:
+def _suggestion(error: click.NoSuchCommand | click.NoSuchOption) -> str:
     """Return our command or option for one that other programs have, if the command has ours."""
     name = error.option_name if isinstance(error, click.NoSuchOption) else error.command_name
     command = None if error.ctx is None else error.ctx.command
@@ -297,7 +294,6 @@ def _intended_word(error: click.NoSuchCommand | click.NoSuchOption) -> str:
 
 
 def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environment) -> Job:
-    """Return a job that reports a wrong command line, as text or JSON."""
     names = [*filter(COMMANDS.__contains__, arguments)] or [*arguments[:1]]
     command = names[0] if names and names[0] in cli.list_commands(click.Context(cli)) else ""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
@@ -311,7 +307,6 @@ def _usage_job(problem: Problem, arguments: Sequence[str], environment: Environm
 
 
 def _run_job(job: Job, environment: Environment, arguments: Sequence[str]) -> ExitCode:
-    """Run a job and show its end."""
     run = app.system.new_run_id(app.system.SystemClock())
     from resourcesync.cli.terminal import open_screen, warnings_on_screen  # noqa: PLC0415 - quick start
 
@@ -358,9 +353,9 @@ def _add_log(job: Job, screen: Screen, held: ExitStack, run: str) -> None:
     from resourcesync.cli.log_file import LogEncoder, open_log  # noqa: PLC0415 - quick start
 
     level = output.log_level or ("debug" if output.verbose > 1 else "info")
-    log = open_log(Path(output.log_file), level=level, run=run)
     try:
-        screen.encoders.insert(0, LogEncoder(job, held.enter_context(log)))
+        held.enter_context(open_log(Path(output.log_file), level=level, run=run))
+        screen.encoders.insert(0, LogEncoder(job))
     except StorageError as error:
         fields = {"code": error.code, "message": error.message, "hint": error.hint}
         screen.report("warning", fields)

@@ -59,7 +59,6 @@ _SHORT_HELP: Final = click.Option(
 
 
 def _first_sentence(text: str) -> str:
-    """Return the first sentence of a help text, on one line."""
     return re.split(r"(?<=[.!?])\s", " ".join(text.split()), maxsplit=1)[0]
 
 
@@ -209,7 +208,6 @@ class _Choice(click.Choice[str]):
         self._kind = field.kind
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the chosen value."""
         return self._kind(super().convert(value, param, ctx))
 
 
@@ -269,7 +267,6 @@ _GIVEN: Final = "resourcesync.given"
 
 
 def _nothing(field: schema.Field) -> Any:
-    """Return the value of a setting that is not given."""
     if field.is_many:
         return ()
     return False if field.is_flag and not field.setting.is_stored else None
@@ -280,7 +277,6 @@ def _parse_keys(
     fields: Mapping[str, schema.Field],
     own: Mapping[str, schema.Field],
 ) -> dict[str, Any]:
-    """Return the values of ``-o``, by their keys."""
     found: dict[str, Any] = {}
     for written, text in given:
         key = written.replace("-", "_")

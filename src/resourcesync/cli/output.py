@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TextIO
 
 from resourcesync import app, errors
-from resourcesync.cli.exit_codes import ExitCode, exit_code_for
+from resourcesync.cli.exit_codes import CUT, ExitCode, exit_code_for
 from resourcesync.model.formatting import counted, stamp
 
 if TYPE_CHECKING:
@@ -72,6 +72,10 @@ class Problem(NamedTuple):
     uri: str = ""
     retry_after: float = 0.0  # seconds that the Source asks to wait
 
+    def about(self, noun: str, name: str) -> "Problem":
+        """Return the problem with its subject before the other evidence."""
+        return self._replace(evidence=((noun, name), *self.evidence))
+
     def fields(self) -> dict[str, object]:
         """Return the fields of its event."""
         found = {
@@ -83,24 +87,17 @@ class Problem(NamedTuple):
             "exit": int(self.exit),
         }
         subjects = {name: text for name, text in self.evidence if name == "mirror"}
-        return {**found, **self._address(), **subjects}
+        return {**found, **({"uri": self.uri} if self.uri else {}), **subjects}
 
     def outcome(self) -> "CommandOutcome":
         """Return the outcome of a command that it ended."""
-        return CommandOutcome(exit=self.exit, fields={"code": self.code, **self._address()})
-
-    def _address(self) -> dict[str, object]:
-        return {"uri": self.uri} if self.uri else {}
+        address = {"uri": self.uri} if self.uri else {}
+        return CommandOutcome(exit=self.exit, fields={"code": self.code, **address})
 
 
-def labelled_evidence(evidence: object) -> list[dict[str, str]]:
-    """Return evidence as JSON has it."""
-    pairs = evidence if isinstance(evidence, list | tuple) else ()
-    return [
-        {"label": str(pair[0]), "text": str(pair[1])}
-        for pair in pairs
-        if isinstance(pair, list | tuple) and len(pair) == 2  # noqa: PLR2004 - label and text
-    ]
+def labelled_evidence(evidence: Any) -> list[dict[str, str]]:
+    """Return evidence, or none, as JSON has it."""
+    return [{"label": str(label), "text": str(text)} for label, text in evidence or ()]
 
 
 def problem_of(error: errors.ResourceSyncError, mirror: str = "") -> Problem:
@@ -110,8 +107,7 @@ def problem_of(error: errors.ResourceSyncError, mirror: str = "") -> Problem:
         where = f"line {error.line}, column {error.column}"
         place = f"{error.uri}:{error.line}:{error.column}  {where}"
     evidence = error.evidence
-    is_cut = isinstance(error, (errors.TruncatedDocumentError, errors.TruncatedPackageError))
-    if is_cut and not errors.is_local(error.uri):
+    if isinstance(error, CUT) and not errors.is_local(error.uri):
         what = "document" if isinstance(error, errors.TruncatedDocumentError) else "package"
         answered = (
             ("got", f"a complete HTTP response: the Source's own {what} is truncated"),
@@ -230,12 +226,6 @@ def write_line(stream: TextIO, text: str) -> None:
 _ASCII: Final = str.maketrans({"→": "->", "…": "...", "│": "|", "├": "|", "└": "`", "─": "-"})
 
 
-def render_nothing(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
-    """Return no line: for commands whose closing lines are enough."""
-    del event, fields
-    return ()
-
-
 _AS_GIVEN: Final = OutputOptions()
 
 
@@ -246,7 +236,7 @@ class Job(NamedTuple):
     """
 
     work: Callable[[Screen], CommandOutcome]
-    render: Renderer = render_nothing
+    render: Renderer = lambda _event, _fields: ()  # for closing lines that are enough
     subject: str = ""  # such as the mirror's folder: for progress and the log
     fields: Mapping[str, object] = _NO_FIELDS  # further ones of ``run.start``
     acts: bool = False  # it changes something: so -q shows nothing on success
@@ -310,6 +300,24 @@ _USER_INFO: Final = re.compile(
 def without_users(text: str) -> str:
     """Return a text with the user information of the addresses in it hidden, and nothing else."""
     return _USER_INFO.sub(rf"\1{HIDDEN}@", text) if "@" in text else text
+
+
+_GOES_ON: Final = " " * 20
+
+
+def read_tables(path: Path) -> dict[str, dict[str, str]]:
+    """Return the tables of a text file, by the lines that begin them: names, each with its text."""
+    tables: dict[str, dict[str, str]] = {}
+    table: dict[str, str] = {}
+    for line in path.read_text("utf-8").splitlines():
+        if not line.startswith(" "):
+            table = tables[line] = {}
+        elif line.startswith(_GOES_ON):
+            table[next(reversed(table))] += f"\n{line.strip()}"
+        else:
+            name, _, text = line.strip().partition(" ")
+            table[name] = text.strip()
+    return tables
 
 
 def clause_of(text: str) -> str:

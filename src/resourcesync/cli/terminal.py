@@ -181,7 +181,6 @@ class TextEncoder:
             self._failed_lines.append(line._replace(text=f"{of}{line.text}", level=QUIET))
 
     def _write_problem(self, word: str, fields: Mapping[str, Any]) -> None:
-        """Write the message, the evidence and the hint of an error or a warning."""
         code, hint = str(fields.get("code", word)), str(fields.get("hint", ""))
         head = f"{word}[{escape(code)}]"
         if self._err.is_colored:
@@ -256,7 +255,6 @@ class TextEncoder:
 
 
 def _shown_text(stream: TextStream, text: str) -> str:
-    """Return a text as it is shown on a stream, with local times on a terminal."""
     return _safe_text(with_local_times(text) if stream.is_local else text)
 
 
@@ -334,7 +332,6 @@ class _WarningHandler(logging.Handler):
         return is_shown
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a warning, unless it was shown already."""
         if record.name == _COMMAND_LOGGER:
             return
         if record.created - self._since > _HOUR:

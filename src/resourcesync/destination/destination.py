@@ -10,7 +10,7 @@ from msgspec import structs
 from resourcesync.destination import locate, runs
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
-from resourcesync.destination.lists.proof import is_believed
+from resourcesync.destination.lists.proof import is_trusted
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping import TREE, FileSystemProfile
 from resourcesync.destination.mapping.names import check_mapper, normalise_rule
@@ -292,7 +292,7 @@ class Destination:
         """Return the record of the Resource List; ``None`` if it is to be read in any case."""
         uri, read_at = pull.found.resource_list, self._sync_state.list_read_at
         known = None if uri is None else pull.state.document(uri)
-        return known if known is not None and is_believed(known.etag, read_at, pull.now) else None
+        return known if known is not None and is_trusted(known.etag, read_at, pull.now) else None
 
     def _open_session(self, place: locate.SourcePlace, options: PullOptions) -> SyncSession:
         """Open a session that writes: its filters are those of the mirror from now on."""

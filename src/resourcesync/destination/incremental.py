@@ -234,7 +234,7 @@ class Incremental:
         if self._linked is not None:
             rows = listed_rows.unlisted_changes(self._pull.state, rows)
         if history.may_be_old:
-            rows = map(_with_doubt, rows)
+            rows = map(_as_undated, rows)
         if self._pull.cursor.has_gap and self._pull.found.resource_list is not None:
             # The next Resource List tells what is gone: lists of now may be old ones.
             rows = (row for row in rows if row.change != ChangeKind.DELETED)
@@ -421,7 +421,7 @@ class Incremental:
                 yield decision
 
 
-def _with_doubt(row: planner.ListedEntry) -> planner.ListedEntry:
+def _as_undated(row: planner.ListedEntry) -> planner.ListedEntry:
     """Return a row of lists that may be an old copy: a deletion without a time is unsure."""
     is_unsure = row.change == ChangeKind.DELETED and row.lastmod is None
     return row._replace(undated=True) if is_unsure else row

@@ -231,10 +231,10 @@ class CapabilityListProbe:
         """
         if not self._was_probed:
             self._was_probed = True
-            self.found = self._find_others()
+            self.found = self._find_moved()
         return self.found is not None
 
-    def _find_others(self) -> SourceLists | None:
+    def _find_moved(self) -> SourceLists | None:
         known = self._pull.discovered
         uri = known.capability_list
         if uri is None or known != self._sync_state.discovered or self._is_recent(known):

@@ -1,7 +1,7 @@
 """Discovery of a Source's lists from any address (§6.3), or from a known Capability List (§9)."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
@@ -63,12 +63,12 @@ class _SourceResolver:
         self._documents = documents
         self._address = address
         self._choice = choice
-        self._search = Search(documents, allowed, names_set=bool(choice.requested))
+        self._search = Search[Any](documents, allowed, names_set=bool(choice.requested))
         self._descriptions = 0
         self._chose = False
 
     def find(self) -> SourceLists:
-        found = self._search.find(self._address, self.begin, self._choose_document)
+        found: SourceLists = self._search.find(self._address, self.begin, self._choose_document)
         if (
             not self._chose
             and (self._choice.requested or self._choice.pinned) not in found.documents
@@ -77,7 +77,10 @@ class _SourceResolver:
         return replace(found, road=self._search.found_by, unanswered=self._search.unanswered)
 
     def sets(self) -> tuple[OfferedSet, ...]:
-        return self._search.find(self._address, self._sets_of, self._distinct_sets)
+        found: tuple[OfferedSet, ...] = self._search.find(
+            self._address, self._sets_of, self._distinct_sets
+        )
+        return found
 
     def _choose(self, offered: tuple[OfferedSet, ...]) -> OfferedSet:
         self._chose = True

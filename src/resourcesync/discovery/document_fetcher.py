@@ -1,6 +1,6 @@
 """The fetcher of documents: whole, into temporary files, so that no part of one is ever used."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, Self
 
@@ -75,10 +75,10 @@ class FetchedDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     def open(self, on_refused: Callable[[RefusedEntry], None] | None = None) -> "Document":
         """Begin to read it, from its start."""
-        from resourcesync.documents.reader import read_stream  # noqa: PLC0415 - most answers are 304
+        from resourcesync.documents.reader import read  # noqa: PLC0415 - most answers are 304
 
         self.stream.seek(0)
-        return read_stream(self.stream, uri=self.final_uri, on_refused=on_refused)
+        return read(self.stream, uri=self.final_uri, on_refused=on_refused)
 
     def __enter__(self) -> Self:
         return self
@@ -134,8 +134,7 @@ class DocumentFetcher:
         reopen: Callable[[str], BinaryIO | None] = lambda _uri: None,
     ) -> FetchedDocument | None:
         """Fetch one document; ``None`` if it is as known, and ``reopen`` has no bytes of it."""
-        request = self._request(uri, known, purpose)
-        with closing(self._outcomes([request], _raise, reopen)) as outcomes:
+        with closing(self._outcomes({uri: known}, purpose, _raise, reopen)) as outcomes:
             return next(outcomes)
 
     def get_all(
@@ -148,57 +147,42 @@ class DocumentFetcher:
 
         Those that are as known are left out, unless ``reopen`` has their bytes.
         """
-        requests = (self._request(uri, validated) for uri, validated in known.items())
-        yield from filter(None, self._outcomes(requests, on_missing, reopen))
-
-    def _request(
-        self, uri: str, known: Validated | None, purpose: Purpose = Purpose.DOCUMENT
-    ) -> FetchRequest:
-        return FetchRequest(
-            uri=uri,
-            sink=_FileSink(self._scratch),
-            purpose=purpose,
-            etag=known.etag if known else "",
-            last_modified=known.last_modified if known else "",
-            uncached=self._uncached,
-        )
+        outcomes = self._outcomes(known, Purpose.DOCUMENT, on_missing, reopen)
+        yield from filter(None, outcomes)
 
     def _outcomes(
         self,
-        requests: Iterable[FetchRequest],
+        known: Mapping[str, Validated | None],
+        purpose: Purpose,
         on_missing: Callable[[str, ResourceSyncError], None],
         reopen: Callable[[str], BinaryIO | None],
     ) -> Generator[FetchedDocument | None, None, None]:
-        asked: set[_FileSink] = set()
-        with (
-            closing(_track_sinks(requests, asked)) as noted,
-            closing(self._fetcher.fetch(noted)) as outcomes,
-        ):
+        sinks: dict[str, _FileSink] = {}
+
+        def requests() -> Iterator[FetchRequest]:
+            for uri, validated in known.items():
+                sinks[uri] = _FileSink(self._scratch)
+                yield FetchRequest(
+                    uri=uri,
+                    sink=sinks[uri],
+                    purpose=purpose,
+                    etag=validated.etag if validated else "",
+                    last_modified=validated.last_modified if validated else "",
+                    uncached=self._uncached,
+                )
+
+        with closing(self._fetcher.fetch(requests())) as outcomes:
             try:
                 for outcome in outcomes:
                     if isinstance(outcome, FetchFailure):
                         on_missing(outcome.request.uri, outcome.error)
                         continue
-                    document = _document(outcome, reopen)
-                    asked.discard(_sink(outcome.request))
+                    document = _document(outcome, sinks[outcome.request.uri], reopen)
+                    del sinks[outcome.request.uri]
                     yield document
             finally:  # a stopped fetch leaves no file open
-                for sink in asked:
+                for sink in sinks.values():
                     sink.close()
-
-
-def _track_sinks(
-    requests: Iterable[FetchRequest], asked: set[_FileSink]
-) -> Generator[FetchRequest, None, None]:
-    """Give the requests on, and note where the answer of each will be."""
-    for request in requests:
-        asked.add(_sink(request))
-        yield request
-
-
-def _sink(request: FetchRequest) -> _FileSink:
-    assert isinstance(request.sink, _FileSink)
-    return request.sink
 
 
 def _raise(_uri: str, error: ResourceSyncError) -> None:
@@ -206,9 +190,9 @@ def _raise(_uri: str, error: ResourceSyncError) -> None:
 
 
 def _document(
-    outcome: FetchResponse, reopen: Callable[[str], BinaryIO | None]
+    outcome: FetchResponse, sink: _FileSink, reopen: Callable[[str], BinaryIO | None]
 ) -> FetchedDocument | None:
-    sink, request, headers = _sink(outcome.request), outcome.request, outcome.headers
+    request, headers = outcome.request, outcome.headers
     stream: BinaryIO | None
     if is_stored := outcome.status == _NOT_MODIFIED:
         sink.close()

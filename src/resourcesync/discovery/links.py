@@ -170,11 +170,6 @@ def is_html(head: str) -> bool:
     return _ROOT.match(head, position) is not None
 
 
-def is_markup(head: str) -> bool:
-    """True if a text could be a document of XML at all."""
-    return head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
-
-
 class PageLink(NamedTuple):
     """A link of a page: its address as written, and its place."""
 

@@ -25,7 +25,6 @@ from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability, Relation
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
-__all__ = ["DocumentProvider", "Search", "fetch", "use_first"]
 
 _HINT: Final = "give the list's own address"
 _SOME_LIST: Final = "https://HOST/PATH/list.xml"
@@ -60,7 +59,7 @@ UseSeveral = Callable[[tuple[OfferedSet, ...]], T]
 
 
 def use_first(
-    documents: DocumentProvider, address: str, use: Use[T], search: "Search | None" = None
+    documents: DocumentProvider, address: str, use: Use[T], search: "Search[T] | None" = None
 ) -> T:
     """Return what ``use`` makes of the first document of an address, or of a local path."""
     if "://" in address:
@@ -70,19 +69,19 @@ def use_first(
 
 
 class _Try(NamedTuple):
-    """One failed try, with its reason."""
-
     uri: str
     outcome: str
     error: errors.ResourceSyncError | None = None
 
 
-class Search:
+class Search(Generic[T]):
     """One search, with all tries and their outcomes.
 
     ``found_by`` is the way to the first document, in words. ``names_set``: the user has named the
     set of a Source, which may be offered above the address.
     """
+
+    _goal: "_SearchGoal[T]"
 
     def __init__(
         self, documents: DocumentProvider, allowed: Iterable[str] = (), *, names_set: bool = False
@@ -113,10 +112,10 @@ class Search:
                 hint="write the whole address, such as https://HOST/: "
                 "resourcesync pull https://HOST/",
             )
-        goal = _SearchGoal(address, use, several)
+        self._goal = _SearchGoal(address, use, several)
         self._folders = [folder_of(address)]
         try:
-            found = next((found for found in self._search(goal) if found is not None), None)
+            found = next((found for found in self._search() if found is not None), None)
         except errors.MalformedDocumentError as error:
             if error.hint == TEXT_HINT:  # such as llms.txt
                 site = errors.quoted(urljoin(address, "/"), "https://HOST/")
@@ -126,50 +125,46 @@ class Search:
             raise self._failure(address)
         return found
 
-    def _search(self, goal: "_SearchGoal[T]") -> Iterator[T | None]:
+    def _search(self) -> Iterator[T | None]:
         """Take one road after the other; yield ``None`` for each that leads nowhere."""
-        address, home = goal.address, self._folders[0]
+        address, home = self._goal.address, self._folders[0]
         if _is_document(address):
             is_robots = address.endswith(f"/{_ROBOTS_NAME}")
-            yield (
-                self._search_robots(address, goal)
-                if is_robots
-                else self._probe(address, goal, is_own=True)
-            )
+            yield (self._search_robots(address) if is_robots else self._probe(address, is_own=True))
             return
         is_root = address.rstrip("/") == home.rstrip("/") == urljoin(home, "/").rstrip("/")
         if not is_root:
-            yield self._probe(address, goal, is_own=True)
-            self._check_present(goal, is_page=not home.startswith(address.rstrip("/")))
+            yield self._probe(address, is_own=True)
+            self._check_present(is_page=not home.startswith(address.rstrip("/")))
         for folder in dict.fromkeys((home, urljoin(home, "/"))):
             self.found_by = _WELL_KNOWN + folder.rstrip("/")
-            yield self._probe(urljoin(folder, WELL_KNOWN_PATH.lstrip("/")), goal)
+            yield self._probe(urljoin(folder, WELL_KNOWN_PATH.lstrip("/")))
         if is_root:
-            yield self._probe(address, goal, is_own=True)
+            yield self._probe(address, is_own=True)
         self.found_by = _ROBOTS + urljoin(home, "/").rstrip("/")
-        yield self._search_robots(urljoin(home, f"/{_ROBOTS_NAME}"), goal)
+        yield self._search_robots(urljoin(home, f"/{_ROBOTS_NAME}"))
         self.found_by = f"HTML link of {address}"
-        yield self._follow_sitemaps(self._linked, goal)
+        yield self._follow_sitemaps(self._linked)
         for folder in self._folders:
-            yield from self._search_usual(folder, goal)
-        self._check_present(goal)
-        yield from self._search_above(goal)
+            yield from self._search_usual(folder)
+        self._check_present()
+        yield from self._search_above()
 
-    def _search_above(self, goal: "_SearchGoal[T]") -> Iterator[T | None]:
+    def _search_above(self) -> Iterator[T | None]:
         """Find a list of more than what was given, the nearest one, to name it."""
         *between, root = folders_above(self._folders[0]) or ("",)
         for folder in filter(None, (*between, "" if self._robots_above else root)):
             if not self._above:
-                yield from self._search_usual(folder, goal)
+                yield from self._search_usual(folder)
         found = self._above or self._robots_above
         if found:
-            raise self._whole_site(goal, found)
+            raise self._whole_site(found)
 
-    def _search_usual(self, folder: str, goal: "_SearchGoal[T]") -> Iterator[T | None]:
+    def _search_usual(self, folder: str) -> Iterator[T | None]:
         """Try the usual names of sitemaps in a folder: the first, then the others together."""
         first, *others = (urljoin(folder, name) for name in _SITEMAPS)
         self.found_by = _USUAL + folder.rstrip("/")
-        yield self._probe(first, goal)
+        yield self._probe(first)
         wanted = [] if self._above else [uri for uri in others if not self._was_tried(uri)]
         failed: dict[str, errors.ResourceSyncError] = {}
         fetcher = self._documents
@@ -183,7 +178,7 @@ class Search:
                 if uri in failed:
                     self._pass_over(uri, failed[uri])
                 else:
-                    yield self._use(answers[uri], goal)
+                    yield self._use(answers[uri])
 
     @property
     def unanswered(self) -> str:
@@ -193,7 +188,8 @@ class Search:
 
     def note(self, uri: str, error: errors.ResourceSyncError) -> None:
         """Remember a try that led to nothing, as evidence."""
-        self._tried.append(_Try(uri, _brief(error), error))
+        status = error.status if isinstance(error, errors.SourceError) else None
+        self._tried.append(_Try(uri, str(status or error.message), error))
 
     def _note(self, uri: str, outcome: str) -> None:
         self._tried.append(_Try(uri, outcome))
@@ -201,9 +197,7 @@ class Search:
     def _was_tried(self, uri: str) -> bool:
         return any(uri == tried.uri for tried in self._tried)
 
-    def _probe(
-        self, uri: str, goal: "_SearchGoal[T]", hops: int = 0, *, is_own: bool = False
-    ) -> T | None:
+    def _probe(self, uri: str, hops: int = 0, *, is_own: bool = False) -> T | None:
         """Follow one address; ``None`` when there is nothing to follow.
 
         ``is_own``: it is the address that was given, or its page leads there.
@@ -212,43 +206,34 @@ class Search:
         if fetched is None:
             return None
         with fetched:
-            if uri == goal.address:
+            if uri == self._goal.address:
                 self._land(fetched.final_uri)
-            return self._use(fetched, goal, hops, is_own=is_own)
+            return self._use(fetched, hops, is_own=is_own)
 
-    def _use(
-        self,
-        fetched: FetchedDocument,
-        goal: "_SearchGoal[T]",
-        hops: int = 0,
-        *,
-        is_own: bool = False,
-    ) -> T | None:
+    def _use(self, fetched: FetchedDocument, hops: int = 0, *, is_own: bool = False) -> T | None:
         """Use a document, or follow a page; ``None`` when that leads nowhere."""
-        is_given = fetched.uri == goal.address
+        is_given = fetched.uri == self._goal.address
         try:
             document = _open(fetched, is_given=is_given)
         except errors.NotAListError as error:
             roads = self._page_links(fetched, error, is_own=is_given)
-            return self._take_roads(roads, goal, hops, is_own=is_own)
+            return self._take_roads(roads, hops, is_own=is_own)
         if is_own or self._is_below(fetched.uri):
-            return goal.use(document, fetched)
+            return self._goal.use(document, fetched)
         if self._leads_below(document):
-            return goal.use(fetched.open(), fetched)
+            return self._goal.use(fetched.open(), fetched)
         self._above = self._above or fetched.uri
         self._note(fetched.uri, f"a {document.header.phrase.lower()}, of more than that folder")
         return None
 
-    def _take_roads(
-        self, roads: list[_Road], goal: "_SearchGoal[T]", hops: int, *, is_own: bool
-    ) -> T | None:
+    def _take_roads(self, roads: list[_Road], hops: int, *, is_own: bool) -> T | None:
         for road, targets in roads:
             self.found_by = road
             if len(targets) > 1:
-                return goal.use_several(tuple(OfferedSet(uri=uri) for uri in targets))
+                return self._goal.use_several(tuple(OfferedSet(uri=uri) for uri in targets))
             if hops >= _MAX_HOPS:
                 self._note(targets[0], "not requested: too many pages in between")
-            elif (found := self._probe(targets[0], goal, hops + 1, is_own=is_own)) is not None:
+            elif (found := self._probe(targets[0], hops + 1, is_own=is_own)) is not None:
                 return found
         return None
 
@@ -322,7 +307,7 @@ class Search:
                 self._note(target, _OTHER_ORIGIN)
         return tuple(target for target in targets if is_at_home(target, homes))
 
-    def _search_robots(self, uri: str, goal: "_SearchGoal[T]") -> T | None:
+    def _search_robots(self, uri: str) -> T | None:
         """Follow the ``Sitemap`` lines of ``robots.txt``; ``None`` when they lead nowhere.
 
         Plain sitemaps are one list together, of which ``robots.txt`` is the index.
@@ -336,15 +321,15 @@ class Search:
             named = named_sitemaps(robots)
             lines = "a Sitemap line" if len(named) == 1 else f"{len(named) or 'no'} Sitemap lines"
             self._note(uri, f"200, {lines}")
-            allowed = self._allowed_of(named, (goal.address, uri, robots.final_uri))
+            allowed = self._allowed_of(named, (self._goal.address, uri, robots.final_uri))
             below = [target for target in allowed if self._is_below(target)]
             self._robots_above = uri if len(below) < len(allowed) else ""
             if self._robots_above and len(below) > 1:
                 return None
-            return self._follow_sitemaps(below, goal, robots)
+            return self._follow_sitemaps(below, robots)
 
     def _follow_sitemaps(
-        self, targets: Iterable[str], goal: "_SearchGoal[T]", index: FetchedDocument | None = None
+        self, targets: Iterable[str], index: FetchedDocument | None = None
     ) -> T | None:
         """Use the sitemaps that a page or an index names.
 
@@ -353,10 +338,10 @@ class Search:
         marked, plain = self._sort([uri for uri in targets if not self._was_tried(uri)])
         best = marked or plain
         if len(best) == 1:
-            return self._probe(best[0], goal, 1, is_own=True)
+            return self._probe(best[0], 1, is_own=True)
         if plain and not marked and index is not None:
-            return goal.use(index.open(), index)
-        return goal.use_several(tuple(OfferedSet(uri=uri) for uri in best)) if best else None
+            return self._goal.use(index.open(), index)
+        return self._goal.use_several(tuple(OfferedSet(uri=uri) for uri in best)) if best else None
 
     def _sort(self, targets: list[str]) -> tuple[list[str], list[str]]:
         """Return those with a capability, and the plain sitemaps that no other one lists.
@@ -390,9 +375,9 @@ class Search:
             self.found_by += _NO_FEEDS
         return marked, [uri for uri in plain if uri not in listed] or plain or feeds
 
-    def _check_present(self, goal: "_SearchGoal[T]", *, is_page: bool = True) -> None:
+    def _check_present(self, *, is_page: bool = True) -> None:
         """Raise if the server does not have a page: its site is not what was given."""
-        address = goal.address
+        address = self._goal.address
         is_missing = any(
             item.uri == address and isinstance(item.error, errors.ResourceMissingError)
             for item in self._tried
@@ -406,7 +391,7 @@ class Search:
                 f"resourcesync pull {errors.quoted(urljoin(address, '/'), 'https://HOST/')}",
             )
 
-    def _whole_site(self, goal: "_SearchGoal[T]", uri: str) -> errors.SourceNotFoundError:
+    def _whole_site(self, uri: str) -> errors.SourceNotFoundError:
         """Return the error for an address whose only list is of more than its folder."""
         home = self._folders[0]
         is_of_host = uri.endswith((_ROBOTS_NAME, WELL_KNOWN_PATH))
@@ -414,7 +399,7 @@ class Search:
         below = errors.quoted(f"{urlsplit(home).path}**", "GLOB")
         return errors.SourceNotFoundError(
             f"there is no list of {home} alone: {uri} is of more",
-            uri=goal.address,
+            uri=self._goal.address,
             evidence=(
                 *self.evidence(),
                 ("run", f"resourcesync pull {site} --include {below}"),
@@ -466,7 +451,6 @@ class _SearchGoal(msgspec.Struct, Generic[T], frozen=True):
     several: UseSeveral[T] | None
 
     def use_several(self, offered: tuple[OfferedSet, ...]) -> T:
-        """Use several documents; raise if no handler was given."""
         if self.several is None:
             choose(offered, ANY, self.address)
         assert self.several is not None, "several and none chosen is an error"
@@ -478,14 +462,15 @@ def _open(fetched: FetchedDocument, *, is_given: bool = False) -> "Document":
     try:
         return fetched.open()
     except errors.DocumentError as error:
-        from resourcesync.discovery.links import head_of, is_html, is_markup  # noqa: PLC0415 - rarely needed
+        from resourcesync.discovery.links import head_of, is_html  # noqa: PLC0415 - rarely needed
 
         head = head_of(fetched.stream)
         if isinstance(error, errors.NotAListError):
             raise
         leads_on = Relation.RESOURCESYNC in fetched.links
         is_page = is_given and (leads_on or not _is_document(fetched.uri))
-        if is_html(head) or (is_page and not is_markup(head)):
+        may_be_xml = head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
+        if is_html(head) or (is_page and not may_be_xml):
             what = "HTML" if is_html(head) else "neither XML nor HTML, nor a list of addresses"
             raise errors.NotAListError(
                 f"The document is not a list: it is {what}", uri=fetched.final_uri, hint=error.hint
@@ -521,9 +506,3 @@ def _is_faulty(error: errors.ResourceSyncError | None) -> bool:
     if not isinstance(error, errors.SourceError):
         return False
     return error.status in _FAULTY or error.code == "robots"
-
-
-def _brief(error: errors.ResourceSyncError) -> str:
-    if isinstance(error, errors.SourceError) and error.status:
-        return str(error.status)
-    return error.message

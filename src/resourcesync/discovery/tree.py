@@ -28,9 +28,8 @@ from resourcesync.model.entries import (
     Package,
     Part,
     Resource,
-    find_link,
 )
-from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from resourcesync.model.vocabulary import NOTIFICATIONS, Capability, Dialect, Relation
 
 REMAINING_TYPES: Final = "other"
 """Name for all media types beyond the first ones."""
@@ -87,29 +86,16 @@ class DocumentSurvey(msgspec.Struct, kw_only=True):
 
     def _add_described(self, entry: Resource | Package | Part) -> None:
         if entry.length is not None:
-            self._add_length(entry.length)
+            self.size += entry.length
+            self.sized += 1
         if entry.media_type:
-            self._add_media_type(entry.media_type)
+            name = _media_type(entry.media_type[:128])
+            self.media_types[_bounded(name, self.media_types)] += 1
         if entry.digests:
-            self._add_hash(
-                frozenset(digest.algorithm for digest in entry.digests if digest.is_usable)
-            )
-
-    def _add_length(self, length: int) -> None:
-        self.size += length
-        self.sized += 1
-
-    def _add_media_type(self, text: str) -> None:
-        name = _media_type(text[:128])
-        self.media_types[_bounded(name, self.media_types)] += 1
-
-    def _add_hash(self, algorithms: frozenset[str]) -> None:
-        if not algorithms:
-            self.unprovable += 1
-            return
-        self.hashed += 1
-        for name in algorithms:
-            self.algorithms[name] += 1
+            algorithms = {digest.algorithm for digest in entry.digests if digest.is_usable}
+            self.hashed += bool(algorithms)
+            self.unprovable += not algorithms
+            self.algorithms.update(algorithms)
 
     def _update_newest(self, moment: datetime | None) -> None:
         if moment is not None and (self.newest is None or moment > self.newest):
@@ -130,7 +116,6 @@ MAX_DEPTH: Final = 8
 """Levels of documents that are followed at most: an honest Source has five."""
 _MAX_DOCUMENTS: Final = 100_000
 _LISTS_DOCUMENTS: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
-_NOT_FETCHED: Final = frozenset({Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION})
 
 Branches = tuple[bool, ...]
 """True, for each level below the first document, if the node's ancestor is the last there."""
@@ -203,7 +188,7 @@ class SourceTree:
     ) -> None:
         self._documents = documents
         self._allowed = tuple(allowed)
-        self._search = Search(documents, self._allowed)
+        self._search = Search[DocumentReading](documents, self._allowed)
         self._depth = min(depth, MAX_DEPTH)
         self._visited: set[str] = set()
 
@@ -247,7 +232,7 @@ class SourceTree:
         self, package: Package, base: str, branches: Branches, total: PartsTotal
     ) -> Iterator[SourceNode | PartsTotal]:
         """Yield the copy of a package's manifest, if the dump names one (§11.1, §13.1)."""
-        link = find_link(package.links, Relation.CONTENTS)
+        link = package.contents
         uri = None if link is None else join(base, link.href)
         if uri is not None and len(branches) + 1 < self._depth:
             child = ListedChild(uri, label=Relation.CONTENTS)
@@ -272,7 +257,7 @@ class SourceTree:
     def _reason_to_skip(self, child: ListedChild) -> Skipped:
         if child.uri in self._visited:
             return "seen"
-        if child.capability in _NOT_FETCHED:
+        if child.capability in NOTIFICATIONS:
             return "channel"
         if child.label and child.capability is None and child.label != Relation.CONTENTS:
             return "unknown"  # a copy of a manifest is known by its link
@@ -306,7 +291,7 @@ def _is_summed_up(above: DocumentReading) -> bool:
     if above.header.capability in _LISTS_DOCUMENTS or len(above.children) <= 1:
         return False
     packages = [child.package for child in above.children if child.package is not None]
-    return not packages or any(find_link(package.links, Relation.CONTENTS) for package in packages)
+    return not packages or any(package.contents for package in packages)
 
 
 def _child(base: str, entry: Entry) -> ListedChild | None:

@@ -28,6 +28,7 @@ from resourcesync.model.entries import (
     Entry,
     Foreign,
     Header,
+    Link,
     Package,
     Part,
     Resource,
@@ -42,7 +43,6 @@ _PACKED: Final = frozenset(
 )
 """Media types of packages."""
 _PART: Final = frozenset({"at", "completed", "capability"})
-_NAMED: Final = frozenset({"capability"})
 _PARTS: Final = {
     Capability.RESOURCE_LIST: Leniency.PARTS_IN_RESOURCELIST,
     Capability.RESOURCE_DUMP: Leniency.PARTS_IN_RESOURCEDUMP,
@@ -74,9 +74,10 @@ def resource_of(entry: RawEntry, known: frozenset[str], context: expat.ReadingCo
 
 
 def change_of(
-    entry: RawEntry, kind: ChangeKind, known: frozenset[str], context: expat.ReadingContext
+    entry: RawEntry, kind: ChangeKind | None, known: frozenset[str], context: expat.ReadingContext
 ) -> Change:
     """Return the change of any entry."""
+    assert kind is not None
     resource = resource_of(entry, known, context)
     if expat.EXPIRES in entry.texts:  # in drafts it is no hint, but the change itself
         resource = replace(resource, foreign=tuple(entry.foreign))
@@ -162,7 +163,7 @@ def is_part(item: RawEntry) -> bool:
 
 def names_capability(item: RawEntry, kind: Capability) -> bool:
     """True if an entry names this capability, and no change: it leads to such a document."""
-    values, _ = _values.partition_attributes(item.metadata, _NAMED)
+    values, _ = _values.partition_attributes(item.metadata, _values.CAPABILITY_KNOWN)
     return values.get("capability", "").strip(_values.BLANKS).lower() == kind and (
         row_of(item).change is None
     )
@@ -202,11 +203,6 @@ def foreign_of(entry: RawEntry) -> Foreign:
         if mark in entry.texts
     ]
     return (*hints, *entry.foreign)
-
-
-def priority_element(text: str) -> str:
-    """Return a sitemap's ``priority``, which has no meaning for ResourceSync, as XML."""
-    return text_element(SITEMAP_NS, "priority", text)
 
 
 def draft_digests(entry: RawEntry) -> tuple[Digest, ...]:
@@ -268,22 +264,13 @@ def place_of(item: EntryColumns | RawEntry, index: int) -> tuple[int, int]:
     return item.line, item.column
 
 
-_PACKAGE_KNOWN: Final = _values.REPRESENTATION | {*_values.TIMES}
-_PART_KNOWN: Final = _PACKAGE_KNOWN | {"path"}
-_CAPABILITY_KNOWN: Final = frozenset({"capability"})
-_DOCUMENT_KNOWN: Final = frozenset({"capability", "change", "datetime", *_values.TIMES})
-
-
 def part_of(entry: RawEntry, context: expat.ReadingContext) -> Part:
     """Return the document that an entry of an index or an archive points to."""
-    values, extra = _values.split_attributes(entry.metadata, _PART_KNOWN, context)
+    values, extra = _values.split_attributes(entry.metadata, _values.PART_KNOWN, context)
     return Part(
-        uri=entry_uri(entry, context),
-        lastmod=lastmod_of(entry, context),
         path=path_of(entry),
-        links=_values.read_links(entry.links, context),
         extra=extra,
-        foreign=foreign_of(entry),
+        **_described(entry, context),
         **_moments(values, context),
         **_representation(values, context),
     )
@@ -291,13 +278,10 @@ def part_of(entry: RawEntry, context: expat.ReadingContext) -> Part:
 
 def package_of(entry: RawEntry, context: expat.ReadingContext) -> Package:
     """Return the package that an entry of a dump points to."""
-    values, extra = _values.split_attributes(entry.metadata, _PACKAGE_KNOWN, context)
+    values, extra = _values.split_attributes(entry.metadata, _values.PACKAGE_KNOWN, context)
     return Package(
-        uri=entry_uri(entry, context),
-        lastmod=lastmod_of(entry, context),
-        links=_values.read_links(entry.links, context),
         extra=extra,
-        foreign=foreign_of(entry),
+        **_described(entry, context),
         **_moments(values, context),
         **_representation(values, context),
     )
@@ -305,39 +289,49 @@ def package_of(entry: RawEntry, context: expat.ReadingContext) -> Package:
 
 def capability_of(entry: RawEntry, context: expat.ReadingContext) -> CapabilityEntry:
     """Return the document that an entry of a Capability List or Source Description points to."""
-    values, extra = _values.split_attributes(entry.metadata, _CAPABILITY_KNOWN, context)
+    values, extra = _values.split_attributes(entry.metadata, _values.CAPABILITY_KNOWN, context)
     label = values.get("capability", "")
     return CapabilityEntry(
-        uri=entry_uri(entry, context),
         capability=_values.entry_capability(label, context),
         label=label,
-        lastmod=lastmod_of(entry, context),
-        links=_values.read_links(entry.links, context),
         extra=extra,
-        foreign=foreign_of(entry),
+        **_described(entry, context),
     )
 
 
 def document_change_of(
-    entry: RawEntry, kind: ChangeKind, context: expat.ReadingContext
+    entry: RawEntry, kind: ChangeKind | None, context: expat.ReadingContext
 ) -> DocumentChange:
     """Return the change of a document in an entry of a Framework Notification."""
-    values, extra = _values.split_attributes(entry.metadata, _DOCUMENT_KNOWN, context)
-    label = values.get("capability", "")
-    lastmod = lastmod_of(entry, context)
-    text = values.get("datetime")
+    assert kind is not None
+    values, extra = _values.split_attributes(entry.metadata, _values.DOCUMENT_KNOWN, context)
+    label, text = values.get("capability", ""), values.get("datetime")
+    described = _described(entry, context)
     return DocumentChange(
-        uri=entry_uri(entry, context),
         kind=kind,
-        time=lastmod if text is None else _values.moment_or_none(text, context),
+        time=described["lastmod"] if text is None else _values.moment_or_none(text, context),
         capability=_values.entry_capability(label, context),
         label=label,
-        lastmod=lastmod,
-        links=_values.read_links(entry.links, context),
         extra=extra,
-        foreign=foreign_of(entry),
+        **described,
         **_moments(values, context),
     )
+
+
+class _DescribedValues(TypedDict):
+    uri: str
+    lastmod: datetime | None
+    links: tuple[Link, ...]
+    foreign: Foreign
+
+
+def _described(entry: RawEntry, context: expat.ReadingContext) -> _DescribedValues:
+    return {
+        "uri": entry_uri(entry, context),
+        "lastmod": lastmod_of(entry, context),
+        "links": _values.read_links(entry.links, context),
+        "foreign": foreign_of(entry),
+    }
 
 
 class _RepresentationValues(TypedDict):
@@ -393,33 +387,22 @@ def family_of(header: Header) -> EntryFamily:
         return EntryFamily(make=lambda entry, _, context: part_of(entry, context))
     path = _PATH if kind is not None and kind.is_manifest else frozenset()
     if kind in _OF_RESOURCES:
-        return _resource_family(_values.REPRESENTATION | path)
+        known = _values.REPRESENTATION | path
+        return EntryFamily(
+            known=known,
+            is_regular=True,
+            make=lambda entry, _, context: resource_of(entry, known, context),
+        )
     if kind in _OF_CHANGES:
-        return _change_family(_values.CHANGE_KNOWN | path)
+        known = _values.CHANGE_KNOWN | path
+        return EntryFamily(
+            known=known,
+            is_regular=True,
+            has_changes=True,
+            make=lambda entry, kind, context: change_of(entry, kind, known, context),
+        )
     if kind is not None and kind.is_dump:
         return EntryFamily(make=lambda entry, _, context: package_of(entry, context))
     if kind is Capability.FRAMEWORK_NOTIFICATION:
-        return EntryFamily(has_changes=True, make=_document_change)
+        return EntryFamily(has_changes=True, make=document_change_of)
     return EntryFamily(make=lambda entry, _, context: capability_of(entry, context))
-
-
-def _resource_family(known: frozenset[str]) -> EntryFamily:
-    def make(entry: RawEntry, _kind: ChangeKind | None, context: expat.ReadingContext) -> Entry:
-        return resource_of(entry, known, context)
-
-    return EntryFamily(known=known, is_regular=True, make=make)
-
-
-def _change_family(known: frozenset[str]) -> EntryFamily:
-    def make(entry: RawEntry, kind: ChangeKind | None, context: expat.ReadingContext) -> Entry:
-        assert kind is not None
-        return change_of(entry, kind, known, context)
-
-    return EntryFamily(known=known, is_regular=True, has_changes=True, make=make)
-
-
-def _document_change(
-    entry: RawEntry, kind: ChangeKind | None, context: expat.ReadingContext
-) -> Entry:
-    assert kind is not None
-    return document_change_of(entry, kind, context)

@@ -6,8 +6,8 @@ from functools import lru_cache
 from itertools import repeat
 from typing import Final
 
+from resourcesync.documents import _values
 from resourcesync.documents._raw_entries import split_priority
-from resourcesync.documents._values import CHANGE_KNOWN, REPRESENTATION, TIMES, capability
 from resourcesync.documents._xml_output import (
     attribute,
     escape,
@@ -85,7 +85,7 @@ def resource_rows(
         if in_package:
             table.add_attribute("path", _escaped(resources.paths))
         return table.rows()
-    return _rows(_RowColumns(), resources, REPRESENTATION | _PLACES[in_package], texts)
+    return _rows(_RowColumns(), resources, _values.REPRESENTATION | _PLACES[in_package], texts)
 
 
 def change_rows(
@@ -100,7 +100,7 @@ def change_rows(
     table.add_attribute("change", [change.kind.value for change in changes])
     if dated:
         table.add_attribute("datetime", texts.times([change.time for change in changes]))
-    known = CHANGE_KNOWN | _PLACES[in_package]
+    known = _values.CHANGE_KNOWN | _PLACES[in_package]
     return _rows(table, [change.resource for change in changes], known, texts)
 
 
@@ -234,27 +234,24 @@ def _day(ordinal: int) -> str:
     return date.fromordinal(ordinal).isoformat()
 
 
-_PACKAGE_KNOWN: Final = REPRESENTATION | {*TIMES}
-_PART_KNOWN: Final = _PACKAGE_KNOWN | {"path"}
-_CAPABILITY_KNOWN: Final = frozenset({"capability"})
-_DOCUMENT_KNOWN: Final = _CAPABILITY_KNOWN | {"change", "datetime", *TIMES}
-
 Pointer = Part | Package | CapabilityEntry | DocumentChange
 
 
 def part_row(part: Part, element: str) -> str:
     """Return the entry of a document in an index or in an archive."""
-    return _row(part, element, interval(part) + _representation(part, part.path), _PART_KNOWN)
+    return _row(
+        part, element, interval(part) + _representation(part, part.path), _values.PART_KNOWN
+    )
 
 
 def package_row(package: Package) -> str:
     """Return the entry of a package in a dump."""
-    return _row(package, "url", interval(package) + _representation(package), _PACKAGE_KNOWN)
+    return _row(package, "url", interval(package) + _representation(package), _values.PACKAGE_KNOWN)
 
 
 def capability_row(entry: CapabilityEntry) -> str:
     """Return the entry of a document in a Capability List or Source Description."""
-    return _row(entry, "url", attribute("capability", _label(entry)), _CAPABILITY_KNOWN)
+    return _row(entry, "url", attribute("capability", _label(entry)), _values.CAPABILITY_KNOWN)
 
 
 def document_change_row(change: DocumentChange, *, dated: bool = True) -> str:
@@ -265,11 +262,11 @@ def document_change_row(change: DocumentChange, *, dated: bool = True) -> str:
         + attribute("datetime", moment_text(change.time) if dated else "")
         + interval(change)
     )
-    return _row(change, "url", told, _DOCUMENT_KNOWN)
+    return _row(change, "url", told, _values.DOCUMENT_KNOWN)
 
 
 def _label(entry: CapabilityEntry | DocumentChange) -> str:
-    if entry.label and capability(entry.label) is not entry.capability:
+    if entry.label and _values.capability(entry.label) is not entry.capability:
         raise ValueError(f"the label {entry.label!r} does not name {entry.capability!r}")
     return entry.label or (entry.capability.value if entry.capability else "")
 

@@ -33,7 +33,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from resourcesync.documents import _values, expat
-from resourcesync.documents._entries import priority_element
 from resourcesync.documents._raw_entries import (
     ATTRIBUTE_FIELDS,
     MAX_LINKS,
@@ -42,13 +41,14 @@ from resourcesync.documents._raw_entries import (
     EntryAssembler,
     EntryColumns,
     RawEntry,
+    text_element,
 )
 from resourcesync.documents._scanner import EntryScanner
 from resourcesync.model.digests import Digest, are_sha256, format_digests, many_digests
 from resourcesync.model.entries import Change, Foreign, Link, Resource, ResourceRun, many_resources
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.model.vocabulary import SITEMAP_NS, ChangeKind
 
 SHORTEST: Final = 8_192
 """Bytes of a block for which it is worth to compile an expression."""
@@ -283,7 +283,6 @@ class FastPathReader:
         return ""
 
     def _feed_scanner(self, data: bytes) -> None:
-        """Let the scanner read."""
         if data:
             self._catch_up()
             before = len(self._assembler.items)
@@ -498,7 +497,9 @@ def _stripped(column: Sequence[str]) -> list[str]:
 
 def _foreigns(column: Sequence[str]) -> list[Foreign]:
     """Return the XML of each entry's sitemap priority: few values, many entries."""
-    made: dict[str, Foreign] = {text: (priority_element(text),) for text in set(column)}
+    made: dict[str, Foreign] = {
+        text: (text_element(SITEMAP_NS, "priority", text),) for text in set(column)
+    }
     return [made[text] for text in column]
 
 

@@ -30,10 +30,7 @@ class TextSitemapScanner:
     """
 
     form = expat.SitemapForm.TEXT
-    is_index = False
     header_place = (0, 0)
-    kind = ""
-    modified = ""
     is_between_entries = False
 
     def __init__(
@@ -128,7 +125,7 @@ class TextSitemapScanner:
         return entry
 
 
-_BASE: Final = f"http://www.w3.org/XML/1998/namespace{expat.SEPARATOR}base"
+_BASE: Final = f"{expat.XML_NS}{expat.SEPARATOR}base"
 _MAX_DEPTH: Final = 256
 """Levels of elements: entries of feeds contain whole pages."""
 
@@ -207,18 +204,15 @@ class FeedEntryHandler:
 
     def _start_part(self, name: str, attributes: list[str]) -> None:
         self._pieces, self._length = [], 0
+        given = dict(zip(attributes[::2], attributes[1::2], strict=True))
         if name == self._link and not self._is_rss:
-            self._add_atom_link(dict(zip(attributes[::2], attributes[1::2], strict=True)))
+            href = given.get("href", "").strip(BLANKS)
+            if given.get("rel", "alternate").strip().lower() == "alternate" and href:
+                self._found.setdefault(self._link, self._resolved(href))
         elif name in (self._link, self._time):
             self._leaf = name
         elif name == self._guid:
-            given = dict(zip(attributes[::2], attributes[1::2], strict=True))
             self._leaf = name if given.get("isPermaLink", "true").strip() == "true" else ""
-
-    def _add_atom_link(self, given: dict[str, str]) -> None:
-        href = given.get("href", "").strip(BLANKS)
-        if given.get("rel", "alternate").strip().lower() == "alternate" and href:
-            self._found.setdefault(self._link, self._resolved(href))
 
     def _end_part(self, entry: RawEntry) -> None:
         text = "".join(self._pieces).strip(BLANKS)

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from resourcesync.documents import expat
-from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.entries import Foreign
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import SITEMAP_NS
@@ -134,7 +133,6 @@ class EntryColumns(NamedTuple):
             yield entry
 
     def _present(self, fields: Mapping[K, str]) -> list[tuple[K, Column]]:
-        """Return those of these columns that are there."""
         columns = [(key, getattr(self, name)) for key, name in fields.items()]
         return [(key, column) for key, column in columns if column is not None]
 
@@ -206,7 +204,6 @@ class _FragmentOutline:
         self.has_text = self.has_text or self._depth == 1
 
 
-_XML: Final = "http://www.w3.org/XML/1998/namespace"
 TEXT_ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 VALUE_ESCAPES: Final = str.maketrans(
     {
@@ -250,7 +247,7 @@ class ForeignFragment:
         pairs = iter(attributes)
         for key, value in zip(pairs, pairs, strict=True):
             place, _, word = key.rpartition(expat.SEPARATOR)
-            if place == _XML:
+            if place == expat.XML_NS:
                 word = f"xml:{word}"
             elif place:
                 if place not in prefixes:
@@ -307,23 +304,25 @@ _CHILDREN: Final = "The text of the entry contains an element"
 
 
 class EntryAssembler:
-    """An assembler of elements and texts into complete entries.
+    """An assembler of elements and texts into the root as written, and into complete entries.
 
     ``depth`` counts open elements. Once it ``began`` an entry the header is complete. ``metadata``
-    has names and values of the root's ``rs:md``, ``links`` those of each ``rs:ln``; ``items`` are
-    complete entries that were not read yet.
+    has names and values of the root's ``rs:md`` in turn, ``links`` those of each ``rs:ln``;
+    ``kind`` and ``modified`` are those of a draft. ``items`` are complete entries that were not
+    read yet.
     """
 
     def __init__(self, *, limits: expat.Limits, context: expat.ReadingContext) -> None:
         self.depth = 1
         self.began = False
+        self.is_index = False
+        self.kind = self.modified = ""
         self.metadata: list[str] | None = None
         self.links: list[list[str]] = []
         self.foreign: list[str] = []
         self.entry: RawEntry | None = None
         self.items: list[EntryColumns | RawEntry] = []
         self._limits = limits
-        self._uri = context.uri
         self._context = context
         self._leaf: int | None = None  # which element of the entry is open
         self._pieces: list[str] = []
@@ -387,13 +386,8 @@ class EntryAssembler:
         elif mark == expat.MD:
             if self.began or self.metadata is not None:
                 where = "after the first entry" if self.began else "twice"
-                raise MalformedDocumentError(
-                    f"The root's rs:md comes {where}",
-                    uri=self._uri,
-                    line=line,
-                    column=column,
-                    code="xml-metadata",
-                )
+                self._context.set_place(line, column)
+                self._context.refuse("xml-metadata", f"The root's rs:md comes {where}")
             self.metadata = attributes
         elif mark == expat.LOC:
             self.refuse(line, column)
@@ -472,9 +466,7 @@ class EntryAssembler:
     def _enter_element(self, line: int, column: int) -> None:
         self.depth += 1
         if self.depth > self._limits.depth:
-            raise expat.limit_error(
-                self._limits.depth, "levels of elements", uri=self._uri, line=line, column=column
-            )
+            self._fail(self._limits.depth, "levels of elements", line, column)
 
     def _fail(self, limit: int, what: str, line: int, column: int) -> None:
-        raise expat.limit_error(limit, what, uri=self._uri, line=line, column=column)
+        raise expat.limit_error(limit, what, uri=self._context.uri, line=line, column=column)

@@ -6,7 +6,7 @@ expat checks well-formedness and resolves namespaces.
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from resourcesync.documents import expat
 from resourcesync.documents._raw_entries import EntryAssembler, ForeignFragment
@@ -14,6 +14,11 @@ from resourcesync.errors import DocumentError, NotAListError
 from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
+if TYPE_CHECKING:
+    from resourcesync.documents._other_forms import TextSitemapScanner
+
+EntryScanner: TypeAlias = "DocumentScanner | TextSitemapScanner"
+"""A scanner that feeds a document of one form into an assembler."""
 _DOCTYPE_HTML: Final = re.compile(rb"\s*<!doctype\s+html", re.IGNORECASE)
 _TITLE: Final = re.compile(rb"<title[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
 _HEAD: Final = 4_096
@@ -27,61 +32,19 @@ _OURS: Final = tuple(f"{namespace}{expat.SEPARATOR}" for namespace in expat.ALL_
 _META: Final = f"http://www.w3.org/1999/xhtml{expat.SEPARATOR}meta"
 
 
-class EntryScanner(Protocol):
-    """A scanner that feeds a document of one form into an assembler; see `DocumentScanner`."""
-
-    is_index: bool
-    kind: str
-    modified: str
-    context: expat.ReadingContext
-    namespaces: dict[str, str]
-
-    @property
-    def form(self) -> expat.SitemapForm:
-        """The form of the document."""
-
-    @property
-    def lists_all(self) -> bool:
-        """True if what the document lacks is not listed; certain at its end."""
-
-    @property
-    def header_place(self) -> tuple[int, int]:
-        """Line and column of the header."""
-
-    @property
-    def closed(self) -> bool:
-        """True if the end of the document was reached and found good."""
-
-    @property
-    def is_between_entries(self) -> bool:
-        """True if all bytes so far are read, and the next ones are right under the root of XML."""
-
-    def feed(self, block: bytes) -> None:
-        """Feed the next bytes."""
-
-    def close(self) -> None:
-        """End the document."""
-
-    def place(self) -> tuple[int, int]:
-        """Return line and column of what comes next, or of what is being read; 1-based."""
-
-
 class DocumentScanner:
     """A scanner that feeds one document through expat into an assembler.
 
-    ``form`` and ``is_index`` are known once the root has started. ``header_place`` is line and
-    column of the root's ``rs:md``. ``kind`` and ``modified`` are those of a draft.
+    ``form`` is known once the root has started. ``header_place`` is line and column of the root's
+    ``rs:md``.
     """
 
     def __init__(
         self, assembler: EntryAssembler, *, limits: expat.Limits, context: expat.ReadingContext
     ) -> None:
         self.form = expat.SitemapForm.XML
-        self.is_index = False
         self.namespaces: dict[str, str] = {}
         self.header_place = (0, 0)
-        self.kind = ""
-        self.modified = ""
         self._assembler = assembler
         self._limits = limits
         self.context = context
@@ -159,12 +122,12 @@ class DocumentScanner:
         if local not in expat.ROOTS:
             raise self._not_a_list(name)
         self._inspect_root(name, self._bounded(expat.FOREIGN, attributes))
-        self.is_index = expat.ROOTS[local]
-        self._marks = expat.marks(is_index=self.is_index)
+        is_index = self._assembler.is_index = expat.ROOTS[local]
+        self._marks = expat.marks(is_index=is_index)
         is_misnamed = namespace not in expat.SITEMAP_NAMESPACES
         if is_misnamed:
             self._own |= {namespace}
-            self._marks = expat.marks_in(namespace, is_index=self.is_index)
+            self._marks = expat.marks_in(namespace, is_index=is_index)
         self._start_element = start_element = self._make_start()
 
         def start(inner: str, attributes: list[str]) -> None:
@@ -182,7 +145,6 @@ class DocumentScanner:
         self._parser.CharacterDataHandler = self._assembler.add_text
 
     def _start_feed(self, form: expat.SitemapForm, name: str, attributes: list[str]) -> None:
-        """Let the elements below be those of a feed."""
         from resourcesync.documents._other_forms import FeedEntryHandler  # noqa: PLC0415 - rarely
 
         self.form = form
@@ -216,7 +178,6 @@ class DocumentScanner:
         return start
 
     def _start_part(self, mark: int, attributes: list[str]) -> None:
-        """Start an element that matters in entries or under the root."""
         assembler = self._assembler
         if assembler.entry is None:
             assembler.start_outside(mark, attributes, *self.place())
@@ -296,7 +257,7 @@ class DocumentScanner:
             if local == "type" and namespace in expat.ALL_RS_NAMESPACES:
                 self.context.version_marks.add(expat.P1)
                 self._inspect_namespace(key)
-                self.kind = value
+                self._assembler.kind = value
 
     def _inspect_namespace(self, name: str) -> None:
         namespace = name.rpartition(expat.SEPARATOR)[0]
@@ -309,12 +270,13 @@ class DocumentScanner:
 
     def _inspect_meta(self, name: str, attributes: list[str]) -> None:
         """Record the time in a draft's element of XHTML."""
-        if name != _META or self._assembler.depth != 1 or self._assembler.began:
+        assembler = self._assembler
+        if name != _META or assembler.depth != 1 or assembler.began:
             return
         told = dict(zip(attributes[::2], attributes[1::2], strict=True))
         if told.get("name", "").lower() == "dcterms.modified":
             self.context.version_marks.add(expat.P1)
-            self.modified = self.modified or told.get("content", "")
+            assembler.modified = assembler.modified or told.get("content", "")
             self.header_place = self.place()
 
     def _tolerate(self, code: Leniency, about: str = "") -> None:

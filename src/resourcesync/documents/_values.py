@@ -7,18 +7,20 @@ is the root's own ``rs:md`` and ``rs:ln``, in the terms of 1.1.
 import re
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from resourcesync.documents import expat
-from resourcesync.errors import MalformedDocumentError, UnexpectedDocumentError
+from resourcesync.errors import UnexpectedDocumentError
 from resourcesync.model.digests import Digest, disagree, parse_digests
 from resourcesync.model.entries import Extra, Header, Link
 from resourcesync.model.leniencies import LENIENCIES, Leniency
 from resourcesync.model.timestamps import parse_loosely, parse_w3c
-from resourcesync.model.vocabulary import Capability, ChangeKind
+from resourcesync.model.vocabulary import CAPABILITIES, Capability, ChangeKind
+
+if TYPE_CHECKING:
+    from resourcesync.documents._raw_entries import EntryAssembler
 
 BLANKS: Final = " \t\r\n"
 """White space of XML; around ``loc`` and attributes it means nothing."""
@@ -36,18 +38,13 @@ REPRESENTATION: Final = frozenset({"hash", "length", "type", "encoding"})
 CHANGE_KNOWN: Final = REPRESENTATION | {"change", "datetime"}
 LINK_KNOWN: Final = REPRESENTATION | {"rel", "href", "modified", "path", "pri"}
 TIMES: Final = ("at", "completed", "from", "until")
-ROOT_KNOWN: Final = frozenset({"capability", *TIMES})
+PACKAGE_KNOWN: Final = REPRESENTATION | {*TIMES}
+PART_KNOWN: Final = PACKAGE_KNOWN | {"path"}
+CAPABILITY_KNOWN: Final = frozenset({"capability"})
+ROOT_KNOWN: Final = CAPABILITY_KNOWN | {*TIMES}
+DOCUMENT_KNOWN: Final = ROOT_KNOWN | {"change", "datetime"}
 MAX_PRIORITY: Final = 999_999
 
-_CAPABILITIES: Final = {
-    **{member.value: member for member in Capability},
-    "changenotification": Capability.CHANGE_NOTIFICATION,
-    "frameworknotification": Capability.FRAMEWORK_NOTIFICATION,
-    "resourcesync": Capability.DESCRIPTION,  # 0.9
-    "capability": Capability.CAPABILITY_LIST,  # WEKO3, in its Source Description
-    "changeset": Capability.CHANGE_LIST,  # drafts
-    "inventory": Capability.RESOURCE_LIST,
-}
 _MISPLACED: Final = {
     "path": "G31",
     "change": "G32",
@@ -76,10 +73,10 @@ def capability(label: str) -> Capability | None:
 def capability_and_form(label: str) -> tuple[Capability | None, bool]:
     """Return the capability that a label names, and whether it names an index."""
     name = label.strip(BLANKS).lower()
-    if name in _CAPABILITIES:
-        return _CAPABILITIES[name], False
+    if name in CAPABILITIES:
+        return CAPABILITIES[name], False
     base = name.removesuffix("index")
-    return _CAPABILITIES.get(base), base != name and base in _CAPABILITIES
+    return CAPABILITIES.get(base), base != name and base in CAPABILITIES
 
 
 def entry_capability(label: str, context: expat.ReadingContext) -> Capability | None:
@@ -136,19 +133,21 @@ def moment(text: str, subject: str) -> datetime:
 def moment_or_none(text: str, context: expat.ReadingContext) -> datetime | None:
     """Return the moment that a text clearly names, else ``None``."""
     try:
-        found = parse_w3c(text)
-    except ValueError:
-        pass
-    else:
-        if lacks_zone(text):
-            context.tolerate(Leniency.TIME_ZONE, about=text)
-        return found
-    try:
-        found = parse_loosely(text)
+        return _clear_moment(text, context)
     except ValueError:
         context.drop_value(Leniency.TIME_INVALID, about=text)
         return None
-    context.tolerate(Leniency.TIME_SPELLED, about=text)
+
+
+def _clear_moment(text: str, context: expat.ReadingContext) -> datetime:
+    try:
+        found = parse_w3c(text)
+    except ValueError:
+        found = parse_loosely(text)
+        context.tolerate(Leniency.TIME_SPELLED, about=text)
+    else:
+        if lacks_zone(text):
+            context.tolerate(Leniency.TIME_ZONE, about=text)
     return found
 
 
@@ -322,22 +321,7 @@ _KNOWN: Final = ROOT_KNOWN | {"modified"}
 _OLD_DESCRIPTION: Final = "resourcesync"
 
 
-class RawRoot(msgspec.Struct, frozen=True, kw_only=True):
-    """The root of a document before its entries, as written.
-
-    ``metadata`` has names and values of ``rs:md`` in turn; ``links`` the same for each ``rs:ln``.
-    ``kind`` and ``modified`` are those of a draft.
-    """
-
-    is_index: bool
-    metadata: list[str] | None
-    links: list[list[str]]
-    foreign: list[str]
-    kind: str = ""
-    modified: str = ""
-
-
-def header_of(root: RawRoot, context: expat.ReadingContext) -> Header:
+def header_of(root: "EntryAssembler", context: expat.ReadingContext) -> Header:
     """Return the header of a document, whose place is the context's.
 
     A document without ``rs:md`` is a plain sitemap, or a draft that names its kind.
@@ -352,16 +336,16 @@ def header_of(root: RawRoot, context: expat.ReadingContext) -> Header:
         at = modified if kind is not None and kind.is_snapshot else None
         header = Header(capability=kind, is_index=root.is_index, at=at, modified=modified)
     else:
-        header = _with_metadata(root, root.metadata, context)
+        header = _with_metadata(root.metadata, context, is_index=root.is_index)
     found = read_links(root.links, context)
     return replace(header, links=_modern_relations(found, context), foreign=tuple(root.foreign))
 
 
-def _with_metadata(root: RawRoot, metadata: list[str], context: expat.ReadingContext) -> Header:
+def _with_metadata(metadata: list[str], context: expat.ReadingContext, *, is_index: bool) -> Header:
     values, extra = split_attributes(metadata, _KNOWN, context)
     label = values.get("capability")
     if label is None:
-        raise _malformed("The root's rs:md names no capability", "xml-metadata", context)
+        context.refuse("xml-metadata", "The root's rs:md names no capability")
     kind, says_index = _capability(label, context)
     moments: dict[str, Any] = {
         "from_" if name == "from" else name: _moment(name, values[name], context)
@@ -369,7 +353,7 @@ def _with_metadata(root: RawRoot, metadata: list[str], context: expat.ReadingCon
         if name in values
     }
     _modern_times(kind, moments, context)
-    return Header(capability=kind, is_index=root.is_index or says_index, extra=extra, **moments)
+    return Header(capability=kind, is_index=is_index or says_index, extra=extra, **moments)
 
 
 def _capability(label: str, context: expat.ReadingContext) -> tuple[Capability, bool]:
@@ -431,25 +415,7 @@ def _renamed(rel: str, words: dict[str, str]) -> str:
 def _moment(name: str, text: str, context: expat.ReadingContext) -> datetime:
     """Return a time of the document itself, which all its entries depend on."""
     try:
-        found = parse_w3c(text)
+        return _clear_moment(text, context)
     except ValueError:
-        return _loose_moment(name, text, context)
-    if lacks_zone(text):
-        context.tolerate(Leniency.TIME_ZONE, about=text)
-    return found
-
-
-def _loose_moment(name: str, text: str, context: expat.ReadingContext) -> datetime:
-    try:
-        found = parse_loosely(text)
-    except ValueError as error:
         reason = f"The document's {name} is not a W3C Datetime: {text[:64]!r}"
-        raise _malformed(reason, "time-invalid", context) from error
-    context.tolerate(Leniency.TIME_SPELLED, about=text)
-    return found
-
-
-def _malformed(reason: str, code: str, context: expat.ReadingContext) -> MalformedDocumentError:
-    return MalformedDocumentError(
-        reason, uri=context.uri, line=context.line, column=context.column, code=code
-    )
+        context.refuse("time-invalid", reason)

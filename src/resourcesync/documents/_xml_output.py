@@ -7,7 +7,7 @@ from typing import Final
 
 from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY, MOST_BYTES
 from resourcesync.documents.dialects import DialectForm
-from resourcesync.documents.expat import RS_NAMESPACES, XmlDriver
+from resourcesync.documents.expat import RS_NAMESPACES, XML_NS, XmlDriver
 from resourcesync.model.digests import format_digests
 from resourcesync.model.entries import DocumentChange, Extra, Header, Link, Package, Part
 from resourcesync.model.timestamps import format_w3c
@@ -61,7 +61,6 @@ def is_name(text: str) -> bool:
     return True
 
 
-_XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
 _RESERVED: Final = frozenset({*RS_NAMESPACES, "http://www.w3.org/2000/xmlns/"})
 
 Timed = Header | Part | Package | DocumentChange
@@ -146,7 +145,7 @@ def extra_attributes(extra: Extra, known: frozenset[str]) -> str:
             if local in known or local == "xmlns":
                 raise ValueError(f"{local!r} is no extra attribute here")
             prefix = ""
-        elif namespace == _XML_NS:
+        elif namespace == XML_NS:
             prefix = "xml:"
         else:
             if namespace not in prefixes:

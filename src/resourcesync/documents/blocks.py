@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from html import escape
+from itertools import chain
 from typing import BinaryIO, Final
 from urllib.parse import urljoin
 
@@ -46,17 +47,13 @@ def document_blocks(pieces: Iterable[bytes], *, limits: Limits, uri: str) -> Ite
     """
     blocks = _even(_within(pieces, limits=limits, uri=uri))
     first = next(blocks, b"")
-    blocks = _chain(first, blocks)
     if first.startswith(_GZIP):
-        blocks = _even(_within(_gunzip(blocks, uri=uri), limits=limits, uri=uri))
+        packed = chain((first,), blocks)
+        blocks = _even(_within(_gunzip(packed, uri=uri), limits=limits, uri=uri))
         first = next(blocks, b"")
-        blocks = _chain(first, blocks)
     if first.startswith(_UTF16) and not first.startswith(_UTF32):
-        return _part_comments(_even(_transcode(blocks, uri=uri)))
-    if first.startswith(codecs.BOM_UTF8):
-        next(blocks)
-        first = first[len(codecs.BOM_UTF8) :]
-        blocks = _chain(first, blocks)
+        return _part_comments(_even(_transcode(chain((first,), blocks), uri=uri)))
+    first = first.removeprefix(codecs.BOM_UTF8)
     if first.startswith(_UTF16) or b"\0" in first[:4]:  # expat would read it as UTF-16 by itself
         raise MalformedDocumentError(
             "The document is neither in UTF-8 nor in UTF-16 with a byte order mark",
@@ -65,7 +62,7 @@ def document_blocks(pieces: Iterable[bytes], *, limits: Limits, uri: str) -> Ite
             column=1,
             code="xml-encoding",
         )
-    return _part_comments(blocks)
+    return _part_comments(chain(filter(None, (first,)), blocks))
 
 
 _SECTION: Final = re.compile(rb"<!--|<!\[CDATA\[|<\?")
@@ -199,12 +196,6 @@ def pieces_of(stream: BinaryIO) -> Iterator[bytes]:
     """Yield the bytes of a file from here on."""
     while piece := stream.read(BLOCK):
         yield piece
-
-
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from rest
 
 
 def _even(pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from typing import Final
 from resourcesync.documents import writer
 from resourcesync.documents._entry_output import ColumnTexts, Pointer
 from resourcesync.documents._xml_output import escape
-from resourcesync.model.digests import ALGORITHMS, format_digests
+from resourcesync.model.digests import ALGORITHMS, are_sha256, format_digests
 from resourcesync.model.entries import Entry, Header, Package, Part
 from resourcesync.model.vocabulary import MAX_ENTRIES, Dialect
 
@@ -27,9 +27,6 @@ _HOME: Final = re.compile("https?://[^/?#\x80-\U0010ffff]+/")
 _LONE_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 _MEDIA_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+ *(;.*)?")
 _DIGEST: Final = re.compile("([a-z0-9][a-z0-9-]*):([0-9A-Fa-f]+)")
-_SHA256: Final = "sha-256:"
-_HEX_OCTETS: Final = b"0123456789abcdefABCDEF"
-_SHA256_LENGTH: Final = len(_SHA256) + ALGORITHMS["sha-256"]
 _BARE: Final = frozenset(name.replace("-", "") for name in ALGORITHMS)
 _FREQUENCIES: Final = frozenset(
     {"", "always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}
@@ -116,7 +113,7 @@ class CheckedColumns(ColumnTexts):
 
     def hashes(self, column: Sequence[str]) -> Sequence[str]:
         """Return digests in hexadecimal digits, as many as the algorithm has."""
-        if not _are_sha256(column):
+        if not are_sha256(column):
             for text in column:
                 _check_hash(text)
         return column
@@ -157,20 +154,6 @@ def _check_uri(uri: str) -> None:
 def _check_media_type(text: str) -> None:
     if text and not (_MEDIA_TYPE.fullmatch(text) and text.isprintable()):
         raise ValueError(f"{text[:200]!r} is no media type (§7)")
-
-
-def _are_sha256(column: Sequence[str]) -> bool:
-    """True if each text is one SHA-256, as most are."""
-    joined = "".join(column)
-    others = joined.encode("utf-8", "surrogatepass").translate(None, _HEX_OCTETS)
-    return (
-        others == b"sh-:" * len(column)  # what is left of each algorithm
-        and set(map(len, column)) == {_SHA256_LENGTH}
-        and all(
-            joined[at::_SHA256_LENGTH] == character * len(column)
-            for at, character in enumerate(_SHA256)
-        )
-    )
 
 
 def _check_hash(text: str) -> None:

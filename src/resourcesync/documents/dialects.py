@@ -32,7 +32,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.model import entries
-from resourcesync.model.vocabulary import Capability, Dialect, Relation
+from resourcesync.model.vocabulary import NOTIFICATIONS, Capability, Dialect, Relation
 
 _SINCE_0_9_1: Final = frozenset(
     {Relation.CONTENTS, Relation.TIMEMAP, Relation.PROFILE, Relation.ARCHIVES}
@@ -101,10 +101,9 @@ def form_of(dialect: Dialect) -> DialectForm:
         raise ValueError(f"{dialect} is read, but not written; written are {known}") from None
 
 
-_NOTIFICATIONS: Final = frozenset(
-    {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
-)
 _SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST})
+_SHARED: Final = ("uri", "lastmod", "links", "extra", "foreign")
+"""Fields of every entry that leads to a document."""
 
 
 def narrow_header(header: entries.Header, dialect: Dialect) -> entries.Header:
@@ -136,8 +135,10 @@ def narrow_entry(entry: entries.Entry, header: entries.Header, dialect: Dialect)
         if isinstance(entry, entries.Part):
             return entries.Part(uri=entry.uri, lastmod=entry.lastmod, foreign=entry.foreign)
         raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
-    if isinstance(entry, entries.CapabilityEntry) and header.capability is Capability.DESCRIPTION:
-        entry = _described(entry, form)
+    is_set = isinstance(entry, entries.CapabilityEntry) and not form.description
+    if is_set and header.capability is Capability.DESCRIPTION:
+        shared = {name: getattr(entry, name) for name in _SHARED}
+        entry = entries.Part(**shared)
     if not form.has_entry_times and isinstance(entry, entries.Part | entries.Package):
         entry = _untimed(entry)
     if not form.is_dated and isinstance(entry, entries.Change | entries.DocumentChange):
@@ -148,7 +149,7 @@ def narrow_entry(entry: entries.Entry, header: entries.Header, dialect: Dialect)
 def _as_kind(header: entries.Header, form: DialectForm) -> entries.Header:
     kind = header.capability
     missing = f"{form.dialect} has no {header.phrase}"
-    if kind in _NOTIFICATIONS and not form.has_notifications:
+    if kind in NOTIFICATIONS and not form.has_notifications:
         raise ValueError(missing)
     if kind is Capability.DESCRIPTION and not form.description:
         if header.is_index:
@@ -182,20 +183,6 @@ def _times(header: entries.Header, form: DialectForm) -> dict[str, Any]:
     return told
 
 
-def _described(
-    entry: entries.CapabilityEntry, form: DialectForm
-) -> entries.CapabilityEntry | entries.Part:
-    if form.description:
-        return entry
-    return entries.Part(
-        uri=entry.uri,
-        lastmod=entry.lastmod,
-        links=entry.links,
-        extra=entry.extra,
-        foreign=entry.foreign,
-    )
-
-
 def _untimed(entry: entries.Part | entries.Package) -> entries.Part | entries.Package:
     """Return the entry with the end of its own time as ``lastmod``, if that is absent."""
     time = entry.lastmod or entry.at or entry.until or entry.from_
@@ -217,8 +204,6 @@ def _undated(
 
 
 def _with_known_links(entry: entries.Entry, form: DialectForm) -> entries.Entry:
-    if not form.unsaid:
-        return entry
     if isinstance(entry, entries.Change):
         links = _known_links(entry.resource.links, form)
         if links == entry.resource.links:

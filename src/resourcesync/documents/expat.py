@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum, StrEnum
 from functools import cache
-from typing import Final
+from typing import Final, NoReturn
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
@@ -44,6 +44,7 @@ EXPIRES: Final = 12
 DRAFT_ELEMENTS: Final = frozenset({SIZE, FIXITY, MD5, EVENT, EXPIRES})
 FOREIGN: Final = 13
 
+XML_NS: Final = "http://www.w3.org/XML/1998/namespace"
 SITEMAP_NAMESPACES: Final = (
     SITEMAP_NS,
     "https://www.sitemaps.org/schemas/sitemap/0.9",
@@ -422,7 +423,7 @@ class ReadingContext:
             code=code, rule=rule or own, reason=reason, line=self.line, column=self.column
         )
         if self.strict and found.rule:
-            self.refuse(code, found.rule, reason)
+            self.refuse(code, reason, found.rule)
         self.tolerated[code] = found
         self.counts[code] = 1
         self._last_places[code] = place
@@ -434,7 +435,7 @@ class ReadingContext:
         self.tolerate(code, about=about)
         self.dropped += 1
 
-    def refuse(self, code: str, rule: str, reason: str) -> None:
+    def refuse(self, code: str, reason: str, rule: str = "") -> NoReturn:
         """Refuse the document for a fault at the current place."""
         raise errors.MalformedDocumentError(
             reason,
@@ -497,15 +498,12 @@ def dialect_of(header: Header, shows: set[str]) -> Dialect:
             return dialect
     if header.capability is None:
         return Dialect.SITEMAP
-    if MODIFIED in shows:
-        return Dialect.P2 if ETAG in shows else _dialect_of_modified(header)
+    if MODIFIED in shows and ETAG in shows:
+        return Dialect.P2
+    if MODIFIED in shows:  # a manifest that is an index is in 0.5 alone; others are as good as 0.6
+        is_nested = header.capability.is_manifest and header.is_index
+        return Dialect.V0_5 if is_nested else Dialect.V0_6
     return next((dialect for mark, dialect in _NEWER if mark in shows), Dialect.V1_1)
-
-
-def _dialect_of_modified(header: Header) -> Dialect:
-    # A manifest that is an index is in 0.5 alone; what shows nothing is as good as 0.6.
-    is_nested = header.capability is not None and header.capability.is_manifest
-    return Dialect.V0_5 if is_nested and header.is_index else Dialect.V0_6
 
 
 def document_error(fault: XmlFault, uri: str) -> errors.DocumentError:

@@ -18,7 +18,7 @@ from typing import BinaryIO, Final, TypeVar, final
 from resourcesync.documents import _entries, _fast_path, blocks, expat
 from resourcesync.documents._raw_entries import EntryAssembler, EntryColumns, RawEntry, TextRow
 from resourcesync.documents._scanner import DocumentScanner, EntryScanner
-from resourcesync.documents._values import RawRoot, change_kind, header_of
+from resourcesync.documents._values import change_kind, header_of
 from resourcesync.documents.expat import DROPPED, Limits, Tolerated
 from resourcesync.errors import MalformedDocumentError
 from resourcesync.model.entries import Change, Entry, Header, RefusedEntry
@@ -26,13 +26,12 @@ from resourcesync.model.leniencies import CountedLeniency, Leniency
 from resourcesync.model.timestamps import parse_w3c
 from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 
-__all__ = ["DROPPED", "Document", "Limits", "TextRow", "Tolerated", "read_stream"]
+__all__ = ["DROPPED", "Document", "Limits", "TextRow", "Tolerated", "read"]
 
 T = TypeVar("T")
 
 _MAX_SHOWN: Final = 2_048
 _PLAIN_KINDS: Final = {kind.value: kind for kind in ChangeKind}
-_DEFAULT_LIMITS: Final = Limits()
 _OFTEN_MISLABELLED: Final = frozenset(
     {
         Capability.CHANGE_LIST,
@@ -42,45 +41,6 @@ _OFTEN_MISLABELLED: Final = frozenset(
     }
 )
 """Names that some Sources give to documents of another kind."""
-
-
-def read_stream(
-    stream: BinaryIO,
-    *,
-    uri: str,
-    limits: Limits = _DEFAULT_LIMITS,
-    on_refused: Callable[[RefusedEntry], None] | None = None,
-    on_tolerated: Callable[[Tolerated], None] | None = None,
-    strict: bool = False,
-) -> "Document":
-    """Open a document: read as far as its header, and no further than it must.
-
-    The bytes may be gzip (by their first bytes), in UTF-8 or in UTF-16 with a byte order mark.
-    """
-    context = expat.ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
-    assembler = EntryAssembler(limits=limits, context=context)
-    pieces = blocks.document_blocks(blocks.pieces_of(stream), limits=limits, uri=uri)
-    scanner, rest = _open_scanner(pieces, assembler, limits, context)
-    while not assembler.began and assembler.depth and not scanner.closed:
-        block = next(rest, None)
-        if block is None:
-            scanner.close()
-        else:
-            scanner.feed(block)
-    root = RawRoot(
-        is_index=scanner.is_index,
-        metadata=assembler.metadata,
-        links=assembler.links,
-        foreign=assembler.foreign,
-        kind=scanner.kind,
-        modified=scanner.modified,
-    )
-    context.set_place(*scanner.header_place)
-    header = header_of(root, context)
-    context.is_plain = header.capability is None
-    if header.capability in _OFTEN_MISLABELLED and not header.is_index:
-        header = _actual_header(header, assembler, scanner, rest)
-    return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)
 
 
 def _open_scanner(
@@ -278,10 +238,11 @@ class Document:
         Raises:
             DocumentError: As from `read`.
         """
+        found = self._each(self._of_run, self._of_entry)
         if self._may_be_backwards:
-            yield from self._oldest_first(list(self._read_entries()))
+            yield from self._oldest_first(list(found))
             return
-        yield from self._read_entries()
+        yield from found
         if self._order.is_backwards:
             self._context.set_place(*self._scanner.header_place)
             self._context.tolerate(Leniency.ORDER_BACKWARDS)
@@ -298,13 +259,14 @@ class Document:
         self._context.tolerate(Leniency.ORDER_REVERSED)
         return entries[::-1]
 
-    def _read_entries(self) -> Iterator[Entry]:
+    def _each(
+        self,
+        of_run: Callable[[EntryColumns], Iterable[T]],
+        of_entry: Callable[[RawEntry], Iterable[T]],
+    ) -> Iterator[T]:
         for items in self._items():
             for item in items:
-                if isinstance(item, EntryColumns):
-                    yield from self._of_run(item)
-                else:
-                    yield from self._of_entry(item)
+                yield from of_run(item) if isinstance(item, EntryColumns) else of_entry(item)
 
     def batches(self) -> Iterator[Iterable[Entry]]:
         """Yield the entries in groups; read each to its end before the next.
@@ -335,20 +297,13 @@ class Document:
         Raises:
             DocumentError: As from `entries`.
         """
+        found = self._each(self._rows_of_run, self._row_of_entry)
         if self._may_be_backwards:
-            rows = list(self._read_rows())
+            rows = list(found)
             self._order.watch(map(_time_of, rows))
             yield from self._oldest_first(rows)
         else:
-            yield from self._read_rows()
-
-    def _read_rows(self) -> Iterator[TextRow]:
-        for items in self._items():
-            for item in items:
-                if isinstance(item, EntryColumns):
-                    yield from self._rows_of_run(item)
-                else:
-                    yield from self._row_of_entry(item)
+            yield from found
 
     def _items(self) -> Iterator[list[EntryColumns | RawEntry]]:
         if self._is_consumed:
@@ -440,11 +395,7 @@ class Document:
             self._refuse(entry, refusal)
 
     def _kind(self, entry: RawEntry, row: TextRow) -> ChangeKind:
-        """Return what happened, and note what the entry shows of the dialect.
-
-        Raises:
-            RefusalError: ``change`` is missing or unknown, or the entry is faulty.
-        """
+        """Return what happened, and note what the entry shows of the dialect."""
         if entry.fault is not None:
             raise expat.RefusalError(*entry.fault)
         has_datetime = row.datetime_text is not None and "datetime" in (entry.metadata or ())
@@ -467,7 +418,7 @@ class Document:
     def _refuse(self, entry: RawEntry, refusal: expat.RefusalError) -> None:
         if self._context.strict:
             self._context.set_place(entry.line, entry.column)
-            self._context.refuse(refusal.code, refusal.rule, refusal.reason)
+            self._context.refuse(refusal.code, refusal.reason, refusal.rule)
         self.refused += 1
         if self._on_refused is not None:
             uri = _entries.row_of(entry).uri.strip()[:_MAX_SHOWN]
@@ -525,11 +476,20 @@ def read(
         raise TypeError(
             f"read takes bytes or an open binary file, as of open(name, 'rb'), not {kind}"
         )
-    return read_stream(
-        io.BytesIO(source) if isinstance(source, bytes) else source,
-        uri=uri,
-        limits=limits or Limits(),
-        on_refused=on_refused,
-        on_tolerated=on_tolerated,
-        strict=strict,
-    )
+    stream, limits = io.BytesIO(source) if isinstance(source, bytes) else source, limits or Limits()
+    context = expat.ReadingContext(uri=uri, limits=limits, strict=strict, on_tolerated=on_tolerated)
+    assembler = EntryAssembler(limits=limits, context=context)
+    pieces = blocks.document_blocks(blocks.pieces_of(stream), limits=limits, uri=uri)
+    scanner, rest = _open_scanner(pieces, assembler, limits, context)
+    while not assembler.began and assembler.depth and not scanner.closed:
+        block = next(rest, None)
+        if block is None:
+            scanner.close()
+        else:
+            scanner.feed(block)
+    context.set_place(*scanner.header_place)
+    header = header_of(assembler, context)
+    context.is_plain = header.capability is None
+    if header.capability in _OFTEN_MISLABELLED and not header.is_index:
+        header = _actual_header(header, assembler, scanner, rest)
+    return Document(header, assembler, scanner, rest, limits=limits, on_refused=on_refused)

@@ -29,6 +29,7 @@ from resourcesync.model.entries import (
     ResourceRun,
 )
 from resourcesync.model.vocabulary import (
+    NOTIFICATIONS,
     RS_NS,
     SITEMAP_NS,
     Capability,
@@ -54,9 +55,6 @@ _KINDS: Final[dict[Capability | None, type[Entry]]] = {
     Capability.CHANGE_NOTIFICATION: Change,
     Capability.FRAMEWORK_NOTIFICATION: DocumentChange,
 }
-_NEVER_INDEXES: Final = frozenset(
-    {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
-)
 
 
 def _kind_of(header: Header) -> type[Entry]:
@@ -71,7 +69,7 @@ def check_header(header: Header, form: dialects.DialectForm) -> None:
     if kind is not None and kind.is_log and header.from_ is None and form.times != "modified":
         raise ValueError(f"a {header.phrase} needs its from (Appendix A)")
     nests = form.nests_manifests and _is_manifest(kind)
-    if header.is_index and not nests and (kind in _NEVER_INDEXES or _is_manifest(kind)):
+    if header.is_index and not nests and (kind in NOTIFICATIONS or _is_manifest(kind)):
         raise ValueError(f"there is no {header.phrase} (§11.2, §13.2)")
     _check_times(header, kind, header.phrase)
 
@@ -179,31 +177,20 @@ def write(
     The forms of values are not checked, as `checking.checked_writer.write` does: those that
     a publisher writes were on their way in.
     """
-    form = dialects.form_of(dialect)
-    text = _opening(header, form)
-    rendered = _renderer(header, form, texts=texts)
+    text = opening(header, dialect)
+    rendered = _renderer(header, dialect, texts)
     remaining = iter(entries)
     while batch := list(islice(remaining, _BATCH)):
-        text += "".join(rendered(batch))
+        text += "".join(rendered(batch)).encode()
         if len(text) >= _CHUNK:
-            yield text.encode()
-            text = ""
-    yield (text + _closing(header, form)).encode()
-
-
-def opening(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
-    """Return what comes before the entries."""
-    return _opening(header, dialects.form_of(dialect)).encode()
-
-
-def closing(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
-    """Return what comes after the entries."""
-    return _closing(header, dialects.form_of(dialect)).encode()
+            yield text
+            text = b""
+    yield text + closing(header, dialect)
 
 
 def render(entry: Entry, header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
     """Return one entry of a document with this header; entries are concatenated."""
-    return "".join(_renderer(header, dialects.form_of(dialect))([entry])).encode()
+    return body([entry], header, dialect)
 
 
 def body(entries: Sequence[Entry], header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
@@ -211,18 +198,21 @@ def body(entries: Sequence[Entry], header: Header, dialect: Dialect = Dialect.V1
 
     A `ResourceRun` is written in half the time.
     """
-    return "".join(_renderer(header, dialects.form_of(dialect))(entries)).encode()
+    return "".join(_renderer(header, dialect)(entries)).encode()
 
 
 def rows(entries: Sequence[Entry], header: Header) -> list[bytes]:
     """Return each of these entries of a document in 1.1 with this header, as `render` does."""
-    return [row.encode() for row in _renderer(header, dialects.form_of(Dialect.V1_1))(entries)]
+    return [row.encode() for row in _renderer(header, Dialect.V1_1)(entries)]
 
 
-def _opening(header: Header, form: dialects.DialectForm) -> str:
-    told = dialects.narrow_header(header, form.dialect)
+def opening(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
+    """Return what comes before the entries."""
+    form, told = dialects.form_of(dialect), dialects.narrow_header(header, dialect)
     check_header(told, form)
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', _root(told, form)]
+    terms = "" if form.is_plain else f' xmlns:rs="{RS_NS}"'
+    root = f'<{_element(told)} xmlns="{SITEMAP_NS}"{terms}>'
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', root]
     lines += [link_element(_in_dialect_relations(link, form)) for link in told.links]
     if told.capability is not None:
         attributes = root_times(told, form) + extra_attributes(told.extra, ROOT_KNOWN)
@@ -232,17 +222,12 @@ def _opening(header: Header, form: dialects.DialectForm) -> str:
         raise ValueError("a plain sitemap has no rs:md, so nothing extra can be on it")
     if told.foreign:
         lines.append(foreign_text(told.foreign))
-    return "\n".join(lines) + "\n"
+    return ("\n".join(lines) + "\n").encode()
 
 
-def _root(header: Header, form: dialects.DialectForm) -> str:
-    terms = "" if form.is_plain else f' xmlns:rs="{RS_NS}"'
-    return f'<{_element(header)} xmlns="{SITEMAP_NS}"{terms}>'
-
-
-def _closing(header: Header, form: dialects.DialectForm) -> str:
-    told = dialects.narrow_header(header, form.dialect)
-    return f"</{_element(told)}>\n"
+def closing(header: Header, dialect: Dialect = Dialect.V1_1) -> bytes:
+    """Return what comes after the entries."""
+    return f"</{_element(dialects.narrow_header(header, dialect))}>\n".encode()
 
 
 def _element(header: Header) -> str:
@@ -260,18 +245,17 @@ def _in_dialect_relations(link: Link, form: dialects.DialectForm) -> Link:
 
 def _renderer(
     header: Header,
-    form: dialects.DialectForm,
-    *,
+    dialect: Dialect,
     texts: _entry_output.ColumnTexts = _entry_output.AS_GIVEN,
 ) -> Callable[[Sequence[Entry]], list[str]]:
-    told = dialects.narrow_header(header, form.dialect)
-    written = _rows_of(told, form, texts)
-    is_exact = form.dialect is Dialect.V1_1
+    told = dialects.narrow_header(header, dialect)
+    written = _rows_of(told, dialects.form_of(dialect), texts)
+    is_exact = dialect is Dialect.V1_1
 
     def checked(batch: Sequence[Entry]) -> list[str]:
         check_entries(batch, header)
         if not is_exact:
-            batch = [dialects.narrow_entry(entry, header, form.dialect) for entry in batch]
+            batch = [dialects.narrow_entry(entry, header, dialect) for entry in batch]
         return written(batch)
 
     return checked

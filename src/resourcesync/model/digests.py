@@ -212,7 +212,7 @@ def parse_digest_field(text: str) -> tuple[Digest, ...] | None:
     return tuple(found)
 
 
-def _parse_former_field(text: str) -> tuple[Digest, ...] | None:
+def _parse_rfc_3230(text: str) -> tuple[Digest, ...] | None:
     found: list[Digest] = []
     for item in text[:_MAX_LENGTH].split(","):
         name, _, value = item.strip().partition("=")
@@ -229,7 +229,7 @@ def served_digests(headers: Mapping[str, str]) -> tuple[tuple[Digest, ...], bool
 
     ``Content-Digest`` is of the bytes of one message: of a part, if the body came in parts.
     """
-    fields = [(parse_digest_field, REPRESENTATION), (_parse_former_field, FORMER)]
+    fields = [(parse_digest_field, REPRESENTATION), (_parse_rfc_3230, FORMER)]
     if not headers.get("content-range", ""):
         fields.append((parse_digest_field, CONTENT))
     texts = [(parse, headers.get(name, "")) for parse, name in fields]

@@ -56,11 +56,6 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return any(token.lower() == wanted for token in self.rel.split())
 
 
-def find_link(links: tuple[Link, ...], relation: str) -> Link | None:
-    """Return the first link of this relation, or ``None``."""
-    return next((link for link in links if link.has_relation(relation)), None)
-
-
 class _Links(Protocol):
     def __get__(self, linked: Any, owner: Any = None, /) -> tuple[Link, ...]: ...
 
@@ -93,7 +88,7 @@ class Linked:
 
     def link_to(self, relation: str) -> Link | None:
         """Return the first link of a relation, or ``None``."""
-        return find_link(self.links, relation)
+        return next((link for link in self.links if link.has_relation(relation)), None)
 
     @property
     def mirrors(self) -> tuple[Link, ...]:
@@ -327,7 +322,7 @@ class Header(msgspec.Struct, Linked, frozen=True, kw_only=True):
 
     def link(self, relation: Relation) -> str | None:
         """Return the target of the first root link of this relation, or ``None``."""
-        found = find_link(self.links, relation)
+        found = self.link_to(relation)
         return None if found is None else found.href
 
     @property

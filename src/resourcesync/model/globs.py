@@ -89,12 +89,8 @@ def _check_glob(text: str) -> None:
 
 def normal_glob(text: str) -> str:
     """Return a glob in the characters of a normalised URI."""
-    text = _TO_ESCAPE.sub(lambda found: _percent(found[0]), text)
+    text = _TO_ESCAPE.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
     return _ESCAPED.sub(lambda found: _normal_escape(found[0]), text)
-
-
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogatepass"))
 
 
 def _normal_escape(triplet: str) -> str:

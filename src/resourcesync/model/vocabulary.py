@@ -87,6 +87,23 @@ _LOGS: Final = frozenset(
 )
 
 
+NOTIFICATIONS: Final = frozenset(
+    {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
+)
+"""What channels carry: such a document is sent, and has no index."""
+
+CAPABILITIES: Final = {
+    **{member.value: member for member in Capability},
+    "changenotification": Capability.CHANGE_NOTIFICATION,
+    "frameworknotification": Capability.FRAMEWORK_NOTIFICATION,
+    "resourcesync": Capability.DESCRIPTION,  # 0.9
+    "capability": Capability.CAPABILITY_LIST,  # WEKO3, in its Source Description
+    "changeset": Capability.CHANGE_LIST,  # drafts
+    "inventory": Capability.RESOURCE_LIST,
+}
+"""The capability that each label in small letters means, old spellings included."""
+
+
 class ChangeKind(StrEnum):
     """The value of ``rs:md/@change`` (§12.1)."""
 

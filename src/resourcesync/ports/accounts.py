@@ -140,7 +140,3 @@ class ResourceAccount(Protocol):
     def pop_counts(self) -> Mapping[str, int]:
         """Return what was read since the last call, in numbers by nouns such as ``record``."""
         return {}
-
-
-AccountFactory = Callable[[AccountOptions], AbstractContextManager[ResourceAccount]]
-"""Opens an account; the ``with`` block closes it."""

@@ -1,7 +1,6 @@
 """The originals of a Source: their list, their bytes, and their events."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from itertools import islice, repeat
@@ -259,10 +258,6 @@ class OriginalsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"OriginalsOptions(address={self.address!r}, base_uri={self.base_uri!r})"
-
-
-OriginalsFactory = Callable[[OriginalsOptions], AbstractContextManager[Originals]]
-"""Opens originals; the ``with`` block closes them."""
 
 
 class Watcher(Protocol):

@@ -56,7 +56,6 @@ class _SharedFile(SqliteFile):
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Close the file."""
         with self._lock:
             super().close()
 
@@ -67,7 +66,6 @@ class _SharedFile(SqliteFile):
             yield connection
 
     def rows(self, kind: type[_T], query: str, values: Parameters = ()) -> list[_T]:
-        """Return the rows of a query as values of a type."""
         with self._lock:
             return super().rows(kind, query, values)
 
@@ -173,11 +171,9 @@ class FileHub(_SharedFile):
         with self.writing() as connection:
             connection.execute("DELETE FROM intent WHERE number = ?", (intent.number,))
 
-    def count_subscriptions(self, topic: str | None = None) -> int:
-        """Return the number of subscriptions, to one topic or in all."""
-        if topic is None:
-            return self._number("SELECT count(*) FROM subscription")
-        return self._number("SELECT count(*) FROM subscription WHERE topic = ?", topic)
+    def count_subscriptions(self) -> int:
+        """Return the number of subscriptions."""
+        return self._number("SELECT count(*) FROM subscription")
 
     def list_subscribers(self, most: int) -> list[TopicSubscriber]:
         """Return the subscribers, at most ``most``; first those whose deliveries fail."""
@@ -261,8 +257,8 @@ class FileHub(_SharedFile):
         """Return the next time, later than ``now``, at which work may be due."""
         return self.rows(tuple[int | None], _NEXT_DUE, {"now": now})[0][0]
 
-    def _number(self, text: str, *values: str) -> int:
-        return self.rows(tuple[int], text, values)[0][0]
+    def _number(self, text: str) -> int:
+        return self.rows(tuple[int], text)[0][0]
 
 
 def _prune_payloads(connection: Connection, topic: str) -> None:

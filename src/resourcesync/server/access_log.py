@@ -18,6 +18,7 @@ import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resourcesync.errors import StorageError
+from resourcesync.model.formatting import stamp
 from resourcesync.ports import Clock
 
 _LOG: Final = logging.getLogger(__name__)
@@ -43,8 +44,6 @@ _STOPPED: Final = 503
 
 
 class _Exchange(msgspec.Struct):
-    """A request with what was sent so far."""
-
     status: int = _UNANSWERED
     sent: int = 0
 
@@ -165,7 +164,7 @@ def _json_line(scope: Scope, exchange: _Exchange, clock: Clock) -> str:
     """Return a JSON object; its texts are escaped like those of the combined format."""
     now, fields = clock.now(), _fields_of(scope)
     values = {
-        "time": f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03}Z",
+        "time": stamp(now),
         "client": _client(scope),
         "method": _escape(scope["method"]),
         "target": _target(scope),

@@ -10,10 +10,10 @@ from typing import Final, final
 
 from anyio import to_thread
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.server.asgi import NO_STORE, NOSNIFF, HttpRequest, answer, path_within, refuse
+from resourcesync.server.asgi import NO_STORE, NOSNIFF, HttpRequest, answer, refuse
 from resourcesync.server.content_encoding import compress
 from resourcesync.server.metrics import Metric, write_metrics
 
@@ -29,32 +29,12 @@ MetricsSource = Callable[[], Iterable[Metric]]
 
 
 @final
-class AdminApplication:
-    """The ASGI application of an operator's address; the public does not reach it."""
-
-    def __init__(self, status: Callable[[], bytes], others: ASGIApp) -> None:
-        self._status = status
-        self._fallback = others
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request as ASGI 3 requires."""
-        if scope["type"] != "http" or path_within(scope) != STATUS_PATH:
-            await self._fallback(scope, receive, send)
-        else:
-            await answer(self._respond, scope, receive, send)
-
-    async def _respond(self, request: HttpRequest) -> Response:
-        body = await to_thread.run_sync(self._status)
-        response = Response(body, 200, {**NO_STORE, **NOSNIFF}, "application/json")
-        return await compress(request, response)
-
-
-@final
 class OperationsApplication:
     """The ASGI application with ``/livez``, ``/readyz`` and ``/metrics``.
 
     ``/livez`` answers as long as the server does anything at all; ``/readyz`` is 503 while the
-    Source cannot be served, with the reason; ``/metrics`` has the metrics for Prometheus.
+    Source cannot be served, with the reason; ``/metrics`` has the metrics for Prometheus. A service
+    of mirrors has its ``status``, too.
     """
 
     def __init__(
@@ -62,10 +42,12 @@ class OperationsApplication:
         *,
         look: ReadinessCheck,
         counts: Sequence[MetricsSource] = (),
+        status: Callable[[], bytes] | None = None,
         patience: float = _PATIENCE,
     ) -> None:
         self._check_ready = look
         self._sources = counts
+        self._status = status
         self._patience = patience
         self._busy = asyncio.Lock()
 
@@ -78,6 +60,10 @@ class OperationsApplication:
         path = request.raw_path
         if path == b"/livez":
             return _text_response(b"live\n")
+        if path == STATUS_PATH and self._status is not None:
+            status = await to_thread.run_sync(self._status)
+            fields = {**NO_STORE, **NOSNIFF}
+            return await compress(request, Response(status, 200, fields, "application/json"))
         if path not in {b"/readyz", b"/metrics"}:
             return refuse(404, "Not found.")
         # One check at a time: frequent requests wait, and take no threads from readers.

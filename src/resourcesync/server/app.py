@@ -12,7 +12,7 @@ method.
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -32,22 +32,16 @@ from resourcesync.server import asgi, files
 from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import FileSender, ServedLocation, storage_error_response
 from resourcesync.server.front_page import front_page
-from resourcesync.server.metrics import Metric, RequestTally
 
 _LINKABLE: Final = re.compile(r"https?://[!#-;=?-Z_a-z~%\[\]@]+")
-
-
-def _is_anything(path: str) -> bool:
-    del path
-    return True
 
 
 class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     """The tree that one application serves, its documents, and their metadata.
 
-    By default the documents are in ``resourcesync`` and ``.well-known/resourcesync`` of ``root``; a
-    folder of them outside ``root`` is served under its own name. ``capability_list_uri`` is for the
-    ``Link`` field and the page (§6.3.3): from the operator's settings, never from a request.
+    A folder of ``documents`` outside ``root`` is served under its own name, and ``well_known`` is
+    the file of the Source Description. ``capability_list_uri`` is for the ``Link`` field and the
+    page (§6.3.3): from the operator's settings, never from a request.
 
     Functions get a path in the tree, with ``/`` and undecodable bytes as surrogates. A file that is
     not ``is_published`` is absent. ``file_at`` returns such a path for a request's path and query,
@@ -57,9 +51,9 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     root: Path
     capability_list_uri: str
     media_type: Callable[[str], str]
-    documents: Path | None = None
-    well_known: Path | None = None
-    is_published: Callable[[str], bool] = _is_anything
+    documents: Path
+    well_known: Path
+    is_published: Callable[[str], bool] = lambda _: True
     file_at: Callable[[str], str | None] | None = None
     find_entry: FindEntry | None = None
 
@@ -73,14 +67,9 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigurationError("the ResourceSync documents need a folder of their own")
 
     @property
-    def documents_folder(self) -> Path:
-        """Return the folder of the documents."""
-        return self.documents or self.root / "resourcesync"
-
-    @property
     def documents_names(self) -> files.Names:
         """Return the path of the documents' folder in the application, as names."""
-        folder, root = self.documents_folder.absolute(), self.root.absolute()
+        folder, root = self.documents.absolute(), self.root.absolute()
         inside = folder.relative_to(root) if folder.is_relative_to(root) else Path(folder.name)
         names = tuple(os.fsencode(part) for part in inside.parts)
         return names[-1:] if files.is_hidden(names) else names
@@ -89,15 +78,8 @@ class ServedSource(msgspec.Struct, frozen=True, kw_only=True):
     def has_documents_inside(self) -> bool:
         """True if the folder of documents would be served as a part of the tree, too."""
         inside = Path(os.fsdecode(b"/".join(self.documents_names)))
-        return self.root.absolute() / inside == self.documents_folder.absolute()
+        return self.root.absolute() / inside == self.documents.absolute()
 
-    @property
-    def description(self) -> Path:
-        """Return the file of the Source Description."""
-        return self.well_known or self.root / ".well-known" / "resourcesync"
-
-
-__all__ = ["Application", "LinksOf", "ServedSource", "create_app", "no_links"]
 
 _LIFESPAN: Final = Router()
 """Starts and ends at once: between requests there is nothing to keep."""
@@ -110,11 +92,8 @@ _QUERY: Final = "/?:@!$&'()*+,;=%~"
 """The characters of a query that need no encoding, and the mark of those that are encoded."""
 _ROBOTS: Final = (b"robots.txt",)
 _XML: Final = {"content-type": "application/xml"}
-_KINDS: Final = (
-    (re.compile(rb".+\.xml", re.DOTALL), _XML),
-    (re.compile(rb".+\.zip", re.DOTALL), {"content-type": "application/zip"}),
-)
-"""The fields of documents, by their names."""
+_KINDS: Final = {b".xml": _XML, b".zip": {"content-type": "application/zip"}}
+"""The fields of documents, by the ends of their names."""
 _VARY: Final = {"vary": "accept-encoding"}
 # A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
 # does a package.
@@ -135,56 +114,31 @@ result for a path is cached: it must not change.
 """
 
 
-def no_links(path: str) -> Sequence[str]:
-    """Return no further ``Link`` fields."""
-    del path
-    return ()
-
-
-Republished = Callable[[], tuple[ServedSource, LinksOf] | None]
-"""Function that returns what is served from now on; ``None`` while nothing has changed."""
-
-
-def _never() -> None:
-    """Return ``None``: what is served does not change."""
-
-
-def create_app(
-    served: ServedSource,
-    *,
-    clock: Clock,
-    mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
-    links: LinksOf = no_links,
-    republished: Republished = _never,
-) -> "Application":
-    """Return the ASGI application for ``served``. Between requests, no file is open for long."""
-    application = Application(clock, asgi.MountedApplications(mounts), republished)
-    application.serve(served, links)
-    return application
-
-
 @final
 class Application:
-    """ASGI application that locates the file of a path and sends it."""
+    """ASGI application that locates the file of a path and sends it.
+
+    Between requests, no file is open for long.
+    """
 
     def __init__(
-        self, clock: Clock, mounts: asgi.MountedApplications, republished: Republished
+        self,
+        served: ServedSource,
+        *,
+        clock: Clock,
+        mounts: Mapping[str, ASGIApp] = MappingProxyType({}),
+        links: LinksOf = lambda _: (),
+        count: asgi.ResponseCounter = lambda _status, _sent: None,
     ) -> None:
-        self._clock = clock
-        self._mounts = mounts
-        self._republished = republished
-        self._tally = RequestTally()
-
-    def serve(self, served: ServedSource, links: LinksOf) -> None:
-        """Serve a source from the next request on."""
-        clock, find = self._clock, served.find_entry
-        self._links = links
+        find = served.find_entry
+        self._mounts = asgi.MountedApplications(mounts)
+        self._links, self._count = links, count
         self._sender = FileSender(clock, None if find is None else EntryFields(find, clock))
         self._locations = lru_cache(maxsize=_MOST_LOCATIONS)(self._locate)
         self._media_type = served.media_type
         self._prefix = served.documents_names
-        self._documents = files.ServedFolder(served.documents_folder)
-        self._sitemaps = files.ServedFolder(served.documents_folder.parent)
+        self._documents = files.ServedFolder(served.documents)
+        self._sitemaps = files.ServedFolder(served.documents.parent)
         closed = self._prefix if served.has_documents_inside else ()
         self._is_published = served.is_published
         self._file_at = served.file_at
@@ -192,8 +146,8 @@ class Application:
             served.root, closed=closed, required=True, is_open=self._is_open
         )
         self._link = f'<{served.capability_list_uri}>; rel="resourcesync"'
-        self._description = files.ServedFolder(served.description.parent)
-        self._description_name = (os.fsencode(served.description.name),)
+        self._description = files.ServedFolder(served.well_known.parent)
+        self._description_name = (os.fsencode(served.well_known.name),)
         self._front = front_page(served.capability_list_uri)
 
     def _is_open(self, names: files.Names) -> bool:
@@ -204,20 +158,14 @@ class Application:
         if scope["type"] == "lifespan":
             await _LIFESPAN(scope, receive, send)
             return
-        if (now := self._republished()) is not None:
-            self.serve(*now)
         mounted = self._mounts.find(scope)
         if mounted is not None:
             application, inner = mounted
             await application(inner, receive, send)
         elif scope["type"] == "http":
-            await asgi.answer(self._respond, scope, receive, send, self._tally.count)
+            await asgi.answer(self._respond, scope, receive, send, self._count)
         else:
             await send({"type": "websocket.close"})
-
-    def metrics(self) -> Iterable[Metric]:
-        """Return the number of answers since the start, and the bytes of their bodies."""
-        return self._tally.metrics()
 
     async def _respond(self, request: asgi.HttpRequest) -> Response:
         try:
@@ -261,7 +209,6 @@ class Application:
     def _locate_known_file(
         self, file_at: Callable[[str], str | None], raw: bytes, raw_query: bytes
     ) -> ServedLocation | None:
-        """Return the location of a document, or of the file that ``file_at`` names."""
         names = files.read_path(raw)
         if names is not None and self._is_document(names):
             return self._locate_published(names)
@@ -337,8 +284,8 @@ class Application:
 
 
 def _kind(name: bytes) -> Mapping[str, str] | None:
-    """Return the fields of a document; ``None`` for a name that no document has."""
-    return next((fields for pattern, fields in _KINDS if pattern.fullmatch(name)), None)
+    stem, dot, ending = name.rpartition(b".")
+    return _KINDS.get(dot + ending) if stem else None
 
 
 def _path_of(names: files.Names) -> str:

@@ -184,10 +184,6 @@ ResponseCounter = Callable[[int, int], None]
 """Receives the status of each response, and the bytes of its body that were sent."""
 
 
-def _count_nothing(status: int, sent: int) -> None:
-    del status, sent
-
-
 async def answer_any(
     respond: Callable[[Request], Awaitable[Response]], scope: Scope, receive: Receive, send: Send
 ) -> None:
@@ -206,7 +202,7 @@ async def answer(
     scope: Scope,
     receive: Receive,
     send: Send,
-    count: ResponseCounter = _count_nothing,
+    count: ResponseCounter = lambda _status, _sent: None,
 ) -> None:
     """Answer an ``http`` request that only reads; one that does not is refused.
 
@@ -215,7 +211,7 @@ async def answer(
     request = HttpRequest(scope)
     response: Response | None = None
     try:
-        response = refuse_request(request) or await respond(request)
+        response = _refuse_request(request) or await respond(request)
         # %r of bytes escapes characters that could forge a line or control a terminal.
         _LOG.debug("%r %r: %d", scope["method"], request.raw_path, response.status_code)
         if request.is_head:
@@ -239,7 +235,7 @@ def refuse(status: int, reason: str, *fields: Mapping[str, str]) -> Response:
     return PlainTextResponse(reason + "\n", status, headers)
 
 
-def refuse_request(request: HttpRequest) -> Response | None:
+def _refuse_request(request: HttpRequest) -> Response | None:
     """Return the refusal of a request that does not only read, or ``None``."""
     closing = CLOSE if request.has_body else {}
     if request.scope["method"] not in {"GET", "HEAD"}:

@@ -73,15 +73,10 @@ async def compress(request: HttpRequest, response: Response) -> Response:
     is_small = len(response.body) < _SMALLEST
     if is_small or request.is_head or not accepts_gzip(request.fields.get("accept-encoding", "")):
         return response
-    response.body = await to_thread.run_sync(_gzip, bytes(response.body))
+    response.body = await to_thread.run_sync(zlib.compress, bytes(response.body), _LEVEL, _WINDOW)
     response.headers["content-encoding"] = "gzip"
     response.headers["content-length"] = str(len(response.body))
     return response
-
-
-def _gzip(body: bytes) -> bytes:
-    compressor = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW)
-    return compressor.compress(body) + compressor.flush()
 
 
 _Key = tuple[Hashable, FileState, bool]

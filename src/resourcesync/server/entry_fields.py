@@ -83,8 +83,9 @@ class EntryFields:
             return
         entry, link = self._find_cached(place)
         if link:
-            add_link(response, link)
-        if entry.hash and entry.signature in _signatures(condition):
+            _add_link(response, link)
+        known = f"{condition.size}:{condition.modified_ns}:{condition.inode}"
+        if entry.hash and entry.signature in (known, f"{known}:{condition.changed_ns}"):
             wanted = request.fields.get(digests.WANTED, "")
             response.raw_headers.extend(digest_headers(entry.hash, wanted))
 
@@ -98,12 +99,6 @@ class EntryFields:
                 self._cached.clear()
             self._cached[place] = known = (now + _CACHE_SECONDS, found, link)
         return known[1:]
-
-
-def _signatures(condition: FileState) -> tuple[str, str]:
-    """Return the signatures of a state, without and with the time of the last change."""
-    short = f"{condition.size}:{condition.modified_ns}:{condition.inode}"
-    return short, f"{short}:{condition.changed_ns}"
 
 
 def digest_headers(hash_: str, wanted: str) -> Headers:
@@ -150,8 +145,7 @@ def _memento_datetime(link: Link) -> str:
     return f'; datetime="{format_http_date(int(link.modified.timestamp()))}"'
 
 
-def add_link(response: ChunkedResponse, value: bytes) -> None:
-    """Add a value to the ``Link`` of an answer."""
+def _add_link(response: ChunkedResponse, value: bytes) -> None:
     headers = response.raw_headers
     for at, (name, known) in enumerate(headers):
         if name == b"link":

@@ -178,15 +178,11 @@ def _fill(response: ChunkedResponse, span: range, opened: OpenFile, condition: F
     return len(body) == len(span) and (not body or opened.is_unchanged(condition))
 
 
-def _ignore(chunk: bytes) -> None:
-    del chunk
-
-
 async def stream(
     opened: OpenFile,
     span: range,
     is_intact: Callable[[], bool],
-    watch: Callable[[bytes], None] = _ignore,
+    watch: Callable[[bytes], None] = lambda _: None,
 ) -> AsyncIterator[bytes]:
     """Yield a span of a file in chunks."""
     chunk = b""

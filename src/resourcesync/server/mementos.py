@@ -20,7 +20,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, final
 from urllib.parse import unquote_to_bytes, urlsplit
 
-import msgspec
 from anyio import to_thread
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -29,13 +28,13 @@ from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.catalogue.versions import ResourceVersion
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import WANTED
+from resourcesync.model.timestamps import SECOND
 from resourcesync.server import asgi, representations
 from resourcesync.server.entry_fields import digest_headers
 from resourcesync.server.file_sender import storage_error_response, stream
 from resourcesync.server.files import Names, ServedFolder, is_hidden, read_path
 from resourcesync.source.versions.version_recording import VersionNames, parse_stamp
 
-_SECOND: Final = 1_000_000
 MAP_PAGE: Final = 500
 """Versions of a TimeMap that are read at a time."""
 _VARY: Final = {"vary": "accept-datetime"}
@@ -49,26 +48,24 @@ _DEFAULT_PORT: Final = re.compile(rb":(?:80|443)?\Z")
 _IMF: Final = len("Thu, 01 Jan 2026 00:00:00 GMT")
 
 
-class ServedVersions(msgspec.Struct, frozen=True, kw_only=True):
-    """The versions to serve; ``contents`` has the bytes of each, by its sha-256.
+@final
+class MementoApplication:
+    """ASGI application that serves versions; ``contents`` has the bytes of each, by its sha-256.
 
     Functions get a path in the tree, in the form of ``ServedSource.media_type``.
     """
 
-    index: CatalogueReader
-    contents: ServedFolder
-    names: VersionNames
-    uri_of: Callable[[str], str]
-    is_published: Callable[[str], bool]
-
-
-@final
-class MementoApplication:
-    """ASGI application that serves versions."""
-
-    def __init__(self, versioned: ServedVersions) -> None:
-        self._index, self._names = versioned.index, versioned.names
-        self._versioned = versioned
+    def __init__(
+        self,
+        *,
+        index: CatalogueReader,
+        contents: ServedFolder,
+        names: VersionNames,
+        uri_of: Callable[[str], str],
+        is_published: Callable[[str], bool],
+    ) -> None:
+        self._index, self._contents, self._names = index, contents, names
+        self._uri_of, self._is_published = uri_of, is_published
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
@@ -119,7 +116,7 @@ class MementoApplication:
         if not names or is_hidden(names):
             return None
         path = os.fsdecode(b"/".join(names))
-        return self._versioned.uri_of(path) if self._versioned.is_published(path) else None
+        return self._uri_of(path) if self._is_published(path) else None
 
     async def _find(self, stamp: bytes, names: Names) -> ResourceVersion | None:
         moment, uri = parse_stamp(stamp.decode("latin-1")), self._uri(names)
@@ -156,14 +153,17 @@ class MementoApplication:
             if seconds is None:
                 reason = "Accept-Datetime is not a date such as Thu, 01 Jan 2026 00:00:00 GMT."
                 return asgi.refuse(400, reason, _VARY)
-            moment = seconds * _SECOND + _SECOND - 1  # any time within that second
+            moment = seconds * SECOND + SECOND - 1  # any time within that second
         version = await to_thread.run_sync(self._index.version_at, uri, moment)
         if version is None:
             return _absent(_VARY)
         first, last = await to_thread.run_sync(self._index.first_and_last, version)
         links = [self._common_links(uri)[0], self._common_links(uri)[2]]
         if first is not None and last is not None:
-            links += _ends(self._link, first, last)
+            if first.moment == last.moment:
+                links.append(self._link(first, "first last memento"))
+            else:
+                links += [self._link(first, "first memento"), self._link(last, "last memento")]
             if version.moment not in {first.moment, last.moment}:
                 # Aggregators read these links, and do not follow the redirect.
                 links.append(self._link(version, "memento"))
@@ -194,7 +194,6 @@ class MementoApplication:
             page, lines = more, []
 
     async def _patch(self, request: asgi.HttpRequest, names: Names) -> Response | None:
-        """Return the patch to a version from the one before."""
         version = await self._find(names[0], names[1:])
         patch = None if version is None else version.patch
         if patch is None:
@@ -206,7 +205,7 @@ class MementoApplication:
         self, request: asgi.HttpRequest, sha256: str, headers: Mapping[str, str]
     ) -> Response | None:
         """Return the response with a content; the last bytes only if the digest fits."""
-        opened = self._versioned.contents.open((sha256[:2].encode(), sha256.encode()))
+        opened = self._contents.open((sha256[:2].encode(), sha256.encode()))
         if opened is None:
             return None
         request.at_end(opened.close)
@@ -233,20 +232,12 @@ def _kind(media_type: str) -> Mapping[str, str]:
     return {"content-type": kind} if kind else {}
 
 
-def _ends(
-    link: Callable[[ResourceVersion, str], str], first: ResourceVersion, last: ResourceVersion
-) -> tuple[str, ...]:
-    if first.moment == last.moment:
-        return (link(first, "first last memento"),)
-    return (link(first, "first memento"), link(last, "last memento"))
-
-
 def _host(authority: bytes) -> bytes:
     return _DEFAULT_PORT.sub(b"", authority.lower())
 
 
 def _date(version: ResourceVersion) -> str:
-    return representations.format_http_date(version.since // _SECOND)
+    return representations.format_http_date(version.since // SECOND)
 
 
 def _absent(*fields: Mapping[str, str]) -> Response:

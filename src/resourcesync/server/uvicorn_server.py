@@ -15,165 +15,23 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any, Final, NamedTuple, Self, cast, final
+from typing import Any, Final, Self, cast, final
 
-import msgspec
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.server.asgi import refuse
-from resourcesync.server.connection_shares import ConnectionShares, RequestShares
+from resourcesync.server.connection_limits import (
+    EXTRA_CONNECTIONS,
+    ConnectionGuard,
+    ConnectionLimits,
+    ConnectionShares,
+    RequestShares,
+)
 
 _LOG: Final = logging.getLogger(__name__)
-
-EXTRA_CONNECTIONS: Final = 50
-"""Number of connections above the limit that are still answered, with 503."""
-
-DROP: Final = "resourcesync.drop"
-"""Key in ASGI's state of a function that drops a request's connection unanswered.
-
-It is for servers that fail on purpose.
-"""
-
-
-class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits for clients.
-
-    From so many ``connections`` on, the one that is idle longest makes room for a new one. If none
-    is idle, requests are answered 503; 50 more and connections are dropped unanswered. Each takes
-    up to two file descriptors. ``share`` is the same for one client address: if none is idle, the
-    new one is dropped. ``proxies`` in front may hold any number: ``X-Forwarded-For`` tells their
-    clients.
-    """
-
-    connections: int = 400
-    share: int = 100
-    proxies: tuple[str, ...] = ()
-    client_timeout: float = 20.0  # seconds, or up to twice that, to send a request or to read
-    keep_alive: int = 15  # seconds
-    grace: int = 10  # seconds for unfinished answers when the server stops
-    header_bytes: int = 32 * 1024
-
-
-@final
-class ConnectionGuard(asyncio.Protocol):
-    """Protocol before uvicorn's that drops connections without progress."""
-
-    def __init__(
-        self,
-        config: Any,  # uvicorn's own, with our limits
-        server_state: Any,  # uvicorn's own, passed on
-        app_state: dict[str, Any],
-        _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:
-        make = cast("Callable[..., Any]", AutoHTTPProtocol)
-        state = {**app_state, DROP: self.drop}
-        self._inner: Any = make(config=config, server_state=server_state, app_state=state)
-        self._limits: ConnectionLimits = config.limits
-        self._shares: ConnectionShares = config.shares
-        self._connections: set[object] = server_state.connections
-        self._timer: asyncio.TimerHandle | None = None
-        self._transport: asyncio.Transport | None = None
-        self._unread = 0
-        self._drains = 0
-        self._cycle: object = None
-        self._mark: tuple[str, object] | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Accept a connection, unless there are far too many, or its client has its share."""
-        # Not asserted: the transports of other loops (uvloop) are of no such class.
-        transport = cast("asyncio.Transport", transport)
-        host = str((transport.get_extra_info("peername") or ("",))[0])
-        is_full = len(self._connections) >= self._limits.connections + EXTRA_CONNECTIONS
-        if is_full or not self._shares.admit(self, host):
-            transport.abort()
-            return
-        self._transport = transport
-        self._inner.connection_made(self._transport)
-        self._schedule_check()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Release a connection."""
-        self._shares.release(self)
-        if self._timer is not None:
-            self._timer.cancel()
-            self._inner.connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Pass bytes on, but no endless header, and no endless body after the answer."""
-        if self._transport is None:
-            return
-        self._note_request()
-        if self._awaits_request():
-            self._unread += len(data)
-            if self._unread > 2 * self._limits.header_bytes:
-                self._transport.abort()
-                return
-        self._inner.data_received(data)
-        self._note_request()
-
-    def _note_request(self) -> None:
-        if self._inner.cycle is not self._cycle:
-            self._cycle, self._unread = self._inner.cycle, 0
-            self._shares.note_request(self)
-
-    def _awaits_request(self) -> bool:
-        return self._inner.cycle is None or bool(self._inner.cycle.response_complete)
-
-    def is_idle(self) -> bool:
-        """Return whether no answer is under way; of a request that is not whole there is none."""
-        assert self._transport is not None
-        return self._awaits_request() and not self._transport.get_write_buffer_size()
-
-    def give_up(self) -> None:
-        """Close the connection at once; uvicorn counts it no longer either."""
-        self._connections.discard(self._inner)
-        self.drop()
-
-    def drop(self) -> None:
-        """Close the connection at once; what was not sent yet is lost."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    def eof_received(self) -> None:
-        """Pass on that the client finished sending."""
-        if self._transport is not None:
-            self._inner.eof_received()
-
-    def pause_writing(self) -> None:
-        """Pass on that the client reads too slowly."""
-        self._inner.pause_writing()
-
-    def resume_writing(self) -> None:
-        """Pass on that the client reads again."""
-        self._drains += 1
-        self._inner.resume_writing()
-
-    def _schedule_check(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._limits.client_timeout, self._check_progress)
-
-    def _check_progress(self) -> None:
-        assert self._transport is not None
-        mark = self._find_blocker()
-        if mark is not None and mark == self._mark:
-            self._transport.abort()
-            return
-        self._mark = mark
-        self._schedule_check()
-
-    def _find_blocker(self) -> tuple[str, object] | None:
-        """Return what the connection waits for; the same result twice means no progress."""
-        assert self._transport is not None
-        if self._transport.is_closing():
-            return "end", self._transport.get_write_buffer_size()
-        if self._inner.flow.write_paused:
-            return "client", self._drains
-        return ("request", self._inner.cycle) if self._awaits_request() else None
-
 
 _RESERVED_FILES: Final = 100
 _BACKLOG: Final = 1024
@@ -184,14 +42,6 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _DEFAULT_LIMITS: Final = ConnectionLimits()
 
 
-class SecondApplication(NamedTuple):
-    """A second application that is served at another address, in a thread of its own."""
-
-    app: ASGIApp
-    host: str
-    port: int  # 0 chooses a free one
-
-
 def serve_forever(
     app: ASGIApp,
     host: str,
@@ -199,7 +49,7 @@ def serve_forever(
     *,
     on_ready: Callable[..., None],
     limits: ConnectionLimits = _DEFAULT_LIMITS,
-    aside: SecondApplication | None = None,
+    aside: "ServerThread | None" = None,
 ) -> None:
     """Serve ``app`` until SIGINT or SIGTERM, then shut down cleanly and return.
 
@@ -211,14 +61,12 @@ def serve_forever(
         listener = stack.enter_context(_listen(host, port))
         uris = [_uri_of(listener)]
         if aside is not None:
-            second = ServerThread(aside.app, host=aside.host, port=aside.port, limits=limits)
-            uris.append(stack.enter_context(second).uri)
+            uris.append(stack.enter_context(aside).uri)
         server = _UvicornServer(_UvicornConfig(app, limits), lambda: on_ready(*uris))
         server.run(sockets=[listener])
 
 
 def _allow_files(connections: int) -> None:
-    """Raise the limit of open files for so many connections, if allowed."""
     needed = 2 * (connections + EXTRA_CONNECTIONS) + _RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
@@ -379,7 +227,6 @@ class _UvicornServer(uvicorn.Server):
         self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, then call back."""
         try:
             await super().startup(sockets)
             self._on_ready()

@@ -22,10 +22,12 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
-from resourcesync.ports import Messenger
+from resourcesync.ports import Clock, Messenger
+from resourcesync.push_state.stores import FileHub
 from resourcesync.server import asgi
-from resourcesync.websub.delivery import Deliveries
-from resourcesync.websub.hub import Hub
+from resourcesync.server.metrics import Metric, counter, gauge
+from resourcesync.websub.delivery import OUTCOMES, Deliveries
+from resourcesync.websub.hub import Hub, HubRules
 from resourcesync.websub.messages import FORM, MOST_FORM, MOST_PAYLOAD, TextResponse
 from resourcesync.websub.subscriber import Subscriber
 from resourcesync.websub.subscription_status import DeliveryFault
@@ -44,69 +46,27 @@ _TOO_LONG: Final = 413
 
 
 @final
-class HubWorker:
-    """Thread that verifies and delivers for a hub."""
+class HubApplication:
+    """The ASGI application of a hub, and the thread that verifies and delivers for it.
 
-    def __init__(self, deliveries: Deliveries, messenger: Messenger) -> None:
-        self._deliveries = deliveries
-        self._messenger = messenger
+    ``path`` is where it is mounted in the application of the Source, such as ``/hub``.
+    """
+
+    def __init__(
+        self,
+        store: FileHub,
+        clock: Clock,
+        rules: Callable[[], HubRules],
+        deliveries: Deliveries,
+        messenger: Messenger,
+        on_end: Callable[[], None],
+    ) -> None:
+        self.store, self.deliveries, self.path = store, deliveries, ""
+        self._hub = Hub(store, clock, rules, wake=self._wake)
+        self._messenger, self._on_end = messenger, on_end
+        self._bodies = asyncio.Semaphore(_BODIES)
         self._wake_event = threading.Event()
         self._is_stopped = False
-        self._thread: threading.Thread | None = None
-
-    def wake(self) -> None:
-        """Signal new work."""
-        self._deliveries.wake()
-        self._wake_event.set()
-
-    def start(self) -> None:
-        """Start: first with the unfinished work of the last time."""
-        self._thread = threading.Thread(target=self._run, name="resourcesync-hub", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Cancel requests in flight, and end; the store retains the unfinished work."""
-        self._is_stopped = True
-        self._deliveries.stop()
-        self._wake_event.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self) -> None:
-        while not self._is_stopped:
-            try:
-                for outcome in self._messenger.fetch(self._deliveries.requests()):
-                    self._deliveries.record_outcome(outcome)
-                nap = self._deliveries.pause()
-            except StoppedError:
-                nap = 0.0
-            except ResourceSyncError as error:
-                _LOG.warning("the hub pauses for %g s: %s", _AFTER_FAULT, error)
-                nap = _AFTER_FAULT
-                self._abandon()
-            except Exception:  # noqa: BLE001 - one fault must not end all deliveries
-                _LOG.exception("the hub pauses for %g s", _AFTER_FAULT)
-                nap = _AFTER_FAULT
-                self._abandon()
-            self._wake_event.wait(min(nap, _LONGEST_SLEEP))
-            self._wake_event.clear()
-
-    def _abandon(self) -> None:
-        try:
-            self._deliveries.give_up()
-        except StorageError as error:
-            _LOG.warning("the hub cannot store how deliveries ended: %s", error)
-
-
-@final
-class HubApplication:
-    """The ASGI application of a hub, to be mounted at its address."""
-
-    def __init__(self, hub: Hub, worker: HubWorker, on_end: Callable[[], None]) -> None:
-        self._hub = hub
-        self._worker = worker
-        self._on_end = on_end
-        self._bodies = asyncio.Semaphore(_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request as ASGI 3 requires."""
@@ -114,13 +74,63 @@ class HubApplication:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Deliver while the block runs; then cancel what is in flight: the store retains it."""
-        self._worker.start()
+        """Deliver while the block runs, first the unfinished work of the last time.
+
+        Then what is in flight is cancelled: the store retains it.
+        """
+        thread = threading.Thread(target=self._deliver, name="resourcesync-hub", daemon=True)
+        thread.start()
         try:
             yield
         finally:
-            self._worker.stop()
+            self._is_stopped = True
+            self.deliveries.stop()
+            self._wake_event.set()
+            thread.join()
             self._on_end()
+            self.store.close()
+
+    def figures(self) -> Iterator[Metric]:
+        """Yield the number of subscriptions, and the outcomes of deliveries and requests."""
+        subscribed = float(self.store.count_subscriptions())
+        what = "Subscriptions to the channels of this Source."
+        yield gauge("subscriptions", what, {(): subscribed})
+        yield counter(
+            "notifications_total",
+            "Deliveries and subscription requests since the start, by outcome.",
+            {
+                (("direction", "out"), ("outcome", outcome)): self.deliveries.counts[outcome]
+                for outcome in OUTCOMES
+            },
+        )
+
+    def _wake(self) -> None:
+        self.deliveries.wake()
+        self._wake_event.set()
+
+    def _deliver(self) -> None:
+        while not self._is_stopped:
+            try:
+                for outcome in self._messenger.fetch(self.deliveries.requests()):
+                    self.deliveries.record_outcome(outcome)
+                nap = self.deliveries.pause()
+            except StoppedError:
+                nap = 0.0
+            except Exception as error:  # noqa: BLE001 - one fault must not end all deliveries
+                is_bug = not isinstance(error, ResourceSyncError)
+                level = logging.ERROR if is_bug else logging.WARNING
+                text = "the hub pauses for %g s: %s"
+                _LOG.log(level, text, _AFTER_FAULT, error, exc_info=is_bug)
+                nap = _AFTER_FAULT
+                self._abandon()
+            self._wake_event.wait(min(nap, _LONGEST_SLEEP))
+            self._wake_event.clear()
+
+    def _abandon(self) -> None:
+        try:
+            self.deliveries.give_up()
+        except StorageError as error:
+            _LOG.warning("the hub cannot store how deliveries ended: %s", error)
 
     async def _answer(self, request: Request) -> Response:
         if asgi.path_within(request.scope) not in {b"", b"/"}:

@@ -39,11 +39,9 @@ def read_credentials(
     return _parse_credentials(_AuthTable(name, table, home, environ))
 
 
-def read_proxy_secret(
-    name: str, table: Mapping[str, object], *, environ: Mapping[str, str] | None = None
-) -> tuple[str, str]:
+def read_proxy_secret(name: str, table: Mapping[str, object]) -> tuple[str, str]:
     """Read the user and the password of a proxy from a table ``[auth.NAME]`` of type ``basic``."""
-    read = _AuthTable(name, table, "", environ)
+    read = _AuthTable(name, table, "", None)
     if read.pop_text("type") != "basic":
         raise read.error("type", "must be basic for a proxy")
     user, password = read.pop_text("username"), read.pop_secret("password")
@@ -59,7 +57,7 @@ def check_credentials(name: str, table: Mapping[str, object]) -> None:
 def _parse_credentials(read: "_AuthTable") -> Credentials:
     readers: dict[object, Callable[[_AuthTable], tuple[tuple[str, str], ...]]] = {
         "bearer": _bearer,
-        "basic": _basic,
+        "basic": lambda read: _basic(read, read.pop_text("username"), read.pop_secret("password")),
         "header": _header,
         "netrc": _netrc,
     }
@@ -148,9 +146,7 @@ _PLACES: Final = {
 _MISSING: Final = {"env": _PLACES["env"], "file": "the file {}, which does not exist"}
 
 
-def missing_secrets(
-    name: str, table: Mapping[str, object], environ: Mapping[str, str] | None = None
-) -> list[str]:
+def missing_secrets(name: str, table: Mapping[str, object]) -> list[str]:
     """Return the missing secrets of a valid table ``[auth.NAME]``.
 
     No secret is read: only the presence of variables and files is checked.
@@ -160,7 +156,7 @@ def missing_secrets(
         if not isinstance(value, Mapping):
             continue
         for kind, place in value.items():  # service managers and commands: only for a request
-            is_missing = (kind == "env" and not environment.variable(place, environ)) or (
+            is_missing = (kind == "env" and not environment.variable(place)) or (
                 kind == "file" and not Path(place).expanduser().exists()
             )
             if is_missing:
@@ -180,11 +176,7 @@ def _bearer(table: _AuthTable) -> tuple[tuple[str, str], ...]:
     return (("Authorization", f"Bearer {token}"),)
 
 
-def _basic(table: _AuthTable) -> tuple[tuple[str, str], ...]:
-    return _basic_fields(table, table.pop_text("username"), table.pop_secret("password"))
-
-
-def _basic_fields(table: _AuthTable, user: str, password: str) -> tuple[tuple[str, str], ...]:
+def _basic(table: _AuthTable, user: str, password: str) -> tuple[tuple[str, str], ...]:
     if ":" in user:
         raise table.error("username", "must not have a colon (RFC 7617 §2)")
     word = b64encode(f"{user}:{password}".encode()).decode("ascii")
@@ -226,7 +218,7 @@ def _netrc(table: _AuthTable) -> tuple[tuple[str, str], ...]:
             f"{path} has no entry for {host}",
             hint="add a line: machine HOST login USER password SECRET",
         )
-    return _basic_fields(table, entry[0] or "", entry[2] or "")
+    return _basic(table, entry[0] or "", entry[2] or "")
 
 
 def _check_private(path: Path) -> None:

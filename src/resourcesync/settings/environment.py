@@ -13,6 +13,7 @@ from resourcesync.errors import ConfigurationError
 PREFIX: Final = "RESOURCESYNC"
 """Each option has an environment variable ``RESOURCESYNC_<COMMAND>_<OPTION>``."""
 
+_HEAD, _JSON = f"{PREFIX}_", "_JSON"
 _PORT: Final = re.compile(r":[0-9]{1,5}\Z")
 _PROXY_PORTS: Final = {"http": 80, "https": 443, "socks5h": 1080}
 
@@ -31,9 +32,9 @@ class Environment(NamedTuple):
     """Commands for which ``RESOURCESYNC_<COMMAND>_JSON`` is on, in lower case."""
 
 
-def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
-    """Return the settings in the process's environment, or in the given one."""
-    found = os.environ if environ is None else environ  # noqa: TID251 - this is the reader
+def read_environment() -> Environment:
+    """Return the settings in the process's environment."""
+    found = os.environ  # noqa: TID251 - this is the reader
     dumb = found.get("TERM", "") == "dumb"
     color: bool | None = None
     if found.get("NO_COLOR") or dumb:
@@ -44,7 +45,11 @@ def read_environment(environ: Mapping[str, str] | None = None) -> Environment:
         debug=_is_on(found.get(f"{PREFIX}_DEBUG", "")),
         color=color,
         live=not dumb,
-        json=frozenset(_commands_with(found, "JSON")),
+        json=frozenset(
+            name[len(_HEAD) : -len(_JSON)].lower()
+            for name, value in found.items()
+            if name.startswith(_HEAD) and name.endswith(_JSON) and _is_on(value)
+        ),
     )
 
 
@@ -57,15 +62,6 @@ def read_service() -> tuple[str, float]:
     is_ours = process in {"", str(os.getpid())}
     watchdog = int(span) / 1e6 if is_ours and span.isascii() and span.isdigit() else 0.0
     return variable("NOTIFY_SOCKET"), watchdog
-
-
-def _commands_with(environ: Mapping[str, str], option: str) -> list[str]:
-    head, tail = f"{PREFIX}_", f"_{option}"
-    return [
-        name[len(head) : -len(tail)].lower()
-        for name, value in environ.items()
-        if name.startswith(head) and name.endswith(tail) and _is_on(value)
-    ]
 
 
 def _is_on(value: str) -> bool:

@@ -6,7 +6,7 @@ command line or the environment overrides the mirror's table, which overrides ``
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -236,7 +236,6 @@ def _merge(merged: dict[str, object], part: ConfigFile, texts: list[ConfigText])
 
 
 def _read_toml(path: Path) -> tuple[Mapping[str, object], str]:
-    """Return the content of a file, and its text."""
     try:
         with path.open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)
@@ -369,12 +368,8 @@ def overlay(*layers: Mapping[str, V]) -> dict[str, V]:
     """
     merged: dict[str, V] = {}
     for layer in layers:
-        hidden = _hidden_keys(layer.keys())
+        hidden = {"proxy_auth"} if "proxy" in layer else set[str]()
+        hidden = hidden.union(*(rivals for rivals in _CONFLICTS if rivals.intersection(layer)))
         merged = {key: value for key, value in merged.items() if key not in hidden}
         merged.update(layer)
     return merged
-
-
-def _hidden_keys(keys: Collection[str]) -> frozenset[str]:
-    hidden = frozenset().union(*(rivals for rivals in _CONFLICTS if rivals.intersection(keys)))
-    return hidden | {"proxy_auth"} if "proxy" in keys else hidden

@@ -4,23 +4,20 @@ Entries that cannot be published are counted and left out.
 """
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain, islice
 from math import inf
 from typing import Final, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.filling import MIN_ALLOWED_LOSS, LossLimit
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.entries import Change, Resource
-from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock
-from resourcesync.ports.accounts import ChangeBatch, Posted, ResourceAccount
+from resourcesync.model.timestamps import SECOND, to_microseconds
+from resourcesync.ports.accounts import AccountOptions, ChangeBatch, Posted, ResourceAccount
 from resourcesync.ports.originals import Omission
-from resourcesync.source.plan import read_note
+from resourcesync.source.plan import CatalogueNote
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
 from resourcesync.source.scan import LeftFile
@@ -33,7 +30,6 @@ SYSTEM_NOTE: Final = "account.system"
 _BASE: Final = "account.base"
 _PUBLISHED: Final = "account.published"
 _MAX_GONE_SHARE: Final = 0.5
-_SECOND: Final = 1_000_000
 FULL_READ_INTERVAL: Final = 7 * 86_400.0
 """Seconds between two full reads of an account with changes."""
 POLL_INTERVAL: Final = 4 * 3_600.0
@@ -94,86 +90,76 @@ def _fault(entries: Sequence[Resource] | Sequence[Change]) -> str:
     return find_fault(entries)
 
 
-class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings by which an account is followed."""
-
-    address: str  # of the other system
-    base_uri: str  # with a slash at its end
-    values: str  # of the system's adapter, encoded without secrets
-    read_again: float | None = None  # seconds between two full reads
-
-
 class AccountFollower:
-    """An account, and the catalogue that follows it."""
+    """An account, and the catalogue that follows it.
+
+    ``values`` are the options of its adapter, encoded without secrets; ``read_again`` the seconds
+    between two full reads.
+    """
 
     def __init__(
         self,
-        followed: FollowSettings,
+        options: AccountOptions,
         account: ResourceAccount,
         catalogue: SourceCatalogue,
         publish: Callable[[PublishRequest], PublicationResult],
-        clock: Clock,
+        *,
+        values: str,
+        read_again: float | None,
     ) -> None:
-        self._followed = followed
+        self._options = options
         self._account = account
         self._catalogue = catalogue
         self._publish = publish
-        self._clock = clock
+        self._clock = options.clock
+        self._read_again = read_again
         # Each of several streams has a position of its own: changing between them loses nothing.
         tells_only_changes = not account.can_list_resources
-        self._position_note = f"{_POSITION} {followed.address}" if tells_only_changes else _POSITION
+        self._position_note = f"{_POSITION} {options.address}" if tells_only_changes else _POSITION
         # The entries depend on these: when one changes, all is read again.
-        self._kept = {SYSTEM_NOTE: followed.address}
+        self._kept = {SYSTEM_NOTE: options.address}
         if not tells_only_changes:
-            self._kept |= {_BASE: followed.base_uri, VALUES_NOTE: followed.values}
-        self._sayable = PublishableFilter()
+            self._kept |= {_BASE: options.base_uri, VALUES_NOTE: values}
+        self._publishable = PublishableFilter()
         self._warnings: list[LeftFile] = []
-        self._told: Sequence[tuple[str, str]] = ()
+        self._batch_warnings: Sequence[tuple[str, str]] = ()
         self._left: int | None = None
         self.is_prompt = False
         """True if the system announced the last changes, so that they can be published at once."""
 
-    def synchronize(self, *, allow_empty: bool = False, most: float = inf) -> Posted:
+    def synchronize(self, *, most: float = inf) -> Posted:
         """Update the catalogue: by the changes where possible, else by reading all."""
         position = self._position()
         if self._account.can_list_resources and (not position or self._is_due()):
-            return self._fill(allow_empty=allow_empty)
-        try:
-            return self._listen(
-                position or self._account.position(), 0.0, most, allow_empty=allow_empty
-            )
-        except DiscontinuityError as error:
-            self._check_can_read_all(error)
-        return self._fill(allow_empty=allow_empty)
+            return self._fill()
+        return self._follow(position or self._account.position(), 0.0, most)
 
-    def follow(self, seconds: float, *, allow_empty: bool = False) -> Posted:
+    def follow(self, seconds: float) -> Posted:
         """Record the changes of the next seconds, or read all if a full read is due.
 
         If the system announces changes, this ends with the first ones.
         """
         position = self._position()
         if self._account.can_list_resources and self._is_due():
-            return self._fill(allow_empty=allow_empty)
-        if not position:
-            return Posted()
-        try:
-            return self._listen(position, seconds, seconds, allow_empty=allow_empty)
-        except DiscontinuityError as error:
-            self._check_can_read_all(error)
-        return self._fill(allow_empty=allow_empty)
+            return self._fill()
+        return self._follow(position, seconds, seconds) if position else Posted()
 
-    def follow_rest(self, counts: Posted, most: float, *, allow_empty: bool = False) -> Posted:
+    def follow_rest(self, counts: Posted, most: float) -> Posted:
         """Record also what was committed meanwhile, and the rest of a large transaction."""
-        warnings = self._told
-        rest = self.synchronize(allow_empty=allow_empty, most=most)
-        self._told = self._told or warnings
+        warnings = self._batch_warnings
+        rest = self.synchronize(most=most)
+        self._batch_warnings = self._batch_warnings or warnings
         return _add_counts(counts, rest)
 
-    def _check_can_read_all(self, error: DiscontinuityError) -> None:
-        """Warn that all is read again; where that cannot be, raise the error."""
-        if not self._account.can_list_resources:
-            raise error
-        self._warn(f"{error.message}: all is read again")
+    def _follow(self, position: str, wait: float, most: float) -> Posted:
+        """Record the changes after a position; where they are lost, read all, if that can be."""
+        try:
+            return self._listen(position, wait, most)
+        except DiscontinuityError as error:
+            if not self._account.can_list_resources:
+                raise
+            self._warn(f"{error.message}: all is read again")
+        return self._fill()
 
     def _warn(self, reason: str) -> None:
         self._warnings.append(LeftFile(code="log-lost", reason=reason))
@@ -188,8 +174,8 @@ class AccountFollower:
         found = replace(
             done.scan, **{name: getattr(counts, name) for name in Posted.__struct_fields__}
         )
-        omitted, omissions = self._sayable.pop_omissions()
-        notified = [LeftFile(code=code, reason=reason) for code, reason in self._told]
+        omitted, omissions = self._publishable.pop_omissions()
+        notified = [LeftFile(code=code, reason=reason) for code, reason in self._batch_warnings]
         left, self._warnings = (*found.left, *self._warnings, *notified), []
         scan = replace(found, omitted=omitted, left=left)
         return replace(done, scan=scan, omissions=omissions, read=self._account.pop_counts())
@@ -202,54 +188,56 @@ class AccountFollower:
         if any(self._catalogue.note(name) != value for name, value in self._kept.items()):
             return True
         usual = FULL_READ_INTERVAL if self._position() else POLL_INTERVAL
-        most = usual if self._followed.read_again is None else self._followed.read_again
-        age = to_microseconds(self._clock.now()) - (read_note(self._catalogue, _READ, int) or 0)
-        return not 0 <= age < most * _SECOND
+        most = usual if self._read_again is None else self._read_again
+        age = to_microseconds(self._clock.now()) - (
+            CatalogueNote(_READ, int).read(self._catalogue) or 0
+        )
+        return not 0 <= age < most * SECOND
 
-    def _fill(self, *, allow_empty: bool) -> Posted:
+    def _fill(self) -> Posted:
         now, position = self._clock.now(), self._account.position()
         if self._position() and not (position or self._warnings):
-            self._warn(f"{self._followed.address} no longer has a change log")
+            self._warn(f"{self._options.address} no longer has a change log")
         notes = {_POSITION: position, _READ: str(to_microseconds(now)), **self._kept}
-        resources = self._sayable.select(self._account.resources(), self._catalogue.find)
-        self._left, self._told = None, ()
-        found = self._require_any(resources, allow_empty=allow_empty)
+        resources = self._publishable.select(self._account.resources(), self._catalogue.find)
+        self._left, self._batch_warnings = None, ()
+        allow_empty = self._options.allow_empty
         return self._catalogue.fill(
-            found,
+            resources if allow_empty else self._require_any(resources),
             now,
             notes=notes,
             most_gone=1.0 if allow_empty else _MAX_GONE_SHARE,
             allow_empty=allow_empty,
         )
 
-    def _listen(self, position: str, wait: float, most: float, *, allow_empty: bool) -> Posted:
+    def _listen(self, position: str, wait: float, most: float) -> Posted:
         until = self._clock.monotonic() + most
-        done = (
-            Posted()
-            if self._position()
-            else self._record(ChangeBatch(position, ()), allow_empty=True)
-        )
-        self._told, self.is_prompt = (), False
-        with _closing_changes(self._account.changes(position, wait)) as lots:
-            for batch in lots:
+        done = Posted() if self._position() else self._record(ChangeBatch(position, ()))
+        self._batch_warnings, self.is_prompt = (), False
+        batches = self._account.changes(position, wait)
+        try:
+            for batch in batches:
                 if batch.changes or batch.position != position:
-                    done = _add_counts(done, self._record(batch, allow_empty=allow_empty))
+                    done = _add_counts(done, self._record(batch))
                     position = batch.position
                 for omission in batch.omissions:
-                    self._sayable.omit(omission)
-                self._told, self.is_prompt = batch.warnings, batch.is_announced
+                    self._publishable.omit(omission)
+                self._batch_warnings, self.is_prompt = batch.warnings, batch.is_announced
                 is_news = wait > 0 and self.is_prompt and batch.changes
                 if is_news or self._clock.monotonic() >= until:
                     break
+        finally:
+            if isinstance(batches, Generator):  # it may have a connection
+                batches.close()
         return done
 
-    def _record(self, batch: ChangeBatch, *, allow_empty: bool) -> Posted:
+    def _record(self, batch: ChangeBatch) -> Posted:
         done = self._catalogue.post(
-            self._sayable.select(iter(batch.changes)),
+            self._publishable.select(iter(batch.changes)),
             self._clock.now(),
             notes={self._position_note: batch.position, **self._kept},
             keeps_times=True,
-            loss=None if allow_empty or not batch.changes else self._loss(),
+            loss=self._loss() if batch.changes else None,
         )
         if self._left is not None:
             self._left += done.created - done.deleted
@@ -260,25 +248,21 @@ class AccountFollower:
 
         What tells changes only names each deletion, and cannot be read in full: it is trusted.
         """
-        if not self._account.can_list_resources:
+        if self._options.allow_empty or not self._account.can_list_resources:
             return None
         if self._left is None:
             self._left = self._catalogue.count()
-        known = read_note(self._catalogue, _PUBLISHED, int) or self._left
+        known = CatalogueNote(_PUBLISHED, int).read(self._catalogue) or self._left
         return LossLimit(
             known, known - self._left, max(MIN_ALLOWED_LOSS, int(known * _MAX_GONE_SHARE))
         )
 
-    def _require_any(
-        self, resources: Iterator[Resource], *, allow_empty: bool
-    ) -> Iterable[Resource]:
+    def _require_any(self, resources: Iterator[Resource]) -> Iterable[Resource]:
         first = next(resources, None)
         if first is not None:
             return chain((first,), resources)
-        if allow_empty:
-            return ()
         raise ConfigurationError(
-            f"{self._followed.address} lists no resource",
+            f"{self._options.address} lists no resource",
             evidence=(("kept", "what was recorded before"),),
             hint="if it is really empty, allow that: --allow-empty",
             code="empty-account",
@@ -289,13 +273,3 @@ def _add_counts(posted: Posted, other: Posted) -> Posted:
     return Posted(
         **{name: getattr(posted, name) + getattr(other, name) for name in Posted.__struct_fields__}
     )
-
-
-@contextmanager
-def _closing_changes(lots: Iterator[ChangeBatch]) -> Iterator[Iterator[ChangeBatch]]:
-    """Close an iterator when the block ends: it may have a connection."""
-    try:
-        yield lots
-    finally:
-        if isinstance(lots, Generator):
-            lots.close()

@@ -9,8 +9,14 @@ from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter
-from resourcesync.source.dump_record import ArchivedDump, PublishedPackage, dump_key, package_entry
-from resourcesync.source.plan import MOST_LISTS, Offer, PublicationPlan, SupersededList
+from resourcesync.source.dump_record import (
+    ArchivedDump,
+    PublishedPackage,
+    dump_key,
+    package_entry,
+    times_of,
+)
+from resourcesync.source.plan import Offer, PublicationPlan, SupersededList
 
 
 def write_archive(writer: DocumentWriter, capability: Capability, parts: Iterable[Part]) -> None:
@@ -49,16 +55,12 @@ def archive_resource_list(writer: DocumentWriter, superseded_list: SupersededLis
     return writer.copy(naming.RESOURCE_LIST, superseded_list.name, str(superseded_list.at))
 
 
-def retained_dumps(former: Sequence[ArchivedDump], keep: int, now: int) -> tuple[ArchivedDump, ...]:
-    """Return the archived dumps that are younger than the retention time."""
-    return tuple(dump for dump in former if keep and now - dump.since <= keep)[-MOST_LISTS:]
-
-
 def archive_resource_dump(
     writer: DocumentWriter, packages: Sequence[PublishedPackage], parts: Iterable[str], now: int
 ) -> ArchivedDump | None:
     """Copy the Resource Dump to its place in the archive before a newer one takes its own."""
-    head, name = naming.RESOURCE_DUMP, naming.archived_resource_dump(from_microseconds(now))
+    head = naming.RESOURCE_DUMP
+    name = naming.dated(head, from_microseconds(now))
     known = writer.known.get(head)
     if known is None or not packages or name in writer.known:
         return None
@@ -78,7 +80,7 @@ def close_change_dump(
 ) -> ArchivedDump:
     """Write a closed Change Dump of packages that are no longer listed."""
     start, until = packages[0].since, packages[-1].until
-    name = naming.archived_change_dump(from_microseconds(until))
+    name = naming.dated(naming.CHANGE_DUMP, from_microseconds(until))
     header = Header(
         capability=Capability.CHANGE_DUMP,
         from_=from_microseconds(start),
@@ -100,21 +102,21 @@ def close_change_dump(
 
 
 def write_dump_archive(
-    writer: DocumentWriter, capability: Capability, former: Sequence[ArchivedDump]
-) -> None:
-    """Write the archive of one kind of dump, unless it would be empty or is stored already."""
-    archive = capability.archive
-    assert archive is not None, "dumps have archives"
-    if own := [dump for dump in former if dump.capability == capability.value]:
-        write_archive(writer, archive, (_dump_part(writer, dump) for dump in own))
-
-
-def with_dump_archive_link(
     writer: DocumentWriter, header: Header, former: Sequence[ArchivedDump]
 ) -> Header:
-    """Return the header of a dump with the link to its archive, if there is one."""
-    has_archive = any(dump.capability == header.capability for dump in former)
-    return with_archive_link(writer, header) if has_archive else header
+    """Write the archive of a kind of dump; return the dump's header with the link to it, if any."""
+    kind = header.capability
+    assert kind is not None
+    own = [dump for dump in former if dump.capability == kind.value]
+    if not own:
+        return header
+    assert kind.archive is not None, "dumps have archives"
+    parts = (
+        Part(uri=writer.naming.uri(dump.name), **times_of(kind, dump.start, dump.until))
+        for dump in own
+    )
+    write_archive(writer, kind.archive, parts)
+    return with_archive_link(writer, header)
 
 
 def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Offer]:
@@ -130,14 +132,6 @@ def archive_offers(former: Sequence[ArchivedDump], base_uri: str) -> Iterator[Of
                 ),
                 base_uri=base_uri,
             )
-
-
-def _dump_part(writer: DocumentWriter, dump: ArchivedDump) -> Part:
-    part = Part(uri=writer.naming.uri(dump.name))
-    start = from_microseconds(dump.start)
-    if dump.capability == Capability.RESOURCE_DUMP.value:
-        return replace(part, at=start)
-    return replace(part, from_=start, until=from_microseconds(dump.until))
 
 
 def _package_documents(packages: Sequence[PublishedPackage]) -> tuple[str, ...]:

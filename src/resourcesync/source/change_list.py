@@ -65,7 +65,7 @@ def close(plan: PublicationPlan) -> PublicationPlan:
 
 def close_at(plan: PublicationPlan, moment: int, taken: Iterable[str]) -> PublicationPlan:
     """Return the plan with all its changes in closed lists; the last ends at ``moment``."""
-    name = naming.dated_change_list(from_microseconds(moment))
+    name = naming.dated(naming.CHANGE_LIST, from_microseconds(moment))
     alternatives = (name.replace(".xml", f"-{number}.xml") for number in count(2))
     in_use = {*taken, *(span.name for span in plan.closed)}
     free = next(name for name in chain((name,), alternatives) if name not in in_use)
@@ -107,7 +107,9 @@ def publish(
     is_part = shape is not ChangeLists.ARCHIVE and len(plan.closed) > 0
     for span in (*plan.retired, *plan.closed):
         if not writer.has(span.name, _closed_key(span, is_part=is_part)):
-            _write(writer, snapshot, span, span.name, _closed_header(writer, span, is_part=is_part))
+            start, until = from_microseconds(span.start), from_microseconds(span.reached)
+            header = header_of(writer, start, until, is_part=is_part)
+            _write(writer, snapshot, span, span.name, header)
     listed = (*plan.retired, *plan.closed) if shape is ChangeLists.ARCHIVE else plan.retired
     if listed:
         parts = (_part(writer, span) for span in listed)
@@ -168,11 +170,6 @@ def _part(writer: DocumentWriter, span: Span) -> Part:
 def _changes(snapshot: CatalogueSnapshot, span: Span, *, after: int) -> Iterator[Change]:
     numbered = snapshot.changes(after=after)
     return (change for _, change in takewhile(lambda item: item[0] <= span.last, numbered))
-
-
-def _closed_header(writer: DocumentWriter, span: Span, *, is_part: bool) -> Header:
-    start, until = from_microseconds(span.start), from_microseconds(span.reached)
-    return header_of(writer, start, until, is_part=is_part)
 
 
 def header_of(

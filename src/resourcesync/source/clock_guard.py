@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import StateError
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.source.plan import PublicationStep, forget_plan, read_record, write_offers
+from resourcesync.source.plan import OFFERS, PLAN, RECORD, PublicationStep
 
 AHEAD: Final = timedelta(days=1)
 """Largest lead of the newest recorded time over the clock; below it, times continue from there.
@@ -40,7 +40,7 @@ def check_clock(
     if is_behind(latest, now, is_meant=is_meant):
         turn_back(catalogue, now)
         return PublicationStep.INITIALISE
-    if not is_meant and read_record(catalogue) is not None:
+    if not is_meant and RECORD.read(catalogue) is not None:
         check_silence(latest, now)
     return step
 
@@ -62,7 +62,7 @@ def check_silence(latest: datetime, now: datetime) -> None:
 
 def turn_back(catalogue: SourceCatalogue, now: datetime) -> None:
     """Forget everything that is dated later than now: changes, packages, offers of dumps."""
-    from resourcesync.source.dump_record import read_dumps, write_dumps  # noqa: PLC0415 - rare
+    from resourcesync.source.dump_record import DUMPS, read_dumps  # noqa: PLC0415 - rare
 
     moment, dumps = to_microseconds(now), read_dumps(catalogue)
     record = replace(
@@ -72,9 +72,9 @@ def turn_back(catalogue: SourceCatalogue, now: datetime) -> None:
         former=tuple(dump for dump in dumps.former if dump.since <= moment),
     )
     if record != dumps:
-        write_dumps(catalogue, record)
-    write_offers(catalogue, ())  # the next dump offers its own, with the new lists
-    forget_plan(catalogue)
+        DUMPS.write(catalogue, record)
+    OFFERS.write(catalogue, ())  # the next dump offers its own, with the new lists
+    PLAN.write(catalogue, None)
     catalogue.rewind(now)  # last: until then the next run is refused as well
 
 

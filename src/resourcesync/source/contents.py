@@ -14,7 +14,7 @@ _EPOCH: Final = from_microseconds(0)
 
 
 class PresentContents:
-    """The present bytes of the originals; former versions are not stored (``Contents``)."""
+    """The bytes of the originals as they are now; former versions are not stored."""
 
     def __init__(self, originals: Originals, opening: OpenOriginal | None = None) -> None:
         self._originals = originals

@@ -86,23 +86,9 @@ def publish(
             ),
         )
     if not writer.naming.site_uri:
-        _publish_own(writer, description, hubs)
-
-
-def _publish_own(writer: DocumentWriter, description: Link, hubs: tuple[str, ...]) -> None:
-    """Write the Source Description of one set."""
-    key = repr((description.href, hubs)) if hubs else description.href
-    if not writer.has(naming.DESCRIPTION, key):
-        sets = _entry(writer.naming, naming.CAPABILITY_LIST, Capability.CAPABILITY_LIST)
-        writer.put_entries(
-            naming.DESCRIPTION,
-            key,
-            Header(capability=Capability.DESCRIPTION, links=(description,)),
-            (
-                replace(sets, links=(description,)),
-                *_channel(writer.naming, Capability.FRAMEWORK_NOTIFICATION, hubs),
-            ),
-        )
+        own = DescribedSet(names=writer.naming, described_by=described_by, hubs=hubs)
+        key = repr((described_by, hubs)) if hubs else described_by
+        _put_description(writer, key, description, _sets_entries([own]))
 
 
 class DescribedSet(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +103,12 @@ def publish_site(writer: DocumentWriter, sets: Sequence[DescribedSet]) -> None:
     """Write the Source Description of several sets (§8), where it differs."""
     writer.put_text(naming.SITE_ABOUT, render_about(writer.naming))
     about = Link(rel=Relation.DESCRIBED_BY.value, href=writer.naming.uri(naming.SITE_ABOUT))
+    entries = _sets_entries(sets)
+    key = hashlib.sha256(repr((about.href, entries)).encode()).hexdigest()
+    _put_description(writer, key, about, entries)
+
+
+def _sets_entries(sets: Sequence[DescribedSet]) -> list[CapabilityEntry]:
     entries: list[CapabilityEntry] = []
     for each in sets:
         entry = _entry(each.names, naming.CAPABILITY_LIST, Capability.CAPABILITY_LIST)
@@ -124,7 +116,12 @@ def publish_site(writer: DocumentWriter, sets: Sequence[DescribedSet]) -> None:
         entries.append(replace(entry, links=(link,)))
     for each in sets:
         entries += _channel(each.names, Capability.FRAMEWORK_NOTIFICATION, each.hubs)
-    key = hashlib.sha256(repr((about.href, entries)).encode()).hexdigest()
+    return entries
+
+
+def _put_description(
+    writer: DocumentWriter, key: str, about: Link, entries: Sequence[CapabilityEntry]
+) -> None:
     if not writer.has(naming.DESCRIPTION, key):
         header = Header(capability=Capability.DESCRIPTION, links=(about,))
         writer.put_entries(naming.DESCRIPTION, key, header, entries)

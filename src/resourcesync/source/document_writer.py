@@ -95,7 +95,8 @@ class DocumentWriter:
 
     def overhead(self, header: Header, dialect: Dialect | None = None) -> int:
         """Return the bytes of a document with this header around its entries."""
-        return overhead(self._dated(header), dialect or self.dialect)
+        dated, dialect = self._dated(header), dialect or self.dialect
+        return len(writer.opening(dated, dialect)) + len(writer.closing(dated, dialect))
 
     def has(self, name: str, key: str) -> bool:
         """True if a document is stored unharmed, with the content that ``key`` identifies."""
@@ -135,9 +136,8 @@ class DocumentWriter:
         dialect: Dialect | None = None,
     ) -> None:
         """Write a document with these entries, as ``put`` does."""
-        self.put(
-            name, key, header, blocks(entries, self.renderer(header, dialect)), dialect=dialect
-        )
+        body = blocks(entries, self.renderer(header, dialect))
+        self.put(name, key, header, body, dialect=dialect)
 
     def put(
         self,
@@ -273,11 +273,6 @@ def renderer(header: Header, dialect: Dialect = Dialect.V1_1) -> Callable[[Seque
     return render
 
 
-def overhead(header: Header, dialect: Dialect = Dialect.V1_1) -> int:
-    """Return the bytes of a document with this header around its entries."""
-    return len(writer.opening(header, dialect)) + len(writer.closing(header, dialect))
-
-
 class _DocumentContent:
     """The bytes of a document; counts its entries, and notes what to read back, on the way."""
 
@@ -293,11 +288,9 @@ class _DocumentContent:
         self._source: tuple[BinaryIO, DocumentRecord] | None = None
 
     def copy_from(self, stream: BinaryIO, known: DocumentRecord) -> None:
-        """Begin with the entries of this document."""
         self._source = stream, known
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes, many entries at a time."""
         self.proof.add(self.opening)
         yield self.opening
         if self._source is not None:

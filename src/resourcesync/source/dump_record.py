@@ -5,7 +5,7 @@ The entries follow §11.1 and §13.1.
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -16,9 +16,7 @@ from resourcesync.model.entries import Header, Link, Package
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import DocumentRecord, encode, read_note
-
-_NOTE: Final = "dump-record"
+from resourcesync.source.plan import CatalogueNote, DocumentRecord
 
 
 class PublishedPackage(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,22 +70,25 @@ class DumpRecord(msgspec.Struct, frozen=True, kw_only=True):
     former: tuple[ArchivedDump, ...] = ()  # in archives, oldest first
 
 
+DUMPS: Final = CatalogueNote("dump-record", DumpRecord)
+
+
 def read_dumps(catalogue: SourceCatalogue) -> DumpRecord:
     """Return the record of the dumps; an empty one before the first."""
-    return read_note(catalogue, _NOTE, DumpRecord) or DumpRecord()
+    return DUMPS.read(catalogue) or DumpRecord()
 
 
-def write_dumps(catalogue: SourceCatalogue, record: DumpRecord) -> None:
-    """Store the record durably."""
-    catalogue.write_notes({_NOTE: encode(record)})
+def times_of(capability: Capability | None, since: int, until: int) -> dict[str, Any]:
+    """Return the times of a Resource Dump, or those of a Change Dump, or of what one lists."""
+    if capability is Capability.RESOURCE_DUMP:
+        return {"at": from_microseconds(since)}
+    return {"from_": from_microseconds(since), "until": from_microseconds(until)}
 
 
 def spanning_header(header: Header, packages: Sequence[PublishedPackage]) -> Header:
     """Return the header of a document that lists these packages of a dump."""
-    since = from_microseconds(min(package.since for package in packages))
-    if header.capability is Capability.RESOURCE_DUMP:
-        return replace(header, at=since)
-    return replace(header, from_=since, until=from_microseconds(packages[-1].until))
+    since = min(package.since for package in packages)
+    return replace(header, **times_of(header.capability, since, packages[-1].until))
 
 
 def package_entry(names: SourceNaming, packed: PublishedPackage, header: Header) -> Package:
@@ -95,17 +96,14 @@ def package_entry(names: SourceNaming, packed: PublishedPackage, header: Header)
     contents = Link(
         rel=Relation.CONTENTS.value, href=names.uri(packed.manifest), media_type="application/xml"
     )
-    package = Package(
+    return Package(
         uri=names.uri(packed.name),
         length=packed.length,
         digests=(Digest("sha-256", packed.digest),),
         media_type="application/zip",
         links=(contents,),
+        **times_of(header.capability, packed.since, packed.until),
     )
-    since = from_microseconds(packed.since)
-    if header.capability is Capability.RESOURCE_DUMP:
-        return replace(package, at=since)
-    return replace(package, from_=since, until=from_microseconds(packed.until))
 
 
 def dump_key(header: Header, packages: Sequence[PublishedPackage]) -> str:

@@ -85,7 +85,7 @@ def _is_plain_sitemap(documents: DocumentStore, name: str) -> bool:
         return True
     with stream:
         try:
-            return reader.read_stream(stream, uri=name).header.capability is None
+            return reader.read(stream, uri=name).header.capability is None
         except DocumentError:
             return False
 
@@ -126,7 +126,7 @@ def _read_ours(documents: DocumentStore, name: str) -> str | None:
 def _leads_to(stream: BinaryIO, name: str) -> str:
     """Return the address of the document that a head leads to; empty if it is no such head."""
     try:
-        document = reader.read_stream(stream, uri=name)
+        document = reader.read(stream, uri=name)
         if name != naming.DESCRIPTION:
             is_it = document.header.capability is (_ABOVE | _DUMPS)[name][0]
             return (document.header.link(Relation.UP) or "") if is_it else ""

@@ -65,9 +65,7 @@ def parse_rule(text: str) -> LinkRule:
     relation, _, template = head.partition(":")
     if _URI.fullmatch(head):
         relation, template = head, words.pop(0) if words else ""
-    if not template:
-        raise _rule_error(text, "it does not have the form REL:TEMPLATE")
-    if relation != head and not _NAME.fullmatch(relation):
+    if not template or (relation != head and not _NAME.fullmatch(relation)):
         raise _rule_error(text, "it does not have the form REL:TEMPLATE")
     if relation in _DOCUMENT_RELATIONS:
         raise _rule_error(text, f"{relation} cannot be the relation of a rule")

@@ -6,7 +6,7 @@ others never change once they are complete, so they may be cached for ever.
 
 import re
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -113,27 +113,13 @@ def change_list(number: int) -> str:
     return f"resourcesync/changelist-{number:06}.xml"
 
 
-def dated_change_list(until: datetime) -> str:
-    """Return the name of a Change List that was written closed, at the moment ``until``.
+def dated(head: str, moment: datetime) -> str:
+    """Return the name of a document that was closed, or superseded, at a moment or of a moment.
 
-    DSpace named them so in 2013, but with colons, which some systems do not allow.
+    DSpace named Change Lists so in 2013, but with colons, which some systems do not allow.
     """
-    return f"resourcesync/changelist_{_stamp(until)}.xml"
-
-
-def archived_resource_list(at: datetime) -> str:
-    """Return the name of the Resource List of the moment ``at`` after it was superseded."""
-    return f"resourcesync/resourcelist_{_stamp(at)}.xml"
-
-
-def archived_resource_dump(moment: datetime) -> str:
-    """Return the name of the Resource Dump that was superseded at this moment."""
-    return f"resourcesync/resourcedump_{_stamp(moment)}.xml"
-
-
-def archived_change_dump(until: datetime) -> str:
-    """Return the name of a closed Change Dump in the archive."""
-    return f"resourcesync/changedump_{_stamp(until)}.xml"
+    fraction = f".{moment:%f}" if moment.microsecond else ""
+    return f"{head.removesuffix('.xml')}_{moment:%Y-%m-%dT%H%M%S}{fraction}Z.xml"
 
 
 def sitemap_part(number: int) -> str:
@@ -152,16 +138,23 @@ def change_list_number(name: str) -> int:
     return 0 if found is None else int(found[1])
 
 
-def resource_package(at: datetime, number: int) -> tuple[str, str]:
-    """Return the names of a package of the moment ``at``, and of the copy of its manifest."""
+class PackageNames(NamedTuple):
+    """The names of a package and of the copy of its manifest."""
+
+    package: str
+    manifest: str
+
+
+def resource_package(at: datetime, number: int) -> PackageNames:
+    """Return the names for a package of the moment ``at``."""
     stem = f"resourcesync/resourcedump-{at:%Y%m%dT%H%M%S%f}Z-{number:04}"
-    return f"{stem}.zip", f"{stem}-manifest.xml"
+    return PackageNames(f"{stem}.zip", f"{stem}-manifest.xml")
 
 
-def change_package(number: int) -> tuple[str, str]:
-    """Return the names of a package of changes, and of the copy of its manifest."""
+def change_package(number: int) -> PackageNames:
+    """Return the names for a package of changes."""
     stem = f"resourcesync/changedump-{number:06}"
-    return f"{stem}.zip", f"{stem}-manifest.xml"
+    return PackageNames(f"{stem}.zip", f"{stem}-manifest.xml")
 
 
 def change_package_number(name: str) -> int:
@@ -191,11 +184,6 @@ def is_replaceable(name: str) -> bool:
     """True if only this package makes such a name, and it is not that of a head."""
     patterns = (_PART, _NUMBERED, _DATED)
     return any(pattern.fullmatch(name) is not None for pattern in patterns)
-
-
-def _stamp(moment: datetime) -> str:
-    fraction = f".{moment:%f}" if moment.microsecond else ""
-    return f"{moment:%Y-%m-%dT%H%M%S}{fraction}Z"
 
 
 def _folder(uri: str) -> str:

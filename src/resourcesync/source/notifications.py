@@ -11,26 +11,24 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.catalogue.database import SourceCatalogue
+from resourcesync.documents import writer
 from resourcesync.errors import ResourceSyncError
-from resourcesync.model.entries import Change, DocumentChange
+from resourcesync.model.entries import Change, DocumentChange, Header, Link
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
-from resourcesync.ports import Clock
-from resourcesync.ports.documents import DocumentStore
+from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
 from resourcesync.source import naming
-from resourcesync.source.plan import PublicationRecord, encode, read_note, read_record
-from resourcesync.websub import messages, payloads
+from resourcesync.source.plan import RECORD, CatalogueNote, PublicationRecord
+from resourcesync.websub import messages
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
-    from resourcesync.source.publication_settings import PublicationSettings
     from resourcesync.source.publisher import OpenSource
 
 NoticeSender = Callable[[Sequence[Notice]], Sequence[NoticeOutcome]]
 """Sends notices to their hubs; what did not reach its hub is in its outcome."""
 
-_NOTE: Final = "notifications"
+MOST_ENTRIES: Final = 1_000
+"""Entries of one notification; the rest is in a Change List."""
 _MIN_CHANGES: Final = 2
 _HEADS: Final = {
     naming.RESOURCE_LIST: Capability.RESOURCE_LIST,
@@ -66,37 +64,35 @@ class _HubPosition(msgspec.Struct, frozen=True, kw_only=True):
     documents: dict[str, str]
 
 
-def notify(
-    catalogue: SourceCatalogue,
-    documents: DocumentStore,
-    settings: "PublicationSettings",
-    clock: Clock,
-    send: NoticeSender | None,
-) -> Notified:
+_POSITIONS: Final = CatalogueNote("notifications", dict[str, _HubPosition])
+
+
+def notify(source: "OpenSource", send: NoticeSender | None) -> Notified:
     """Notify the hubs of a Source of everything published since their last notice.
 
     A new hub gets no notice: it cannot have subscribers yet. What cannot be sent now is sent the
     next time, in one notice with later changes.
     """
-    record = read_record(catalogue)
-    if record is None or not settings.hubs:
+    catalogue, hubs = source.catalogue, source.settings.hubs
+    record = RECORD.read(catalogue)
+    if record is None or not hubs:
         return Notified()
-    marks = read_note(catalogue, _NOTE, dict[str, _HubPosition]) or {}
-    outbox = _Outbox(catalogue, documents, settings, record, clock.now())
-    known = {hub: marks.get(hub) or outbox.present for hub in settings.hubs}
+    marks = _POSITIONS.read(catalogue) or {}
+    outbox = _Outbox(source, record)
+    known = {hub: marks.get(hub) or outbox.present for hub in hubs}
     outbox.place_empty()
     if known != marks:
-        _write_positions(catalogue, known)
+        _POSITIONS.write(catalogue, known)
     if send is None:
         return Notified()
     notices = list(outbox.notices(known))
     if not notices:
         return Notified()
     outcomes = send(notices)
-    for hub in settings.hubs:
+    for hub in hubs:
         if not any(outcome.problem for outcome in outcomes if outcome.notice.hub == hub):
             known[hub] = outbox.present
-    _write_positions(catalogue, known)
+    _POSITIONS.write(catalogue, known)
     return Notified(sent=tuple(outcomes), changes=outbox.changes, documents=outbox.documents)
 
 
@@ -105,34 +101,21 @@ def notify_after(source: "OpenSource", send: NoticeSender) -> Notified:
 
     As ``notify``, but an error is in the result.
     """
-    settings = source.settings
-    send_now = send if settings.notify else None
     try:
-        return notify(source.catalogue, source.documents, settings, source.clock, send_now)
+        return notify(source, send if source.settings.notify else None)
     except ResourceSyncError as error:
         return Notified(error=error)
 
 
 class _Outbox:
-    """The pending notices."""
-
-    def __init__(
-        self,
-        catalogue: SourceCatalogue,
-        documents: DocumentStore,
-        settings: "PublicationSettings",
-        record: PublicationRecord,
-        now: datetime,
-    ) -> None:
-        self._catalogue = catalogue
-        self._store = documents
-        self._names = settings.names
-        self._hubs = settings.hubs
-        self._dialect = Dialect(settings.dialect)
-        self._now = now
-        self._record = record
+    def __init__(self, source: "OpenSource", record: PublicationRecord) -> None:
+        self._catalogue, self._store = source.catalogue, source.documents
+        self._names = source.settings.names
+        self._hubs = source.settings.hubs
+        self._dialect = source.settings.dialect
+        self._now = source.clock.now()
         self.changes = self.documents = 0
-        with catalogue.snapshot() as snapshot:
+        with source.catalogue.snapshot() as snapshot:
             until = to_microseconds(snapshot.at)
         digests = {name: known.digest for name, known in record.documents.items() if name in _HEADS}
         self.present = _HubPosition(seq=record.listed, until=until, documents=digests)
@@ -140,9 +123,10 @@ class _Outbox:
     def place_empty(self) -> None:
         """Put an empty notification at each topic that has none yet: it names the hubs."""
         if self._store.signature(naming.CHANGE_NOTIFICATION) is None:
-            self._put(naming.CHANGE_NOTIFICATION, self._changes([], self._now, self._now))
+            body = self._changes([], self._now, self._now)
+            self._store.write(naming.CHANGE_NOTIFICATION, [body])
         if self._store.signature(naming.FRAMEWORK_NOTIFICATION) is None:
-            self._put(naming.FRAMEWORK_NOTIFICATION, self._framework([]))
+            self._store.write(naming.FRAMEWORK_NOTIFICATION, [self._framework([])])
 
     def notices(self, marks: Mapping[str, _HubPosition]) -> Iterator[Notice]:
         """Compose the pending notices, put them at the topics, and yield one for each hub."""
@@ -156,7 +140,7 @@ class _Outbox:
             yield from self._publish_notice(naming.FRAMEWORK_NOTIFICATION, body, behind)
 
     def _publish_notice(self, name: str, body: bytes, behind: list[str]) -> Iterator[Notice]:
-        self._put(name, body)
+        self._store.write(name, [body])
         topic = self._names.uri(name)
         for hub in behind:
             yield Notice(hub=hub, topic=topic, body=body)
@@ -164,7 +148,7 @@ class _Outbox:
     def _compose_changes(self, marks: list[_HubPosition]) -> bytes:
         """Return the newest of the changes that one of the hubs lacks, up to a limit."""
         after = min(mark.seq for mark in marks)
-        newest: deque[Change] = deque(maxlen=payloads.MOST_ENTRIES)
+        newest: deque[Change] = deque(maxlen=MOST_ENTRIES)
         lacked = 0
         with self._catalogue.snapshot() as snapshot:
             for number, change in snapshot.changes(after):
@@ -207,26 +191,22 @@ class _Outbox:
         )
 
     def _changes(self, changes: list[Change], since: datetime, until: datetime) -> bytes:
-        links = payloads.channel_links(
-            self._names.uri(naming.CAPABILITY_LIST),
-            self._names.uri(naming.CHANGE_NOTIFICATION),
-            self._hubs,
+        header = Header(
+            capability=Capability.CHANGE_NOTIFICATION,
+            from_=min(since, until),
+            until=until,
+            links=self._links(naming.CAPABILITY_LIST, naming.CHANGE_NOTIFICATION),
         )
-        return payloads.change_notification(
-            links, changes, since=min(since, until), until=until, dialect=self._dialect
-        )
+        return b"".join(writer.write(header, changes, self._dialect))
 
     def _framework(self, changes: list[DocumentChange]) -> bytes:
-        links = payloads.channel_links(
-            self._names.uri(naming.DESCRIPTION),
-            self._names.uri(naming.FRAMEWORK_NOTIFICATION),
-            self._hubs,
+        links = self._links(naming.DESCRIPTION, naming.FRAMEWORK_NOTIFICATION)
+        header = Header(capability=Capability.FRAMEWORK_NOTIFICATION, links=links)
+        return b"".join(writer.write(header, changes, self._dialect))
+
+    def _links(self, up: str, topic: str) -> tuple[Link, ...]:
+        return (
+            Link(rel=Relation.UP.value, href=self._names.uri(up)),
+            Link(rel=Relation.SELF.value, href=self._names.uri(topic)),
+            *(Link(rel=Relation.HUB.value, href=hub) for hub in self._hubs),
         )
-        return payloads.framework_notification(links, changes, dialect=self._dialect)
-
-    def _put(self, name: str, body: bytes) -> None:
-        self._store.write(name, [body])
-
-
-def _write_positions(catalogue: SourceCatalogue, marks: Mapping[str, _HubPosition]) -> None:
-    catalogue.write_notes({_NOTE: encode(marks)})

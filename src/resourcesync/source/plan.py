@@ -2,27 +2,28 @@
 
 The plan is stored before the documents that follow from it are written, and the record of the
 documents after them. So a run that was killed at any point leaves a plan, which the next run
-carries out: the same changes go into the same lists.
+carries out: the same changes go into the same lists. A document that nothing refers to is removed
+only after a delay, since somebody may still be reading it.
 """
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Container, Iterable, Mapping
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import damaged_note_error
+from resourcesync.model.timestamps import SECOND
 from resourcesync.model.vocabulary import Capability
+from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.publication_settings import Policy
 
 T = TypeVar("T")
-
-_PLAN: Final = "publication-plan"
-_RECORD: Final = "publication-record"
-_OFFERS: Final = "publication-offers"
+_log: Final = logging.getLogger(__name__)
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,39 +148,25 @@ class PublicationRecord(msgspec.Struct, frozen=True, kw_only=True):
         return int(known.key) if known is not None and known.key.isdigit() else None
 
 
-def read_plan(catalogue: SourceCatalogue) -> PublicationPlan | None:
-    """Return the last plan, or ``None`` before the first."""
-    return read_note(catalogue, _PLAN, PublicationPlan)
+class CatalogueNote(Generic[T]):
+    """One value among the notes of a catalogue, as JSON."""
 
+    def __init__(self, key: str, kind: type[T]) -> None:
+        self._key, self._kind = key, kind
 
-def read_record(catalogue: SourceCatalogue) -> PublicationRecord | None:
-    """Return the record of the last publication, or ``None`` before the first."""
-    return read_note(catalogue, _RECORD, PublicationRecord)
+    def read(self, catalogue: SourceCatalogue) -> T | None:
+        """Return the value; ``None`` if there is none."""
+        text = catalogue.note(self._key)
+        if text in (None, "null"):
+            return None
+        try:
+            return msgspec.json.decode(text, type=self._kind)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            raise damaged_note_error(self._key, error) from error
 
-
-def read_offers(catalogue: SourceCatalogue) -> tuple[Offer, ...]:
-    """Return the offers besides the lists, in the order they were stored."""
-    return read_note(catalogue, _OFFERS, tuple[Offer, ...]) or ()
-
-
-def write_offers(catalogue: SourceCatalogue, offers: Iterable[Offer]) -> None:
-    """Store the offers besides the lists durably; the next publication leads to them."""
-    catalogue.write_notes({_OFFERS: encode(tuple(offers))})
-
-
-def write_plan(catalogue: SourceCatalogue, plan: PublicationPlan) -> None:
-    """Store the plan durably."""
-    catalogue.write_notes({_PLAN: encode(plan)})
-
-
-def forget_plan(catalogue: SourceCatalogue) -> None:
-    """Forget the plan durably: the next publication starts over."""
-    catalogue.write_notes({_PLAN: "null"})
-
-
-def write_record(catalogue: SourceCatalogue, record: PublicationRecord) -> None:
-    """Store the record durably."""
-    catalogue.write_notes({_RECORD: encode(record)})
+    def write(self, catalogue: SourceCatalogue, value: T | None) -> None:
+        """Store the value durably; ``None`` forgets it."""
+        catalogue.write_notes({self._key: encode(value)})
 
 
 def encode(value: object) -> str:
@@ -187,18 +174,13 @@ def encode(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def read_note(catalogue: SourceCatalogue, key: str, kind: type[T]) -> T | None:
-    """Return a note as a value of a type; ``None`` without such a note."""
-    text = catalogue.note(key)
-    if text in (None, "null"):
-        return None
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise damaged_note_error(key, error) from error
+PLAN: Final = CatalogueNote("publication-plan", PublicationPlan)
+"""The last plan; without it the next publication starts over."""
+RECORD: Final = CatalogueNote("publication-record", PublicationRecord)
+"""The record of the last publication."""
+OFFERS: Final = CatalogueNote("publication-offers", tuple[Offer, ...])
+"""The offers besides the lists, in their order; the next publication leads to them."""
 
-
-_SECOND: Final = 1_000_000
 GRACE: Final = 24 * 3_600 * 1_000_000
 """Delay before unlisted documents are removed, for those still reading them; microseconds."""
 COALESCED: Final = 3_600 * 1_000_000
@@ -227,7 +209,7 @@ def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
     """
     if not policy.resource_list:
         return False
-    if policy.rebase_every and now - plan.at >= policy.rebase_every * _SECOND:
+    if policy.rebase_every and now - plan.at >= policy.rebase_every * SECOND:
         return True
     return len(plan.closed) >= MOST_LISTS and plan.closed[0].reached > plan.at
 
@@ -237,7 +219,7 @@ def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
     return (
         policy.rotate > 0
         and plan.open.entries > 0
-        and now - plan.open.start >= policy.rotate * _SECOND
+        and now - plan.open.start >= policy.rotate * SECOND
     )
 
 
@@ -290,7 +272,7 @@ def retain(
     now, or may just have started from. One closed list stays, so that an index stays one. Where
     there is no Resource List, nobody starts from a state.
     """
-    longest = max(GRACE, int(policy.archive * _SECOND))
+    longest = max(GRACE, int(policy.archive * SECOND))
     superseded = tuple(
         superseded_list
         if policy.archive or not (superseded_list.name or superseded_list.parts)
@@ -304,15 +286,48 @@ def retain(
     reach = min((plan.at if policy.resource_list else now, *recent, *offered))
     closed = plan.closed
     while len(closed) > 1 and closed[0].reached <= reach:
-        is_old = policy.keep > 0 and now - closed[0].reached > policy.keep * _SECOND
+        is_old = policy.keep > 0 and now - closed[0].reached > policy.keep * SECOND
         if not is_old and len(closed) <= MOST_LISTS:
             break
         closed = closed[1:]
     retired: tuple[Span, ...] = ()
     if policy.archive:
         dropped = plan.closed[: len(plan.closed) - len(closed)]
-        oldest = now - int((policy.keep + policy.archive) * _SECOND)
+        oldest = now - int((policy.keep + policy.archive) * SECOND)
         retired = tuple(span for span in (*plan.retired, *dropped) if span.reached >= oldest)
     return replace(
         plan, superseded=superseded[-MOST_LISTS:], closed=closed, retired=retired[-MOST_LISTS:]
     )
+
+
+def find_orphans(
+    documents: DocumentStore,
+    wanted: Container[str],
+    known: Container[str],
+    before: Mapping[str, int],
+    now: int,
+    is_ours: Callable[[str], bool],
+) -> dict[str, int]:
+    """Return our own stored documents that nothing refers to, and since when."""
+    return {
+        name: min(before.get(name, now), now)
+        for name in documents.names()
+        if name not in wanted and (name in known or name in before or is_ours(name))
+    }
+
+
+def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int) -> dict[str, int]:
+    """Remove the documents that were unreferenced for a day; return the rest.
+
+    A head that is no longer offered is removed at once: to its followers it would say for ever that
+    nothing is new. A follower that finds it gone starts discovery again, and the documents below it
+    still exist.
+    """
+    left = dict(found)
+    for name, since in found.items():
+        if name not in naming.LIST_HEADS and now - since <= GRACE:
+            continue
+        _log.info("removing %s, which is no longer listed anywhere", name)
+        documents.delete(name)
+        del left[name]
+    return left

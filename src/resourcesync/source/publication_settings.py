@@ -353,6 +353,11 @@ class PublicationSettings(Policy, frozen=True, kw_only=True):
         )
 
     @property
+    def sitemap_uri(self) -> str:
+        """The address of the document for search engines; empty if there is none."""
+        return self.names.uri(self.sitemap_name) if self.sitemap_name else ""
+
+    @property
     def entries(self) -> tuple[object, ...]:
         """What affects entries of unchanged files: after a change all are read again."""
         return (self.hashes, self.links, self.versions)

@@ -14,26 +14,24 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
-from resourcesync.source import archives, change_list, description, garbage, naming, resource_list
+from resourcesync.source import archives, change_list, description, naming, resource_list
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
-from resourcesync.source.naming import SourceNaming
-from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import (
+    OFFERS,
+    PLAN,
+    RECORD,
     Offer,
     PublicationPlan,
     PublicationRecord,
     PublicationStep,
     Span,
     SupersededList,
+    find_orphans,
     is_rebase_due,
     is_rotation_due,
-    read_offers,
-    read_plan,
-    read_record,
+    remove_orphans,
     retain,
     supersede,
-    write_plan,
-    write_record,
 )
 from resourcesync.source.publication_settings import Policy, PublicationSettings
 
@@ -52,8 +50,6 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Task(msgspec.Struct, frozen=True, kw_only=True):
-    """Task of one publication."""
-
     planned: PublicationPlan | None
     public: PublicationRecord | None  # ``None`` if all must be written again
     before: PublicationPlan | None  # the plan to continue; ``None`` starts a new one
@@ -70,22 +66,21 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
         return 1 if self.planned is None else self.planned.number + 1
 
 
-class _Target(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of a publication, and the choices for it."""
-
-    documents: DocumentStore
-    naming: SourceNaming
-    limits: PageLimits
-    policy: Policy
-    described_by: str
-
-
 class _WrittenLists(NamedTuple):
     """Lists that were written: parts of the Resource List, archives, pages of the sitemap."""
 
     parts: tuple[str, ...]
     archived: dict[Capability, str]
     pages: tuple[str, ...]
+
+
+class OpenSource(msgspec.Struct, frozen=True, kw_only=True):
+    """A Source that is open to be published: its catalogue, and the place of its documents."""
+
+    catalogue: SourceCatalogue
+    documents: DocumentStore
+    settings: PublicationSettings
+    clock: Clock
 
 
 class ListPublisher:
@@ -97,28 +92,10 @@ class ListPublisher:
     place. The next run writes missing and altered documents.
     """
 
-    def __init__(  # noqa: PLR0913 - what is published, where, and how
-        self,
-        catalogue: SourceCatalogue,
-        documents: DocumentStore,
-        *,
-        base_uri: str,
-        documents_uri: str = "",
-        site_uri: str = "",
-        clock: Clock,
-        limits: PageLimits | None = None,
-        policy: Policy | None = None,
-        described_by: str = "",
-    ) -> None:
-        self._catalogue = catalogue
-        self._clock = clock
-        self._target = _Target(
-            documents=documents,
-            naming=SourceNaming(base_uri=base_uri, documents_uri=documents_uri, site_uri=site_uri),
-            limits=limits or PageLimits(),
-            policy=policy or Policy(),
-            described_by=described_by,
-        )
+    def __init__(self, source: OpenSource) -> None:
+        self._source = source
+        self._catalogue = source.catalogue
+        self._clock = source.clock
 
     def publish(
         self,
@@ -138,25 +115,19 @@ class ListPublisher:
         """
         task = self._task(step, now or self._clock.now(), anew=anew)
         with self._catalogue.snapshot() as snapshot:
-            run = _PublicationRun(self._target, task, snapshot)
+            run = _PublicationRun(self._source, task, snapshot)
             plan = run.next_plan()
             if plan != task.planned:
-                write_plan(self._catalogue, plan)  # before the first document
+                PLAN.write(self._catalogue, plan)  # before the first document
             lists = run.write_lists(plan)
             heads = run.write_heads(plan, lists)
             record = run.record(plan, lists, heads, self._clock)
             last_edit = snapshot.last_edit()
         self._record(task.public, record)
         self._forget_changes(min(plan.known_after, record.listed))
-        if run.has_written(naming.RESOURCE_LIST) or not self._target.policy.resource_list:
+        if run.has_written(naming.RESOURCE_LIST) or not self._source.settings.resource_list:
             self._catalogue.forget_edits(last_edit)
         return run.result()
-
-    @property
-    def sitemap_uri(self) -> str:
-        """Return the URI of the document for search engines; empty if there is none."""
-        target, name = self._target, self._target.policy.sitemap_name
-        return target.naming.uri(name) if name else ""
 
     def _task(self, step: PublicationStep, now: datetime, *, anew: bool) -> _Task:
         """Return the task of this run; when a list is closed now, ensure no change comes earlier.
@@ -165,8 +136,9 @@ class ListPublisher:
         which no Source may speak for. So nothing of it is listed: the new base starts with a
         Resource List of its own.
         """
-        planned, record = read_plan(self._catalogue), read_record(self._catalogue)
-        moment, policy, place = to_microseconds(now), self._target.policy, self._target.naming
+        planned, record = PLAN.read(self._catalogue), RECORD.read(self._catalogue)
+        moment, policy = to_microseconds(now), self._source.settings
+        place = policy.names
         is_known = planned is not None and record is not None
         before = planned
         if planned is not None and planned.base_uri != place.base_uri:
@@ -174,7 +146,8 @@ class ListPublisher:
         if is_known and step is PublicationStep.INITIALISE:
             before = None
         public = record
-        if record and planned and not _is_at(record, place):
+        present = (place.base_uri, place.documents_uri)
+        if record and planned and (record.base_uri, record.documents_uri) != present:
             public = None  # every document must be written again, at its new place
         task = _Task(
             planned=planned,
@@ -185,7 +158,7 @@ class ListPublisher:
             rebases=anew or _is_rebased(before, policy, step, moment),
             follows_changes=step is PublicationStep.DUE,
             moment=moment,
-            offers=read_offers(self._catalogue),
+            offers=OFFERS.read(self._catalogue) or (),
         )
         if is_known and (task.closes or task.rebases or before is None):
             with self._catalogue.record(now) as recording:
@@ -195,20 +168,16 @@ class ListPublisher:
     def _record(self, before: PublicationRecord | None, after: PublicationRecord) -> None:
         """Record the publication, and remove documents unreferenced for a day."""
         now = to_microseconds(self._clock.now())
-        orphans = garbage.remove_orphans(self._target.documents, after.orphans, now)
+        orphans = remove_orphans(self._source.documents, after.orphans, now)
         after = replace(after, orphans=orphans)
         if after != before:
-            write_record(self._catalogue, after)
+            RECORD.write(self._catalogue, after)
 
     def _forget_changes(self, last: int) -> None:
         """Forget changes that are in no list, in batches so that others may write in between."""
         for _ in range(_MOST_FORGETS):
             if not self._catalogue.forget_changes(last):
                 break
-
-
-def _is_at(record: PublicationRecord, place: SourceNaming) -> bool:
-    return (record.base_uri, record.documents_uri) == (place.base_uri, place.documents_uri)
 
 
 def _is_rebased(
@@ -224,24 +193,22 @@ def _is_rebased(
 class _PublicationRun:
     """One run of a publisher: what it plans and writes from one view of the catalogue."""
 
-    def __init__(self, target: _Target, task: _Task, snapshot: CatalogueSnapshot) -> None:
-        self._documents, self._naming = target.documents, target.naming
-        self._limits, self._policy = target.limits, target.policy
-        self._described_by = target.described_by
+    def __init__(self, source: OpenSource, task: _Task, snapshot: CatalogueSnapshot) -> None:
+        self._documents, self._naming = source.documents, source.settings.names
+        self._policy = source.settings
         self._task, self._snapshot = task, snapshot
         self._public = task.public
         self._parts = () if task.public is None else task.public.parts
         self._counts: Counter[ChangeKind] = Counter()
         self._writer = DocumentWriter(
-            target.documents,
-            target.naming,
+            self._documents,
+            self._naming,
             {} if task.public is None else task.public.documents,
-            dialect=target.policy.dialect,
+            dialect=self._policy.dialect,
             moment=snapshot.at,
         )
 
     def next_plan(self) -> PublicationPlan:
-        """Return the plan that follows from the catalogue and the task."""
         task, at = self._task, to_microseconds(self._snapshot.at)
         plan = task.before or self._new_plan(at)
         plan = replace(plan, documents_uri=self._naming.documents_uri)
@@ -250,7 +217,7 @@ class _PublicationRun:
         planned = plan.open.last
         listed = planned if self._public is None or task.before is None else self._public.listed
         fresh = _unplanned_changes(self._snapshot, planned, listed, self._counts)
-        plan = change_list.extend(plan, fresh, self._writer, self._limits)
+        plan = change_list.extend(plan, fresh, self._writer, self._policy)
         if task.closes:
             plan = change_list.close_at(plan, at, self._documents.names())
         if task.before is not None and self._policy.resource_list:
@@ -281,7 +248,7 @@ class _PublicationRun:
         is_complete = resource_list.is_complete(self._writer, naming.RESOURCE_LIST, plan.at, parts)
         name, public_at = "", None if public is None or is_complete else public.public_at
         if self._policy.archive and is_complete:
-            name = naming.archived_resource_list(from_microseconds(plan.at))
+            name = naming.dated(naming.RESOURCE_LIST, from_microseconds(plan.at))
         former = SupersededList(at=plan.at, since=task.moment, name=name, parts=parts)
         since = plan.monitored_since
         if task.rebases or not is_complete:
@@ -295,7 +262,7 @@ class _PublicationRun:
 
         A list in parts is not: each of its versions would leave its parts for a day.
         """
-        most = min(self._policy.rebase_up_to, self._limits.max_entries)
+        most = min(self._policy.rebase_up_to, self._policy.max_entries)
         if not most or parts or self._policy.archive:
             return False
         return self._snapshot.count(most + 1) <= most
@@ -318,7 +285,7 @@ class _PublicationRun:
             parts = ()
         elif not resource_list.is_complete(writer, naming.RESOURCE_LIST, plan.at, parts):
             parts = resource_list.publish_resource_list(
-                writer, snapshot, self._limits, has_archive=bool(archived)
+                writer, snapshot, self._policy, has_archive=bool(archived)
             )
         if not leads_up:
             change_list.publish(writer, plan, snapshot, shape)
@@ -346,7 +313,7 @@ class _PublicationRun:
             return ()
         if resource_list.is_complete(self._writer, naming.SITEMAP, plan.at, pages):
             return pages
-        return resource_list.publish_sitemap(self._writer, plan.at, self._snapshot, self._limits)
+        return resource_list.publish_sitemap(self._writer, plan.at, self._snapshot, self._policy)
 
     def write_heads(self, plan: PublicationPlan, lists: _WrittenLists) -> dict[Capability, str]:
         """Write Capability List and Source Description; return what they lead to."""
@@ -360,7 +327,11 @@ class _PublicationRun:
         has_monitor = self._policy.has_monitor and self._is_small(lists.parts)
         since = plan.monitored_since if has_monitor else None
         description.publish(
-            self._writer, offered, self._described_by, self._policy.hubs, monitored_since=since
+            self._writer,
+            offered,
+            self._policy.described_by,
+            self._policy.hubs,
+            monitored_since=since,
         )
         return offered
 
@@ -371,7 +342,6 @@ class _PublicationRun:
         heads: Mapping[Capability, str],
         clock: Clock,
     ) -> PublicationRecord:
-        """Return the record of what is public now."""
         known = self._writer.known
         wanted = {*lists.parts, *lists.pages, *heads.values(), *self._further_names(plan)}
         former = {} if self._public is None else self._public.orphans
@@ -383,7 +353,7 @@ class _PublicationRun:
             parts=lists.parts,
             sitemap=lists.pages,
             documents={name: written for name, written in known.items() if name in wanted},
-            orphans=garbage.find_orphans(
+            orphans=find_orphans(
                 self._documents, wanted, known, former, now, naming.is_replaceable
             ),
         )
@@ -400,11 +370,9 @@ class _PublicationRun:
         yield from (naming.ABOUT, naming.CAPABILITY_LIST, naming.DESCRIPTION)
 
     def has_written(self, name: str) -> bool:
-        """True if this run wrote a document."""
         return any(written.name == name for written in self._writer.written)
 
     def result(self) -> Publication:
-        """Return the result."""
         return Publication(
             written=tuple(self._writer.written),
             created=self._counts[ChangeKind.CREATED],
@@ -423,26 +391,3 @@ def _unplanned_changes(
             counts[change.kind] += 1
         if number > planned:
             yield number, change
-
-
-class OpenSource(msgspec.Struct, frozen=True, kw_only=True):
-    """A Source that is open to be published: its catalogue, and the place of its documents."""
-
-    catalogue: SourceCatalogue
-    documents: DocumentStore
-    settings: PublicationSettings
-    clock: Clock
-
-    def publisher(self) -> ListPublisher:
-        """Return the publisher of its lists."""
-        return ListPublisher(
-            self.catalogue,
-            self.documents,
-            base_uri=self.settings.url,
-            documents_uri=self.settings.documents_uri,
-            site_uri=self.settings.site_uri,
-            clock=self.clock,
-            limits=self.settings,
-            policy=self.settings,
-            described_by=self.settings.described_by,
-        )

@@ -97,7 +97,7 @@ class ReadBackCheck:
     def _fault(self, stored: "_UnprovenBytes") -> str:
         from resourcesync.documents import reader  # noqa: PLC0415 - most runs write nothing
 
-        document = reader.read_stream(cast("BinaryIO", stored), uri=self._name)
+        document = reader.read(cast("BinaryIO", stored), uri=self._name)
         if document.header != narrow_header(self._header, self._dialect):
             return "its header differs"
         running, count = 0, 0
@@ -145,7 +145,6 @@ class _UnprovenBytes:
         self._digest = hashlib.sha256()
 
     def read(self, size: int = _CHUNK) -> bytes:
-        """Return up to ``size`` bytes."""
         while True:
             if not self._left:  # whatever is behind the last stretch is not proven
                 self._left, self._is_proven = next(self._lengths, (_CHUNK, False))
@@ -157,7 +156,6 @@ class _UnprovenBytes:
                 return chunk
 
     def digest(self) -> bytes:
-        """Return the SHA-256 of all that is stored."""
         while self.read():
             pass
         return self._digest.digest()

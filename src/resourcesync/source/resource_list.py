@@ -191,8 +191,6 @@ def _blocks(entries: EntrySlices) -> Iterator[Block[object]]:
 
 
 class _EditReader:
-    """Edits, read range by range."""
-
     def __init__(self, edits: Iterator[tuple[str, Resource | None]]) -> None:
         self._edits = edits
         self._next = next(edits, None)
@@ -242,24 +240,18 @@ def publish_resource_list(
     if snapshot.count(limits.max_entries + 1) <= limits.max_entries:
         try:
             page = PageRebase(writer, snapshot, header, limits).only_page(last)
-            _put(
-                writer,
-                naming.RESOURCE_LIST,
-                header,
-                page or _only_page(writer, snapshot, header, limits),
-            )
+            page = page or _only_page(writer, snapshot, header, limits)
+            _put(writer, naming.RESOURCE_LIST, header, page)
         except _TooManyResourcesError:
             pass
         else:
             return ()
         last = ()  # copying would save little
-    header = _header(
-        writer, snapshot.at, description.index_link(writer.naming, naming.RESOURCE_LIST)
-    )
+    index = description.index_link(writer.naming, naming.RESOURCE_LIST)
+    header = _header(writer, snapshot.at, index)
     rebase = PageRebase(writer, snapshot, header, limits)
-    return _write_parts(
-        writer, head, header, rebase.pages(last) if len(last) > 1 else rebase.format_all()
-    )
+    pages = rebase.pages(last) if len(last) > 1 else rebase.format_all()
+    return _write_parts(writer, head, header, pages)
 
 
 def _last_pages(writer: DocumentWriter) -> tuple[Page, ...]:
@@ -316,11 +308,8 @@ def _write_parts(
 def _part(writer: DocumentWriter, name: str, at: datetime) -> Part:
     """Return a part as its index lists it: the hash shows who has its entries that it has them."""
     digests = (Digest("sha-256", writer.known[name].digest),)
-    return Part(
-        uri=writer.naming.uri(name),
-        at=at,
-        digests=digests if writer.dialect is Dialect.V1_1 else (),
-    )
+    listed = digests if writer.dialect is Dialect.V1_1 else ()
+    return Part(uri=writer.naming.uri(name), at=at, digests=listed)
 
 
 def _put(writer: DocumentWriter, name: str, header: Header, page: NewPage) -> None:
@@ -353,9 +342,8 @@ def publish_sitemap(
     each is replaced in its place.
     """
     key = str(at)
-    pages = Paginator(
-        snapshot.resources(), writer.renderer(_SITEMAP_HEADER, Dialect.SITEMAP), limits
-    )
+    render = writer.renderer(_SITEMAP_HEADER, Dialect.SITEMAP)
+    pages = Paginator(snapshot.resources(), render, limits)
     size = writer.overhead(_SITEMAP_HEADER, Dialect.SITEMAP)
     first = list(pages.page(size))
     if not pages:

@@ -84,7 +84,7 @@ def find_round_trip_fault(entries: Sequence[Resource] | Sequence[Change]) -> str
     header = _HEADERS[type(entries[0])]
     try:
         content = b"".join(writer.write(header, entries))
-        document = reader.read_stream(BytesIO(content), uri=_NAME)
+        document = reader.read(BytesIO(content), uri=_NAME)
         read = [_mark(entry) for entry in document.entries()]
     except _BAD as error:
         return f"{error!s:.300}"

@@ -146,7 +146,7 @@ class _Scan:
         stretches = _stretches(self._catalogue.fingerprints(), self._runs(), anew=anew)
         for pairs, run in stretches:
             found = run if pairs or not run else self._record_new(run)
-            differing = compare(map(_Known._make, pairs), found, same=_differ)
+            differing = compare(map(_Known._make, pairs), found, same=lambda _before, _after: False)
             while some := list(islice(differing, _AHEAD)):
                 self._originals.prefetch(
                     [item.after for item in some if not isinstance(item, Deleted)]
@@ -264,10 +264,6 @@ def _check_order(last: str, pairs: Sequence[_Pair]) -> str:
     if not all(map(lt, uris, uris[1:])):
         raise UnorderedAccountError(f"the originals after {last!r} are not in the order of URIs")
     return uris[-1]
-
-
-def _differ(_before: _Known, _after: Original) -> bool:
-    return False
 
 
 def _is_same(known: Resource, resource: Resource, *, is_unchanged: bool) -> bool:

@@ -4,10 +4,12 @@ Link relations are those of IANA.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from resourcesync.documents.reader import Limits
 from resourcesync.model.digests import ALGORITHMS
+from resourcesync.model.entries import LAST_PRIORITY
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.validator._elements import ElementNode
 from resourcesync.validator._examined_document import (
@@ -61,16 +63,6 @@ def is_uri(text: str) -> bool:
     return _WEB.match(text) is None or _HOST.match(text) is not None
 
 
-def is_relation(token: str) -> bool:
-    """True if a relation type is registered or an absolute URI."""
-    return token.lower() in RELATIONS or is_uri(token)
-
-
-def is_media_type(text: str) -> bool:
-    """True if a text has the form of a media type (RFC 6838)."""
-    return _MEDIA_TYPE.fullmatch(text) is not None
-
-
 _REPRESENTATION: Final = frozenset({"encoding", "hash", "length", "path", "type"})
 MD_NAMES: Final = _REPRESENTATION | {
     *("at", "completed", "from", "until", "capability", "change", "datetime", "modified")
@@ -85,7 +77,6 @@ _DIGITS: Final = re.compile(r"[0-9]+")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9-]+:\S+")
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 _LENGTHS: Final = {**ALGORITHMS, "md2": 32}
-_LAST_PRIORITY: Final = 999_999
 _ONLY_IN_INDEXES: Final = frozenset({"change", "datetime", "path", "capability"})
 _ONLY_ELSEWHERE: Final = _ONLY_IN_INDEXES | {"at", "completed"}
 
@@ -109,7 +100,7 @@ def check_values(subject: ExaminedDocument, node: ElementNode) -> dict[str, Pars
     if "length" in found and _DIGITS.fullmatch(found["length"].strip()) is None:
         message = f"length {found['length'][:64]!r} is not a number of bytes"
         subject.report("G26", message, node, "length")
-    if "type" in found and not is_media_type(found["type"].strip()):
+    if "type" in found and _MEDIA_TYPE.fullmatch(found["type"].strip()) is None:
         message = f"type {found['type'][:64]!r} is not a media type"
         subject.report("G30", message, node, "type")
     if "hash" in found:
@@ -164,34 +155,32 @@ def check_link(subject: ExaminedDocument, node: ElementNode) -> dict[str, Parsed
         )
         subject.report("G23", message, node, "href")
     for token in node.attributes.get("rel", "").split():
-        if not is_relation(token):
+        if token.lower() not in RELATIONS and not is_uri(token):
             message = f"rel {token[:64]!r} is neither registered nor an absolute URI"
             subject.report("G24", message, node, "rel")
     priority = node.attributes.get("pri")
     if priority is not None:
         text = priority.strip()
-        if _DIGITS.fullmatch(text) is None or not 1 <= int(text[:9]) <= _LAST_PRIORITY:
+        if _DIGITS.fullmatch(text) is None or not 1 <= int(text[:9]) <= LAST_PRIORITY:
             subject.report("G25", f"pri {text[:64]!r} is not from 1 to 999999", node, "pri")
     return check_values(subject, node)
 
 
 def check_places(subject: ExaminedDocument, node: ElementNode, *, in_root: bool) -> None:
     """Check that the attributes of an ``rs:md`` are allowed in this kind of document (§7, A)."""
+    is_dated = subject.profile in DATED_BY_LASTMOD
     for name in node.attributes:
-        rule = subject.places.get((in_root, name))
-        if rule is None:
-            is_above = subject.kind in DESCRIPTIONS and name in ("at", "completed", "from", "until")
-            rule = "SD12" if is_above else _misplaced(subject, name, in_root)
-            if name in MD_NAMES:
-                subject.places[in_root, name] = rule
+        rule = _misplaced(subject.kind, name, in_root=in_root, is_dated=is_dated)
         if rule:
             where = "the root" if in_root else "an entry"
             kind = "document" if subject.kind is DocumentKind.UNKNOWN else subject.kind.value
             subject.report(rule, f"{name} on {where} of a {kind}", node, name)
 
 
-def _misplaced(subject: ExaminedDocument, name: str, in_root: bool) -> str:  # noqa: FBT001 - one caller
-    kind = subject.kind
+@lru_cache(maxsize=512)
+def _misplaced(kind: DocumentKind, name: str, *, in_root: bool, is_dated: bool) -> str:
+    if kind in DESCRIPTIONS and name in ("at", "completed", "from", "until"):
+        return "SD12"
     if name == "modified":
         return "G36"
     if kind in SNAPSHOTS and name in ("from", "until"):
@@ -204,15 +193,14 @@ def _misplaced(subject: ExaminedDocument, name: str, in_root: bool) -> str:  # n
         return "RL06"
     if kind is DocumentKind.RLI and name in _ONLY_IN_INDEXES:
         return "RI03"
-    return _misplaced_on_entry(subject, name)
+    return _misplaced_on_entry(kind, name, is_dated=is_dated)
 
 
-def _misplaced_on_entry(subject: ExaminedDocument, name: str) -> str:
-    kind = subject.kind
+def _misplaced_on_entry(kind: DocumentKind, name: str, *, is_dated: bool) -> str:
     allowed = {
         "path": kind in MANIFESTS,
         "change": kind in CHANGES,
-        "datetime": kind in CHANGES and subject.profile not in DATED_BY_LASTMOD,
+        "datetime": kind in CHANGES and not is_dated,
         "capability": kind in DESCRIPTIONS or kind is DocumentKind.FN,
         "at": kind is not DocumentKind.RDM,
         "completed": kind is not DocumentKind.RDM,

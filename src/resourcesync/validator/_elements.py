@@ -22,6 +22,7 @@ _BEFORE: Final = 80
 _TAG: Final = re.compile(rb"<[^\s/>]+((?:\s+[^\s=<>]+\s*=\s*(?:\"[^\"]*\"|'[^']*'))*)")
 _ATTRIBUTE: Final = re.compile(rb"([^\s=<>\"']+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _BLANKS: Final = re.compile(rb"\s*")
+_LINE_END: Final = re.compile(rb"[\r\n]")
 
 
 class ElementNode(msgspec.Struct, eq=False):
@@ -50,7 +51,6 @@ class ByteWindow:
         self._base = 0
 
     def push(self, block: bytes, *, keep_from: int) -> None:
-        """Append the next bytes and drop those before ``keep_from``."""
         end = self._base + len(self._bytes)
         start = max(keep_from - _CONTEXT, end - _WINDOW_SIZE, self._base)
         self._bytes = self._bytes[start - self._base :] + block
@@ -98,14 +98,8 @@ class ByteWindow:
     def _excerpt(self, begin: int) -> tuple[str, int]:
         head = self._bytes.rfind(b"\n", 0, begin) + 1
         head = max(head, self._bytes.rfind(b"\r", head, begin) + 1, begin - _BEFORE)
-        end = min(
-            (
-                at
-                for at in (self._bytes.find(b"\n", begin), self._bytes.find(b"\r", begin))
-                if at >= 0
-            ),
-            default=len(self._bytes),
-        )
+        ended = _LINE_END.search(self._bytes, begin)
+        end = len(self._bytes) if ended is None else ended.start()
         before = self._bytes[head:begin].decode("utf-8", "ignore")
         after = self._bytes[begin : min(end, head + _SHOWN)].decode("utf-8", "ignore")
         return before + after, len(before) + 1
@@ -152,13 +146,11 @@ class ElementParser:
         return "" if declared.lower() in _ENCODINGS else declared
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes."""
         keep_from = self._open[1].offset if len(self._open) > 1 else self._parser.CurrentByteIndex
         self.window.push(block, keep_from=max(0, keep_from))
         self._driver.feed(block)
 
     def close(self) -> None:
-        """End the document."""
         self._driver.close()
 
     def drain(self) -> list[ElementNode]:

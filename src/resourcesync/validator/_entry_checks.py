@@ -51,7 +51,6 @@ class ParsedEntry(msgspec.Struct):
     links: list[ParsedLink] = msgspec.field(default_factory=list)
 
     def value(self, name: str) -> str:
-        """Return an attribute of the entry's ``rs:md``, or an empty text."""
         return "" if self.md is None else self.md.attributes.get(name, "").strip()
 
     def has(self, name: str) -> bool:
@@ -59,7 +58,6 @@ class ParsedEntry(msgspec.Struct):
         return self.md is not None and name in self.md.attributes
 
     def linked(self, relation: str) -> list[ParsedLink]:
-        """Return the links of a relation."""
         return [link for link in self.links if relation in link.relations]
 
     @property
@@ -208,7 +206,11 @@ def check_links(subject: ExaminedDocument, entry: ParsedEntry) -> None:
         _check_patch(subject, entry, link)
         _check_plain(subject, link)
         _check_versions(subject, entry, link)
-        _check_structure(subject, link)
+        for relation in ("up", "index"):
+            if relation in link.relations:
+                subject.report("LK11", f"{relation} on an entry", link.node)
+        if "contents" in link.relations and subject.kind not in _PACKED:
+            subject.report("LK11", f"contents in a {subject.kind.value}", link.node)
     for relation, rule in (("memento", "LK05"), ("via", "LK08"), ("contents", "RD04a")):
         for link in entry.linked(relation)[1:]:
             if relation != "contents" or subject.kind in _PACKED:
@@ -259,14 +261,6 @@ def _check_versions(subject: ExaminedDocument, entry: ParsedEntry, link: ParsedL
         subject.report("LK06", message, link.node, "modified")
 
 
-def _check_structure(subject: ExaminedDocument, link: ParsedLink) -> None:
-    for relation in ("up", "index"):
-        if relation in link.relations:
-            subject.report("LK11", f"{relation} on an entry", link.node)
-    if "contents" in link.relations and subject.kind not in _PACKED:
-        subject.report("LK11", f"contents in a {subject.kind.value}", link.node)
-
-
 class DescriptionLinks:
     """Links between entries and their descriptions, to check both directions (§14.5)."""
 
@@ -276,7 +270,6 @@ class DescriptionLinks:
         self._listed: set[int] = set()
 
     def add(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Add an entry."""
         here = hash(entry.uri)
         self._listed.add(here)
         for link in entry.linked("describedby"):

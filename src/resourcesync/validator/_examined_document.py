@@ -10,7 +10,13 @@ import msgspec
 
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability
+from resourcesync.model.vocabulary import (
+    CAPABILITIES,
+    NOTIFICATIONS,
+    RS_NS,
+    SITEMAP_NS,
+    Capability,
+)
 from resourcesync.validator._elements import ByteWindow, ElementNode
 from resourcesync.validator.rule import RULES, RuleFinding
 from resourcesync.validator.summaries import DocumentPlace, DocumentSummary, at_place
@@ -24,21 +30,12 @@ OLD_NAMESPACES: Final[Mapping[str, str]] = {
 """Tolerated namespaces, each with the right one."""
 
 RS_NAMESPACES: Final = frozenset({RS_NS, *OLD_NAMESPACES})
-_ALIASES: Final = {
-    "resourcesync": Capability.DESCRIPTION,
-    "capability": Capability.CAPABILITY_LIST,  # WEKO3, in its Source Description
-    "changeset": Capability.CHANGE_LIST,
-    "inventory": Capability.RESOURCE_LIST,
-    "changenotification": Capability.CHANGE_NOTIFICATION,
-    "frameworknotification": Capability.FRAMEWORK_NOTIFICATION,
-}
 
 
 class DocumentKind(Enum):
     """The kind of a document by its root and its capability."""
 
     UNKNOWN = "other"
-    SITEMAP = "sitemap"
     SD = "Source Description"
     SDI = "Source Description Index"
     CAP = "Capability List"
@@ -77,49 +74,28 @@ RESOURCES: Final = frozenset(
         DocumentKind.CH,
         DocumentKind.CDM,
         DocumentKind.NT,
-        DocumentKind.SITEMAP,
         DocumentKind.UNKNOWN,
     }
 )
 DOCUMENTS: Final = frozenset(DocumentKind) - RESOURCES
 
-_KINDS: Final[Mapping[Capability, tuple[DocumentKind, DocumentKind]]] = {
-    Capability.DESCRIPTION: (DocumentKind.SD, DocumentKind.SDI),
-    Capability.CAPABILITY_LIST: (DocumentKind.CAP, DocumentKind.CAPI),
-    Capability.RESOURCE_LIST: (DocumentKind.RL, DocumentKind.RLI),
-    Capability.RESOURCE_DUMP: (DocumentKind.RD, DocumentKind.RDI),
-    Capability.RESOURCE_DUMP_MANIFEST: (DocumentKind.RDM, DocumentKind.RDM),
-    Capability.CHANGE_LIST: (DocumentKind.CH, DocumentKind.CHI),
-    Capability.CHANGE_DUMP: (DocumentKind.CD, DocumentKind.CDI),
-    Capability.CHANGE_DUMP_MANIFEST: (DocumentKind.CDM, DocumentKind.CDM),
-    Capability.CHANGE_NOTIFICATION: (DocumentKind.NT, DocumentKind.NT),
-    Capability.FRAMEWORK_NOTIFICATION: (DocumentKind.FN, DocumentKind.FN),
-}
-
 
 def capability_of(label: str) -> Capability | None:
     """Return the capability that a value means today, old spellings included."""
-    folded = label.strip().lower()
-    if folded in _ALIASES:
-        return _ALIASES[folded]
-    return Capability(folded) if folded in set(Capability) else None
+    return CAPABILITIES.get(label.strip().lower())
 
 
 def kind_of(capability: Capability | None, *, is_index: bool) -> DocumentKind:
-    """Return what a document of this capability and root is."""
     if capability is None:
         return DocumentKind.UNKNOWN
     if capability.is_archive:
         return DocumentKind.ARI if is_index else DocumentKind.AR
-    return _KINDS[capability][is_index]
+    has_index = not (capability.is_manifest or capability in NOTIFICATIONS)
+    return DocumentKind(f"{capability.phrase}{' Index' if is_index and has_index else ''}")
 
 
 class ExaminedDocument(msgspec.Struct):
-    """One document while it is examined; of a known kind once its root's ``rs:md`` was read.
-
-    ``places`` is computed once for its kind: the rule that an attribute of an ``rs:md`` breaks, by
-    whether it is the root's and by its name.
-    """
+    """One document while it is examined; of a known kind once its root's ``rs:md`` was read."""
 
     profile: RuleProfile
     window: ByteWindow
@@ -130,7 +106,6 @@ class ExaminedDocument(msgspec.Struct):
     md: DocumentPlace | None = None
     root_times: "dict[str, ParsedTime]" = msgspec.field(default_factory=dict)
     reported: set[str] = msgspec.field(default_factory=set)
-    places: dict[tuple[bool, str], str] = msgspec.field(default_factory=dict)
     _found: list[RuleFinding] = msgspec.field(default_factory=list)
 
     def report(self, rule: str, message: str, node: ElementNode, part: str = "") -> None:

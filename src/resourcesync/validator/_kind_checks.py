@@ -6,7 +6,12 @@ Some need more than one entry: order, repetition, the life of a resource.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from resourcesync.model.vocabulary import MAX_ENTRIES, Capability
+from resourcesync.model.vocabulary import (
+    LISTED_CAPABILITIES,
+    MAX_ENTRIES,
+    NOTIFICATIONS,
+    Capability,
+)
 from resourcesync.validator._elements import TEXT, ElementNode
 from resourcesync.validator._entry_checks import ParsedEntry
 from resourcesync.validator._examined_document import (
@@ -25,39 +30,25 @@ _IMPOSSIBLE: Final = frozenset(
 class TimeOrderCheck:
     """The check that times come oldest first; entries without a time are skipped."""
 
-    def __init__(self, rule: str) -> None:
-        self._rule = rule
+    def __init__(self) -> None:
         self._before: ParsedTime | None = None
 
     def check(
-        self, subject: ExaminedDocument, moment: ParsedTime | None, node: ElementNode, part: str
+        self,
+        subject: ExaminedDocument,
+        rule: str,
+        moment: ParsedTime | None,
+        node: ElementNode,
+        part: str,
     ) -> None:
-        """Compare the time of an entry with that of the entries before."""
         if moment is None:
             return
         if self._before is not None and moment.last < self._before.first:
             name = node.name if part == TEXT else f"md/@{part}"
             message = f"{name} {moment.text} is before the {self._before.text} of an entry above it"
-            subject.report(self._rule, message, node, part)
+            subject.report(rule, message, node, part)
             return
         self._before = moment
-
-
-class RepetitionCheck:
-    """The check for resources listed twice; it stores as many entries as a document may have."""
-
-    def __init__(self) -> None:
-        self._marks: set[int] = set()
-
-    def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Search for the address of an entry among those before."""
-        if not entry.uri:
-            return
-        mark = hash(entry.uri)
-        if mark in self._marks:
-            subject.report("RL04", f"{entry.uri[:200]} is listed twice", entry.node)
-        elif len(self._marks) < MAX_ENTRIES:
-            self._marks.add(mark)
 
 
 class ChangeSequenceCheck:
@@ -65,12 +56,11 @@ class ChangeSequenceCheck:
 
     def __init__(self, kind: DocumentKind) -> None:
         self._list = kind is DocumentKind.CH
-        self._order = TimeOrderCheck("CH05" if self._list else "CM05")
+        self._order = TimeOrderCheck()
         self._last: dict[int, str] = {}
         self._moments: set[int] = set()
 
     def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Compare a change with those before."""
         self._check_order(subject, entry)
         if self._list and entry.uri:
             self._check_repeated(subject, entry)
@@ -83,11 +73,12 @@ class ChangeSequenceCheck:
                 self._last[mark] = entry.change
 
     def _check_order(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        rule = "CH05" if self._list else "CM05"
         if subject.profile in DATED_BY_LASTMOD:
             if entry.lastmod_node is not None:
-                self._order.check(subject, entry.lastmod, entry.lastmod_node, TEXT)
+                self._order.check(subject, rule, entry.lastmod, entry.lastmod_node, TEXT)
         elif entry.md is not None:
-            self._order.check(subject, entry.times.get("datetime"), entry.md, "datetime")
+            self._order.check(subject, rule, entry.times.get("datetime"), entry.md, "datetime")
 
     def _check_repeated(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         old = subject.profile in DATED_BY_LASTMOD
@@ -103,28 +94,6 @@ class ChangeSequenceCheck:
 
 
 _ZIP: Final = frozenset({"application/zip", "application/x-zip-compressed"})
-
-
-class PackageEntryCheck:
-    """The packages of a dump: their types and lengths (§11.1, §13.1)."""
-
-    def __init__(self) -> None:
-        self._media_type = ""
-
-    def check(self, subject: ExaminedDocument, entry: ParsedEntry, rule: str) -> None:
-        """Check the next package."""
-        missing = [name for name in ("type", "length") if not entry.value(name)]
-        if missing:
-            subject.report(rule, f"a package without {' and '.join(missing)}", entry.place)
-        media_type = entry.value("type").partition(";")[0].strip().lower()
-        if not media_type:
-            return
-        if self._media_type and media_type != self._media_type:
-            message = f"a package of {media_type} beside one of {self._media_type}"
-            subject.report("RD03", message, entry.place, "type")
-        elif media_type not in _ZIP:
-            subject.report("RD03", f"a package of {media_type}, not ZIP", entry.place, "type")
-        self._media_type = self._media_type or media_type
 
 
 def check_path(subject: ExaminedDocument, entry: ParsedEntry) -> None:
@@ -167,23 +136,127 @@ def _check_inside(
         subject.report(rule, message, node, part)
 
 
-class LogEntryChecks:
-    """The checks of the entries of one change document, archive or notification."""
+class EntryChecks:
+    """The checks of the entries of one document, one after the other."""
 
-    def __init__(self, kind: DocumentKind, packages: PackageEntryCheck) -> None:
-        self._packages = packages
+    def __init__(self, kind: DocumentKind) -> None:
+        self._listed: set[int] = set()
+        self._media_type = ""
         self._changes = ChangeSequenceCheck(kind)
-        self._orders = {rule: TimeOrderCheck(rule) for rule in ("CI02", "CD02", "CD06a", "AR04")}
+        self._order = TimeOrderCheck()
         self._before: ParsedEntry | None = None
         self._open = 0
+        self._capabilities: set[str] = set()
+        self._count = 0
+        self._parts = 0
+        self._with_via = False
+        check: Mapping[DocumentKind, Callable[[ExaminedDocument, ParsedEntry], None]] = {
+            DocumentKind.SD: self._description,
+            DocumentKind.CAP: self._capability,
+            DocumentKind.RL: self._resource,
+            DocumentKind.RD: self._resource_package,
+            DocumentKind.RDM: self._packed,
+            DocumentKind.CH: self._change,
+            DocumentKind.CHI: self._change_list,
+            DocumentKind.CD: self._change_package,
+            DocumentKind.CDI: self._change_dump,
+            DocumentKind.CDM: self._packed_change,
+            DocumentKind.AR: self._archived,
+            DocumentKind.NT: self._notified,
+            DocumentKind.FN: self._notified,
+        }
+        self._check = check.get(kind)
+
+    def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        self._count += 1
+        if self._check is not None:
+            self._check(subject, entry)
+        self._check_via(subject, entry)
 
     def finish(self, subject: ExaminedDocument) -> None:
-        """Report findings that only the end of the document shows."""
-        if subject.kind is DocumentKind.CHI and "until" in subject.root_times and self._open:
+        root = subject.md or subject.root
+        if subject.kind is DocumentKind.CAP and not self._count:
+            subject.report_at("CA10", "the Capability List has no entry", root)
+        if subject.kind in (DocumentKind.NT, DocumentKind.FN) and not self._count:
+            subject.report_at("NT01", "the notification has no entry", root)
+        if self._parts and self._parts == self._count:
+            subject.report_at("RL08", "all entries are like those of an index", root)
+        if self._open and "until" in subject.root_times:
             message = f"the index has an end, and {self._open} of its lists have none"
-            subject.report_at("CI08", message, subject.md or subject.root)
+            subject.report_at("CI08", message, root)
 
-    def change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _description(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        capability = entry.value("capability")
+        # A channel of Framework Notifications: no set describes it.
+        is_channel = capability == Capability.FRAMEWORK_NOTIFICATION and entry.linked("hub")
+        if entry.md is None:
+            subject.report("SD05", "an entry without rs:md", entry.node)
+        elif capability != Capability.CAPABILITY_LIST and not is_channel:
+            message = f"capability {capability!r} in a Source Description"
+            part = "capability" if entry.has("capability") else ""
+            subject.report("SD04", message, entry.md, part)
+        if not is_channel and not entry.linked("describedby"):
+            subject.report("SD06", "no link describes the set", entry.node)
+        if entry.lastmod_node is not None:
+            subject.report("SD07", "lastmod on an entry", entry.lastmod_node)
+
+    def _capability(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        if entry.lastmod_node is not None:
+            subject.report("CA06", "lastmod on an entry", entry.lastmod_node)
+        label = entry.value("capability")
+        if not label or entry.md is None:
+            subject.report("CA03", "an entry names no capability", entry.place)
+            return
+        known = capability_of(label)
+        if known is None:
+            message = f"{label[:64]!r} is not a capability that can be listed"
+            subject.report("CA04", message, entry.md, "capability")
+        elif known not in LISTED_CAPABILITIES and known not in NOTIFICATIONS:
+            subject.report("CA04", f"{label} in a Capability List", entry.md, "capability")
+        if label in self._capabilities:
+            subject.report("CA05", f"a second {label[:64]}", entry.md, "capability")
+        elif len(self._capabilities) < 1_000:  # noqa: PLR2004 - far more than there are
+            self._capabilities.add(label)
+
+    def _resource(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        mark = hash(entry.uri)
+        if entry.uri and mark in self._listed:
+            subject.report("RL04", f"{entry.uri[:200]} is listed twice", entry.node)
+        elif entry.uri and len(self._listed) < MAX_ENTRIES:
+            self._listed.add(mark)
+        self._parts += entry.is_part
+        end = subject.root_times.get("completed") or subject.root_times.get("at")
+        lastmod, node = entry.lastmod, entry.lastmod_node
+        if end and lastmod and node and lastmod.first > end.last:
+            message = f"lastmod {lastmod.text} is after the list's {end.text}"
+            subject.report("RL05", message, node, TEXT)
+        if node is None and not entry.has("hash") and not entry.has("length"):
+            subject.report("RL07", "an entry with no lastmod, length or hash", entry.node)
+
+    def _resource_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        self._check_package(subject, entry, "RD02")
+        check_within(subject, entry, "RD06", ("at", "completed"))
+
+    def _check_package(self, subject: ExaminedDocument, entry: ParsedEntry, rule: str) -> None:
+        missing = [name for name in ("type", "length") if not entry.value(name)]
+        if missing:
+            subject.report(rule, f"a package without {' and '.join(missing)}", entry.place)
+        media_type = entry.value("type").partition(";")[0].strip().lower()
+        if not media_type:
+            return
+        if self._media_type and media_type != self._media_type:
+            message = f"a package of {media_type} beside one of {self._media_type}"
+            subject.report("RD03", message, entry.place, "type")
+        elif media_type not in _ZIP:
+            subject.report("RD03", f"a package of {media_type}, not ZIP", entry.place, "type")
+        self._media_type = self._media_type or media_type
+
+    def _packed(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+        if not entry.has("path"):
+            subject.report("RM04", "an entry without path", entry.place)
+        check_path(subject, entry)
+
+    def _change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change List (§12.1)."""
         if entry.is_change_list:
             subject.report("CH03", "a Change List, as an index lists it", entry.place)
@@ -196,7 +269,7 @@ class LogEntryChecks:
         if entry.lastmod is not None and entry.lastmod_node is not None:
             _check_inside(subject, "CH07", entry.lastmod, entry.lastmod_node, TEXT)
 
-    def packed_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _packed_change(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump Manifest (§13.2)."""
         if not entry.has("change"):
             subject.report("CM02", "an entry without change", entry.place)
@@ -208,7 +281,7 @@ class LogEntryChecks:
         check_path(subject, entry)
         self._any_change(subject, entry)
 
-    def notified(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _notified(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Notification or a Framework Notification."""
         if not entry.has("change"):
             subject.report("NT01", "an entry without change", entry.place)
@@ -223,12 +296,12 @@ class LogEntryChecks:
                 if entry.has(name):
                     subject.report("CH13", f"a deletion with {name}", entry.place, name)
 
-    def change_list(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _change_list(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change List Index (§12.2)."""
         start = entry.times.get("from")
         if not entry.has("from"):
             subject.report("CI03", "a Change List without from", entry.place)
-        self._check_order(subject, entry, "CI02", "from")
+        self._order.check(subject, "CI02", start, entry.place, "from")
         top = subject.root_times.get("from")
         if start and top and start.last < top.first:
             message = f"from {start.text} is before the index's {top.text}"
@@ -249,21 +322,21 @@ class LogEntryChecks:
             message = f"from {start.text} is not the until {end.text} of the list above"
             subject.report("CI06", message, entry.place, "from")
 
-    def change_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _change_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump (§13.1)."""
-        self._packages.check(subject, entry, "CD03")
+        self._check_package(subject, entry, "CD03")
         if not entry.has("from"):
             subject.report("CD04", "a package without from", entry.place)
-        self._check_order(subject, entry, "CD02", "from")
+        self._order.check(subject, "CD02", entry.times.get("from"), entry.place, "from")
         check_within(subject, entry, "CD05", ("from", "until"))
 
-    def change_dump(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _change_dump(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of a Change Dump Index (§13.1, A)."""
         if not entry.has("from"):
             subject.report("CD06b", "a Change Dump without from", entry.place)
-        self._check_order(subject, entry, "CD06a", "from")
+        self._order.check(subject, "CD06a", entry.times.get("from"), entry.place, "from")
 
-    def archived(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
+    def _archived(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check an entry of an archive (Archives §3 to §6)."""
         capability = subject.summary.capability
         past = None if capability is None else capability.archived
@@ -272,121 +345,7 @@ class LogEntryChecks:
             subject.report("AR02", f"an entry without {name}", entry.place)
         elif name == "from" and not entry.has("until"):
             subject.report("AR03", "an entry without until", entry.place)
-        self._check_order(subject, entry, "AR04", name)
-
-    def _check_order(
-        self, subject: ExaminedDocument, entry: ParsedEntry, rule: str, name: str
-    ) -> None:
-        self._orders[rule].check(subject, entry.times.get(name), entry.place, name)
-
-
-_UNLISTED: Final = frozenset(
-    {
-        Capability.DESCRIPTION,
-        Capability.CAPABILITY_LIST,
-        Capability.RESOURCE_DUMP_MANIFEST,
-        Capability.CHANGE_DUMP_MANIFEST,
-    }
-)
-
-
-class EntryChecks:
-    """The checks of the entries of one document, one after the other."""
-
-    def __init__(self, kind: DocumentKind) -> None:
-        self._repetition = RepetitionCheck()
-        self._packages = PackageEntryCheck()
-        self._logs = LogEntryChecks(kind, self._packages)
-        self._capabilities: set[str] = set()
-        self._count = 0
-        self._parts = 0
-        self._with_via = False
-        logs = self._logs
-        check: Mapping[DocumentKind, Callable[[ExaminedDocument, ParsedEntry], None]] = {
-            DocumentKind.SD: self._description,
-            DocumentKind.CAP: self._capability,
-            DocumentKind.RL: self._resource,
-            DocumentKind.RD: self._resource_package,
-            DocumentKind.RDM: self._packed,
-            DocumentKind.CH: logs.change,
-            DocumentKind.CHI: logs.change_list,
-            DocumentKind.CD: logs.change_package,
-            DocumentKind.CDI: logs.change_dump,
-            DocumentKind.CDM: logs.packed_change,
-            DocumentKind.AR: logs.archived,
-            DocumentKind.NT: logs.notified,
-            DocumentKind.FN: logs.notified,
-        }
-        self._check = check.get(kind)
-
-    def check(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        """Check the next entry."""
-        self._count += 1
-        if self._check is not None:
-            self._check(subject, entry)
-        self._check_via(subject, entry)
-
-    def finish(self, subject: ExaminedDocument) -> None:
-        """Report findings that only the end of the document shows."""
-        root = subject.md or subject.root
-        if subject.kind is DocumentKind.CAP and not self._count:
-            subject.report_at("CA10", "the Capability List has no entry", root)
-        if subject.kind in (DocumentKind.NT, DocumentKind.FN) and not self._count:
-            subject.report_at("NT01", "the notification has no entry", root)
-        if self._parts and self._parts == self._count:
-            subject.report_at("RL08", "all entries are like those of an index", root)
-        self._logs.finish(subject)
-
-    def _description(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        is_channel = _is_framework_channel(entry)
-        if entry.md is None:
-            subject.report("SD05", "an entry without rs:md", entry.node)
-        elif entry.value("capability") != Capability.CAPABILITY_LIST and not is_channel:
-            message = f"capability {entry.value('capability')!r} in a Source Description"
-            part = "capability" if entry.has("capability") else ""
-            subject.report("SD04", message, entry.md, part)
-        if not is_channel and not entry.linked("describedby"):
-            subject.report("SD06", "no link describes the set", entry.node)
-        if entry.lastmod_node is not None:
-            subject.report("SD07", "lastmod on an entry", entry.lastmod_node)
-
-    def _capability(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        if entry.lastmod_node is not None:
-            subject.report("CA06", "lastmod on an entry", entry.lastmod_node)
-        label = entry.value("capability")
-        if not label or entry.md is None:
-            subject.report("CA03", "an entry names no capability", entry.place)
-            return
-        known = capability_of(label)
-        if known in _UNLISTED:
-            subject.report("CA04", f"{label} in a Capability List", entry.md, "capability")
-        elif known is None:
-            message = f"{label[:64]!r} is not a capability that can be listed"
-            subject.report("CA04", message, entry.md, "capability")
-        if label in self._capabilities:
-            subject.report("CA05", f"a second {label[:64]}", entry.md, "capability")
-        elif len(self._capabilities) < 1_000:  # noqa: PLR2004 - far more than there are
-            self._capabilities.add(label)
-
-    def _resource(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        self._repetition.check(subject, entry)
-        self._parts += entry.is_part
-        end = subject.root_times.get("completed") or subject.root_times.get("at")
-        lastmod, node = entry.lastmod, entry.lastmod_node
-        if end and lastmod and node and lastmod.first > end.last:
-            message = f"lastmod {lastmod.text} is after the list's {end.text}"
-            subject.report("RL05", message, node, TEXT)
-        if node is None and not entry.has("hash") and not entry.has("length"):
-            subject.report("RL07", "an entry with no lastmod, length or hash", entry.node)
-
-    def _resource_package(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        self._packages.check(subject, entry, "RD02")
-        check_within(subject, entry, "RD06", ("at", "completed"))
-
-    def _packed(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
-        if not entry.has("path"):
-            subject.report("RM04", "an entry without path", entry.place)
-        check_path(subject, entry)
+        self._order.check(subject, "AR04", entry.times.get(name), entry.place, name)
 
     def _check_via(self, subject: ExaminedDocument, entry: ParsedEntry) -> None:
         """Check ``via`` links: the copy is our own, and no entry lacks the link (§14.8)."""
@@ -398,9 +357,3 @@ class EntryChecks:
             self._with_via = True
         elif self._with_via and entry.change != "deleted":
             subject.report_once("AG01c", "an entry without via, after others with it", entry.node)
-
-
-def _is_framework_channel(entry: ParsedEntry) -> bool:
-    """True if it leads to a channel of Framework Notifications, which no set describes."""
-    capability = entry.value("capability")
-    return capability == Capability.FRAMEWORK_NOTIFICATION and bool(entry.linked("hub"))

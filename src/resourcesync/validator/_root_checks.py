@@ -1,10 +1,10 @@
 """Checks of the root: its name, its ``rs:md``, its links, and missing ones (§6, §7)."""
 
-import re
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
+from resourcesync.documents.expat import ROOTS, SITEMAP_NAMESPACES
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, WELL_KNOWN_PATH, Capability, Dialect
 from resourcesync.validator import _attribute_checks
@@ -21,44 +21,26 @@ from resourcesync.validator._examined_document import (
 from resourcesync.validator.rule import DRAFTS
 from resourcesync.validator.summaries import DocumentPlace
 
-_ROOTS: Final = {"urlset": False, "sitemapindex": True}
-_SPELLINGS: Final = re.compile(
-    r"(?:https?://(?:www\.)?sitemaps\.org/schemas/sitemap/0\.90?/?"
-    r"|http://www\.google\.com/schemas/sitemap/0\.(?:84|90?))?"
-)
-"""Spellings of the Sitemap namespace that are accepted, none included."""
+_SPELLINGS: Final = frozenset({"", *SITEMAP_NAMESPACES})
 _MAX_LINKS: Final = 100
 _TOLERATED: Final = frozenset({"href", "rel", "type"})
 
-_START: Final[Mapping[DocumentKind, tuple[str, str]]] = {
-    DocumentKind.RL: ("at", "RL01"),
-    DocumentKind.RLI: ("at", "RI01"),
-    DocumentKind.RD: ("at", "RD01a"),
-    DocumentKind.RDI: ("at", "RD05"),
-    DocumentKind.RDM: ("at", "RM03"),
-    DocumentKind.CH: ("from", "CH01"),
-    DocumentKind.CHI: ("from", "CI01"),
-    DocumentKind.CD: ("from", "CD01a"),
-    DocumentKind.CDI: ("from", "CD06a"),
-    DocumentKind.CDM: ("from", "CM01"),
+_REQUIRED: Final[Mapping[DocumentKind, tuple[str, str, str]]] = {
+    DocumentKind.CAP: ("", "", "CA01"),
+    DocumentKind.RL: ("at", "RL01", "RL02"),
+    DocumentKind.RLI: ("at", "RI01", "RI02"),
+    DocumentKind.RD: ("at", "RD01a", "RD01a"),
+    DocumentKind.RDI: ("at", "RD05", "RD05"),
+    DocumentKind.RDM: ("at", "RM03", "RM03"),
+    DocumentKind.CH: ("from", "CH01", "CH02a"),
+    DocumentKind.CHI: ("from", "CI01", "CI01"),
+    DocumentKind.CD: ("from", "CD01a", "CD01a"),
+    DocumentKind.CDI: ("from", "CD06a", "CD06a"),
+    DocumentKind.CDM: ("from", "CM01", "CM01"),
+    DocumentKind.AR: ("", "", "AR01"),
+    DocumentKind.ARI: ("", "", "AR01"),
 }
-_UP: Final[Mapping[DocumentKind, str]] = {
-    DocumentKind.CAP: "CA01",
-    DocumentKind.RL: "RL02",
-    DocumentKind.RLI: "RI02",
-    DocumentKind.RD: "RD01a",
-    DocumentKind.RDI: "RD05",
-    DocumentKind.RDM: "RM03",
-    DocumentKind.CH: "CH02a",
-    DocumentKind.CHI: "CI01",
-    DocumentKind.CD: "CD01a",
-    DocumentKind.CDI: "CD06a",
-    DocumentKind.CDM: "CM01",
-    DocumentKind.AR: "AR01",
-    DocumentKind.ARI: "AR01",
-}
-
-
+"""The time that each kind begins with, the rule about that, and the rule about the link up."""
 _RELATIONS: Final = {"resourcesync": "up", "up": "index"}
 
 
@@ -110,13 +92,13 @@ class RootChecks:
         subject.root = subject.window.spot(root)
         subject.summary.place = DocumentPlace(line=root.line, column=root.column)
         subject.namespace = root.namespace
-        if root.name not in _ROOTS or not _SPELLINGS.fullmatch(root.namespace):
+        if root.name not in ROOTS or root.namespace not in _SPELLINGS:
             subject.report("G02", f"the root is <{root.name[:64]}> of another kind of XML", root)
             return False
         if root.namespace != SITEMAP_NS:
             named = root.namespace or "no namespace"
             subject.report("G02", f"the root is in {named}, not in that of sitemaps", root)
-        subject.summary.is_index = _ROOTS[root.name]
+        subject.summary.is_index = ROOTS[root.name]
         return True
 
     def metadata(self, subject: ExaminedDocument, node: ElementNode) -> None:
@@ -131,7 +113,6 @@ class RootChecks:
         summary.label = label = node.attributes.get("capability", "").strip()
         summary.capability = capability_of(label)
         subject.kind = kind_of(summary.capability, is_index=summary.is_index)
-        subject.places.clear()
         summary.place = DocumentPlace(line=node.line, column=node.column, length=subject.md.length)
         self._check_capability(subject, node, label)
         subject.root_times = _attribute_checks.check_values(subject, node)
@@ -189,13 +170,13 @@ class RootChecks:
             subject.report_at("G05", "the root has no rs:md", subject.root)
             return
         kind = subject.kind
-        name, rule = _START.get(kind, ("", ""))
+        name, rule, up_rule = _REQUIRED.get(kind, ("", "", ""))
         has_interval = subject.profile != "rs-0.6" or name != "from"
         if name and has_interval and name not in self.attributes:
             subject.report_at(rule, f"the {kind.value} has no {name}", subject.md)
         # In the drafts a document "can also include" the link to its Capability List.
-        if kind in _UP and "up" not in self._links and subject.profile not in DRAFTS:
-            subject.report_at(_UP[kind], f"the {kind.value} has no up link", subject.md)
+        if up_rule and "up" not in self._links and subject.profile not in DRAFTS:
+            subject.report_at(up_rule, f"the {kind.value} has no up link", subject.md)
         if kind in (DocumentKind.SD, DocumentKind.SDI) and self._up is not None:
             subject.report_at("SD03", f"a {kind.value} with an up link", self._up)
         if kind in (DocumentKind.SD, DocumentKind.CAP) and "describedby" not in self._links:

@@ -2,27 +2,24 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import BinaryIO, Final, NamedTuple, Protocol
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from resourcesync.discovery.document_fetcher import DocumentProvider
 from resourcesync.discovery.uris import join
-from resourcesync.model.vocabulary import Capability
+from resourcesync.model.vocabulary import NOTIFICATIONS, Capability
 from resourcesync.ports import Fetcher
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.packages import ListedPackage
 from resourcesync.validator.rule import RuleFinding
-from resourcesync.validator.sample import RandomChoices, Sample, SampleSize
+from resourcesync.validator.sample import Chance, Sample, SampleSize, choose
 from resourcesync.validator.summaries import DocumentSummary
 
 MAX_TARGETS: Final = 200_000
 """Most stored entries for documents and packages: some 100 MB of them."""
 _FOLLOWED: Final = frozenset({Capability.DESCRIPTION, Capability.CAPABILITY_LIST})
-_CHANNELS: Final = frozenset(
-    {Capability.CHANGE_NOTIFICATION.value, Capability.FRAMEWORK_NOTIFICATION.value}
-)
 _LISTS: Final = frozenset({Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
 """Documents that have targets only if they are lists: indexes of another name."""
 
@@ -43,27 +40,20 @@ class OpenedTarget(NamedTuple):
     fetcher: Fetcher | None = None
 
 
-class TargetAccess(Protocol):
-    """Access to targets, on this machine and in the network."""
+class TargetAccess(NamedTuple):
+    """Access to targets, on this machine and in the network.
 
-    @property
-    def allowed_origins(self) -> tuple[str, ...]:
-        """Further origins that a Source may have its documents at."""
+    ``allowed_origins`` are further ones that a Source may have its documents at; ``documents_in``
+    returns so many documents and packages in a folder, and none for other targets; ``identity`` is
+    the same for two names of one file.
+    """
 
-    def open(self, target: str) -> AbstractContextManager[OpenedTarget]:
-        """Open a target."""
-
-    def is_folder(self, target: str) -> bool:
-        """True if a target is a folder of this machine."""
-
-    def documents_in(self, target: str, most: int) -> list[str]:
-        """Return the documents and packages in a folder; none for other targets."""
-
-    def identity(self, place: str) -> str:
-        """Return a text that is the same for two names of one file."""
-
-    def temporary_file(self) -> BinaryIO:
-        """Return a nameless temporary file."""
+    open: Callable[[str], AbstractContextManager[OpenedTarget]]
+    is_folder: Callable[[str], bool]
+    documents_in: Callable[[str, int], list[str]]
+    identity: Callable[[str], str]
+    temporary_file: Callable[[], BinaryIO]
+    allowed_origins: tuple[str, ...]
 
 
 class DocumentWalk(msgspec.Struct, kw_only=True):
@@ -78,7 +68,7 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
     sample: Sample | None
     is_local: bool
     is_same: Callable[[str, str], bool]
-    random: RandomChoices
+    chance: Chance
     most_documents: int
     summaries: list[DocumentSummary] = msgspec.field(default_factory=list)
     visited: set[str] = msgspec.field(default_factory=set)
@@ -124,7 +114,7 @@ class DocumentWalk(msgspec.Struct, kw_only=True):
                 continue
             targets = dump.targets if self.is_local else []
             if size is not None:
-                targets = self.random.sample(dump.targets, size.resolve(len(dump.targets)))
+                targets = choose(dump.targets, size.resolve(len(dump.targets)), self.chance)
             listed += len(dump.targets)
             for target in targets:
                 copy = (
@@ -170,7 +160,8 @@ def _listed_documents(summary: DocumentSummary) -> list[Announced]:
     is_index = summary.is_index and not (capability is not None and capability.is_archive)
     if capability in _FOLLOWED:
         usable = [target for target in targets if target.capability or not target.label]
-        listed = [(target.uri, target.label) for target in usable if target.label not in _CHANNELS]
+        usable = [target for target in usable if target.label not in NOTIFICATIONS]
+        listed = [(target.uri, target.label) for target in usable]
     elif capability in _LISTS or is_index:
         listed = [(target.uri, "") for target in targets]
     else:  # dumps of dumps, or copies of manifests

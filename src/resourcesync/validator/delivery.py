@@ -1,8 +1,7 @@
 """Checks of delivery: how a Source serves what it lists, from fetched facts (§6.3, §7)."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from io import BytesIO
 from typing import Final
 
@@ -10,9 +9,10 @@ import msgspec
 
 from resourcesync.discovery.links import find_targets
 from resourcesync.discovery.uris import origin_if_any
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentError
 from resourcesync.model.vocabulary import Capability
+from resourcesync.ports import modified_at
 from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import (
     DocumentSummary,
@@ -43,49 +43,45 @@ class DeliveredResponse(msgspec.Struct, frozen=True, kw_only=True):
     length: int | None = None
     hashes: Mapping[str, str] = msgspec.field(default_factory=dict)
 
-    @property
-    def media_type(self) -> str:
-        """The media type; empty when there is none."""
-        return bare_type(self.headers.get("content-type", ""))
-
 
 def bare_type(media_type: str) -> str:
     """Return a media type without its parameters, in small letters."""
     return media_type.partition(";")[0].strip().lower()
 
 
-def judge_resource(listed: ListedResource, response: DeliveredResponse) -> Iterator[RuleFinding]:
-    """Compare the answer for a resource with its entry (§7, §12.1)."""
+def judge_resource(
+    listed: ListedResource, response: DeliveredResponse, applied: set[str]
+) -> Iterator[RuleFinding]:
+    """Compare the answer for a resource with its entry (§7, §12.1); add the rules that applied."""
     if listed.change == "deleted":
+        applied.add("HT03")
         if response.status not in _GONE:
             message = f"{listed.uri} was deleted and answers {response.status}"
             yield at_listed("HT03", message, listed)
         return
+    applied.add("HT01")
     if response.status != _OK:
         yield at_listed("HT01", f"{listed.uri} answers {response.status}", listed)
         return
     yield from _judge_representation(listed, response)
+    if response.hashes:
+        applied.add("HT02")
     for name, digest in listed.hashes.items():
         if response.hashes.get(name, digest) != digest:
             yield at_listed("HT02", f"the {name} of {listed.uri} is not the list's", listed)
-    modified = _http_date(response.headers.get("last-modified", ""))
-    if listed.lastmod is not None and modified is not None and modified > listed.lastmod:
-        whole_day = listed.lastmod.time() == datetime.min.time()
-        if not whole_day or modified >= listed.lastmod + _DAY:
+    if listed.lastmod is not None and "last-modified" in response.headers:
+        applied.add("HT04")
+        yield from _judge_modified(listed, listed.lastmod, modified_at(response.headers))
+
+
+def _judge_modified(
+    listed: ListedResource, lastmod: datetime, modified: datetime | None
+) -> Iterator[RuleFinding]:
+    if modified is not None and modified > lastmod:
+        whole_day = lastmod.time() == datetime.min.time()
+        if not whole_day or modified >= lastmod + _DAY:
             message = f"{listed.uri} was modified {modified:%FT%TZ}, after its lastmod"
             yield at_listed("HT04", message, listed)
-
-
-def rules_for(listed: ListedResource, response: DeliveredResponse) -> Iterator[str]:
-    """Yield the ids of the rules of delivery that apply to an entry and the answer for it."""
-    if listed.change == "deleted":
-        yield "HT03"
-        return
-    yield "HT01"
-    if response.hashes:
-        yield "HT02"
-    if listed.lastmod is not None and "last-modified" in response.headers:
-        yield "HT04"
 
 
 def _judge_representation(
@@ -94,7 +90,7 @@ def _judge_representation(
     if listed.length is not None and response.length not in (None, listed.length):
         message = f"{listed.uri} has {response.length} bytes instead of {listed.length}"
         yield at_listed("HT01", message, listed)
-    wanted, served = bare_type(listed.media_type), response.media_type
+    wanted, served = map(bare_type, (listed.media_type, response.headers.get("content-type", "")))
     if wanted and served and served != wanted and not {served, wanted} <= _XML:
         message = f"{listed.uri} is served as {served}, listed as {wanted}"
         yield at_listed("HT01", message, listed)
@@ -107,28 +103,20 @@ def _judge_representation(
 def judge_body(listed: ListedResource, start: bytes) -> Iterator[RuleFinding]:
     """Check by the start of its body that a resource is no Resource List itself (§10.2)."""
     try:
-        header = read_stream(BytesIO(start), uri=listed.uri).header
+        header = read(BytesIO(start), uri=listed.uri).header
     except DocumentError:
         return
     if not listed.change and header.capability is Capability.RESOURCE_LIST:
         yield at_listed("RL08", f"{listed.uri} is a {header.phrase} itself", listed)
 
 
-def _http_date(text: str) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def judge_document_response(response: DeliveredResponse) -> Iterator[RuleFinding]:
+def judge_media_type(uri: str, served_as: str) -> Iterator[RuleFinding]:
     """Check the media type that a document is served as."""
-    media_type = response.media_type
-    packed = media_type in _PACKED and response.uri.partition("?")[0].endswith(".gz")
-    if response.status == _OK and media_type not in _XML and not packed:
+    media_type = bare_type(served_as)
+    packed = media_type in _PACKED and uri.partition("?")[0].endswith(".gz")
+    if media_type not in _XML and not packed:
         named = media_type or "no media type"
-        yield without_place("HT05", f"the document is served as {named}", response.uri)
+        yield without_place("HT05", f"the document is served as {named}", uri)
 
 
 def judge_hub_links(uri: str, links: str) -> Iterator[RuleFinding]:
@@ -147,7 +135,7 @@ def judge_link(
     *,
     is_header: bool = False,
     in_head: bool = True,
-    listed: Container[str] | None = None,
+    is_listed: bool = True,
 ) -> Iterator[RuleFinding]:
     """Check a ``resourcesync`` link of an HTML page or in an HTTP header (§6.3.3)."""
     rule = "DI02" if is_header else "DI01"
@@ -158,7 +146,7 @@ def judge_link(
     elif target.capability is not Capability.CAPABILITY_LIST:
         message = f"the link leads to a {target.phrase}, not to a Capability List"
         yield without_place(rule, message, uri)
-    elif listed is not None and uri not in listed:
+    elif not is_listed:
         yield without_place(rule, f"the set of {target.uri} does not contain it", uri)
 
 

@@ -31,33 +31,24 @@ _DUMPS: Final = frozenset({DocumentKind.RD, DocumentKind.CD})
 _CHANGED: Final = frozenset({DocumentKind.CH, DocumentKind.CDM, DocumentKind.NT})
 
 
-def validate_document(
-    chunks: Iterable[bytes],
-    *,
-    uri: str,
-    profile: RuleProfile = "rs-1.1",
-    on_resource: Callable[[summaries.ListedResource], None] | None = None,
-    store: MarkStore | None = None,
-) -> "Examination":
-    """Check a document; nothing is read before the first finding is requested."""
-    summary = summaries.DocumentSummary(
-        uri=uri, resources=Marks(store), changes=Marks(store), change_times=Marks(store)
-    )
-    return Examination(chunks, summary, profile=profile, on_resource=on_resource)
-
-
 class Examination(Iterator[RuleFinding]):
-    """The findings of one document, in order; its summary is complete after the last one."""
+    """The findings of one document, in order; its summary is complete after the last one.
+
+    Nothing is read before the first finding is requested.
+    """
 
     def __init__(
         self,
         chunks: Iterable[bytes],
-        summary: summaries.DocumentSummary,
         *,
-        profile: RuleProfile,
-        on_resource: Callable[[summaries.ListedResource], None] | None,
+        uri: str,
+        profile: RuleProfile = "rs-1.1",
+        on_resource: Callable[[summaries.ListedResource], None] | None = None,
+        store: MarkStore | None = None,
     ) -> None:
-        self.summary = summary
+        self.summary = summaries.DocumentSummary(
+            uri=uri, resources=Marks(store), changes=Marks(store), change_times=Marks(store)
+        )
         self._limits = Limits()
         self._parser = ElementParser(self._limits)
         self._subject = ExaminedDocument(

@@ -15,7 +15,7 @@ from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.crawl import join_reference
 from resourcesync.validator.delivery import bare_type, judge_link, judge_robots
-from resourcesync.validator.examination import is_full, validate_document
+from resourcesync.validator.examination import Examination, is_full
 from resourcesync.validator.rule import AppliedRules, RuleFinding
 from resourcesync.validator.sample import MOST_READ, Unreached
 from resourcesync.validator.summaries import DocumentSummary
@@ -37,21 +37,6 @@ class _InboundLink(NamedTuple):
     in_head: bool = True
 
 
-class _SetMembership:
-    """The members of a set among the pages that link to it, by the digests in summaries."""
-
-    def __init__(self, documents: list[DocumentSummary], pages: set[int]) -> None:
-        self._documents = documents
-        self._pages = pages
-        self._found: set[int] | None = None
-
-    def __contains__(self, uri: object) -> bool:
-        if self._found is None:
-            marks = chain.from_iterable(document.resources for document in self._documents)
-            self._found = {mark for mark in marks if mark in self._pages}
-        return hash(uri) in self._found
-
-
 class InboundLinks:
     """Collects links to a Source and checks their targets."""
 
@@ -68,7 +53,7 @@ class InboundLinks:
         self._known = known
         self._ways: list[_InboundLink] = []
         self._fetched: dict[str, DocumentSummary | None] = {}
-        self._sets: dict[str, _SetMembership | None] = {}
+        self._sets: dict[str, set[int] | None] = {}
 
     def add(self, uri: str, headers: Mapping[str, str], start: bytes, base: str = "") -> None:
         """Add an answer: its header fields, names in lower case, and the start of its body."""
@@ -103,20 +88,18 @@ class InboundLinks:
         """Check the links that were added (§6.3.3), each once."""
         applied: set[str] = set()
         for way in dict.fromkeys(self._ways):
-            try:
-                target = self._target(way.target)
-            except (errors.SourceError, errors.StorageError) as error:
-                yield Unreached(uri=way.target, error=error)
-                self._fetched[way.target] = None
+            target = self._target(way.target)
+            if isinstance(target, Unreached):
+                yield target
                 continue
             if target is _NO_SUMMARY:
                 continue
-            listed = None
-            if target is not None and not _is_folder(way.uri):
-                listed = self._set_of(target)
+            is_listed = (
+                target is None or _is_folder(way.uri) or self._listed_in_set(way.uri, target)
+            )
             applied.add("DI02" if way.is_header else "DI01")
             yield from judge_link(
-                way.uri, target, is_header=way.is_header, in_head=way.in_head, listed=listed
+                way.uri, target, is_header=way.is_header, in_head=way.in_head, is_listed=is_listed
             )
         yield AppliedRules(self._source, frozenset(applied))
         self._ways.clear()
@@ -134,47 +117,50 @@ class InboundLinks:
             return
         targets: list[DocumentSummary] = []
         for uri in named:
-            try:
-                target = self._target(uri)
-            except (errors.SourceError, errors.StorageError) as error:
-                yield Unreached(uri=uri, error=error)
-                continue
-            if target is not None and target is not _NO_SUMMARY:
+            target = self._target(uri)
+            if isinstance(target, Unreached):
+                yield target
+            elif target is not None and target is not _NO_SUMMARY:
                 targets.append(target)
         if any(target.label for target in targets):
             yield AppliedRules(robots, frozenset({"DI03"}))
         yield from judge_robots(robots, targets)
 
-    def _target(self, uri: str) -> DocumentSummary | None:
+    def _target(self, uri: str) -> DocumentSummary | Unreached | None:
         """Return the target of a link; ``None`` when it is not a document of ResourceSync."""
         if uri in self._known:
             return self._known[uri]
         if uri not in self._fetched:
             if len(self._fetched) >= _MOST_FETCHED:
                 return _NO_SUMMARY
+            self._fetched[uri] = None
             try:
                 self._fetched[uri] = self._read(uri)
             except errors.ResourceMissingError:
-                self._fetched[uri] = None
+                return None
+            except (errors.SourceError, errors.StorageError) as error:
+                return Unreached(uri=uri, error=error)
         return self._fetched[uri]
 
     def _read(self, uri: str) -> DocumentSummary | None:
         with fetch(self._documents, uri) as fetched:
             fetched.stream.seek(0)
             chunks = pieces_of(fetched.stream)
-            examination = validate_document(chunks, uri=uri, profile=self._profile)
+            examination = Examination(chunks, uri=uri, profile=self._profile)
             for _ in examination:
                 pass  # its faults do not matter: it is not one of the Source's own documents
             return examination.summary if examination.summary.label else None
 
-    def _set_of(self, target: DocumentSummary) -> _SetMembership | None:
-        """Return the resources of a Capability List's set, if all its lists were read in full."""
+    def _listed_in_set(self, page: str, target: DocumentSummary) -> bool:
+        """True unless all lists of a Capability List's set were read in full, without a page."""
         if target.uri not in self._sets:
-            lists = self._lists_of(target)
-            is_told = any(summary.capability is Capability.RESOURCE_LIST for summary in lists or ())
+            lists = self._lists_of(target) or []
+            has_list = any(summary.capability is Capability.RESOURCE_LIST for summary in lists)
             pages = {hash(way.uri) for way in self._ways}
-            self._sets[target.uri] = _SetMembership(lists, pages) if lists and is_told else None
-        return self._sets[target.uri]
+            marks = chain.from_iterable(summary.resources for summary in lists)
+            self._sets[target.uri] = pages.intersection(marks) if has_list else None
+        listed = self._sets[target.uri]
+        return listed is None or hash(page) in listed
 
     def _lists_of(self, target: DocumentSummary) -> list[DocumentSummary] | None:
         lists: list[DocumentSummary] = []

@@ -88,7 +88,7 @@ class Marks:
             self._tail = array("q")
 
     def __len__(self) -> int:
-        """Number of there are."""
+        """Return how many there are."""
         return self._count
 
     def __iter__(self) -> Iterator[int]:

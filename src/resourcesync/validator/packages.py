@@ -11,7 +11,7 @@ from resourcesync.model.digests import digest_chunks
 from resourcesync.model.entries import Change
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.rule import RuleFinding, by_place
 from resourcesync.validator.sample import Unreached
@@ -40,27 +40,6 @@ class PackageFile(msgspec.Struct, frozen=True, kw_only=True):
     hashes: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-def judge_package(
-    uri: str,
-    members: Sequence[PackageFile],
-    manifest: DocumentSummary | None,
-    listed: Sequence[ListedResource] = (),
-    *,
-    dump: Capability | None = None,
-) -> Iterator[RuleFinding]:
-    """Check a package."""
-    if not any(member.name == MANIFEST for member in members):
-        similar = [
-            member.name for member in members if member.name.rpartition("/")[2].lower() == MANIFEST
-        ]
-        found = f"; it contains {similar[0]}" if similar else ""
-        yield without_place("RM01", f"the package has no {MANIFEST} at its root{found}", uri)
-    if manifest is None:
-        return
-    yield from judge_manifest(manifest, dump=dump)
-    yield from _judge_members(uri, members, listed)
-
-
 def judge_manifest(
     manifest: DocumentSummary, *, dump: Capability | None = None
 ) -> Iterator[RuleFinding]:
@@ -75,9 +54,10 @@ def judge_manifest(
         yield at_root("RM02", f"a {manifest.phrase} in the place of a manifest", manifest)
 
 
-def _judge_members(
+def judge_members(
     uri: str, members: Sequence[PackageFile], listed: Sequence[ListedResource]
 ) -> Iterator[RuleFinding]:
+    """Compare the members of a package with the entries of its manifest."""
     by_name = {member.name.lstrip("/"): member for member in members}
     used: set[str] = set()
     for entry in listed:
@@ -93,8 +73,7 @@ def _judge_members(
         else:
             yield from _judge_member(member, entry)
     for name in sorted(by_name.keys() - used - {MANIFEST}):
-        misnamed = MANIFEST not in by_name and name.rpartition("/")[2].lower() == MANIFEST
-        if not name.endswith("/") and not misnamed:
+        if not name.endswith("/"):
             yield without_place("RM06b", f"{name} is in the package and is not listed", uri)
 
 
@@ -204,7 +183,7 @@ class PackageValidator:
 
     def _judge_opened(self, reader: PackageReader) -> Iterator[RuleFinding]:
         listed: list[ListedResource] = []
-        examination = validate_document(
+        examination = Examination(
             reader.manifest_chunks(),
             uri=f"{self._uri}#/{MANIFEST}",
             profile=self._profile,
@@ -224,7 +203,8 @@ class PackageValidator:
         if examination.summary.is_index:  # its parts were read, or an error was raised
             found += map(_member_as_listed, listed)
         found += [PackageFile(name=name, length=0) for name in reader.unlisted]
-        yield from judge_package(self._uri, found, examination.summary, listed, dump=dump)
+        yield from wrong
+        yield from judge_members(self._uri, found, listed)
 
     def _members(
         self, reader: PackageReader, listed: dict[str, ListedResource], found: list[PackageFile]
@@ -244,10 +224,8 @@ class PackageValidator:
                     yield at_listed("RM07", f"{entry.path}: {error.message}", entry)
                     found.append(_member_as_listed(entry))
             except VerificationError as error:
-                said = dict(error.evidence)
-                message = (
-                    f"{entry.path} has {said.get('got', '')} instead of {said.get('list', '')}"
-                )
+                of = dict(error.evidence)
+                message = f"{entry.path} has {of.get('got', '')} instead of {of.get('list', '')}"
                 yield at_listed("RM07", message, entry)
                 found.append(_member_as_listed(entry))
             self.members += 1

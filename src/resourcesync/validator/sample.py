@@ -1,16 +1,17 @@
 """Validation of a sample of a Source's resources against their entries."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final, NamedTuple, Protocol, TypeVar
+from heapq import nsmallest
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
 from resourcesync.discovery.links import MAX_PAGE
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import ALGORITHMS, new_hashers
-from resourcesync.ports import Fetcher, FetchFailure, FetchRequest, FetchResponse, Purpose
+from resourcesync.ports import Fetcher, FetchRequest, FetchResponse, Purpose
 from resourcesync.validator import delivery
 from resourcesync.validator.rule import AppliedRules, RuleFinding
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
@@ -36,22 +37,16 @@ class SampleSize(msgspec.Struct, frozen=True, kw_only=True):
         return min(whole, math.ceil(whole * (self.percent or 0.0) / 100))
 
 
-class RandomChoices(Protocol):
-    """Source of random choices, such as ``random.Random``."""
+Chance = Callable[[], float]
+"""Function that returns a random number from 0 on, below 1."""
 
-    def uniform(self, a: float, b: float) -> float:
-        """Return a number between two."""
 
-    def randrange(self, stop: int, /) -> int:
-        """Return a whole number from 0 on, below ``stop``."""
-
-    def sample(self, population: Sequence[T], k: int) -> list[T]:
-        """Return ``k`` members, none of them twice."""
+def choose(population: Iterable[T], number: int, chance: Chance) -> list[T]:
+    """Return some members of a population, in a random order."""
+    return nsmallest(number, population, key=lambda _: chance())
 
 
 class _SampledEntry(NamedTuple):
-    """An entry, and the time of its document."""
-
     listed: ListedResource
     moment: datetime | None
 
@@ -59,9 +54,9 @@ class _SampledEntry(NamedTuple):
 class Sample:
     """Chooses resources as they are listed, in memory that is bounded by the sample."""
 
-    def __init__(self, size: SampleSize, random: RandomChoices) -> None:
+    def __init__(self, size: SampleSize, chance: Chance) -> None:
         self._size = size
-        self._random = random
+        self._chance = chance
         self._resources: list[_SampledEntry] = []
         self._changes: dict[str, _SampledEntry] = {}
         self.listed = 0
@@ -81,12 +76,12 @@ class Sample:
         if len(self._resources) < min(self._size.count, _MOST):
             self._resources.append(seen)
         else:
-            place = self._random.randrange(self.listed)
+            place = int(self._chance() * self.listed)
             if place < len(self._resources):
                 self._resources[place] = seen
 
     def _is_drawn(self) -> bool:
-        return self._random.uniform(0, 100) < (self._size.percent or 0.0)
+        return self._chance() * 100 < (self._size.percent or 0.0)
 
     def selected(self) -> list[ListedResource]:
         """Return the resources to fetch, each with its latest entry.
@@ -103,8 +98,7 @@ class Sample:
         remaining = [seen.listed for seen in changes.values()]
         if self._size.count is None:
             return found + [listed for listed in remaining if self._is_drawn()]
-        merged = found + remaining
-        return self._random.sample(merged, min(self._size.count, len(merged)))
+        return choose(found + remaining, self._size.count, self._chance)
 
 
 def _later(resource: _SampledEntry, change: _SampledEntry | None) -> ListedResource | None:
@@ -172,26 +166,21 @@ def judge_delivery(
         meter = outcome.request.sink
         assert isinstance(meter, Meter)
         uri = meter.listed.uri
-        match outcome:
-            case FetchResponse():
-                answer = delivery.DeliveredResponse(
-                    uri=uri,
-                    status=outcome.status,
-                    headers=outcome.headers,
-                    length=meter.length,
-                    hashes=meter.hashes,
-                )
-                start = bytes(meter.start)
-                on_answer(uri, outcome.headers, start)
-                yield from delivery.judge_body(meter.listed, start)
-                applied.update(delivery.rules_for(meter.listed, answer))
-                yield from delivery.judge_resource(meter.listed, answer)
-            case FetchFailure():
-                status = getattr(outcome.error, "status", 0)
-                if status:
-                    answer = delivery.DeliveredResponse(uri=uri, status=status)
-                    applied.update(delivery.rules_for(meter.listed, answer))
-                    yield from delivery.judge_resource(meter.listed, answer)
-                else:
-                    yield Unreached(uri=uri, error=outcome.error)
+        if isinstance(outcome, FetchResponse):
+            answer = delivery.DeliveredResponse(
+                uri=uri,
+                status=outcome.status,
+                headers=outcome.headers,
+                length=meter.length,
+                hashes=meter.hashes,
+            )
+            start = bytes(meter.start)
+            on_answer(uri, outcome.headers, start)
+            yield from delivery.judge_body(meter.listed, start)
+        elif status := getattr(outcome.error, "status", 0):
+            answer = delivery.DeliveredResponse(uri=uri, status=status)
+        else:
+            yield Unreached(uri=uri, error=outcome.error)
+            continue
+        yield from delivery.judge_resource(meter.listed, answer, applied)
     yield AppliedRules(source, frozenset(applied))

@@ -16,12 +16,12 @@ from resourcesync.ports import Fetcher, Purpose
 from resourcesync.validator import delivery, events
 from resourcesync.validator.crawl import Announced, DocumentWalk, TargetAccess, linked_documents
 from resourcesync.validator.cross_document import judge_announced, judge_together
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.inbound_links import InboundLinks
 from resourcesync.validator.marks import MarkStore
 from resourcesync.validator.packages import ListedPackage, PackageValidator, is_package_name
 from resourcesync.validator.rule import RULES, AppliedRules, CheckScope, RuleFinding, by_place
-from resourcesync.validator.sample import RandomChoices, Sample, Unreached, judge_delivery
+from resourcesync.validator.sample import Chance, Sample, Unreached, judge_delivery
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
 _LISTS_AND_SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST, Capability.CHANGE_LIST})
@@ -35,22 +35,20 @@ class Validator:
     """Checks targets."""
 
     def __init__(
-        self, judgement: events.ValidationOptions, *, access: TargetAccess, random: RandomChoices
+        self, judgement: events.ValidationOptions, *, access: TargetAccess, chance: Chance
     ) -> None:
         self._judgement = judgement
         self._access = access
-        self._random = random
+        self._chance = chance
         self._opened: set[str] = set()
 
     def judge(self, target: str) -> Iterator[events.ValidationEvent]:
         """Yield the findings of a target, and what was read."""
+        selected, profile = self._judgement.rules, self._judgement.profile
         for event in self._judge_any(target):
-            if not isinstance(event, RuleFinding) or self._is_selected(event):
+            rule = event.rule if isinstance(event, RuleFinding) else None
+            if rule is None or (rule.id in selected and profile in rule.profiles):
                 yield event
-
-    def _is_selected(self, finding: RuleFinding) -> bool:
-        rule = finding.rule
-        return rule.id in self._judgement.rules and self._judgement.profile in rule.profiles
 
     def _judge_any(self, target: str) -> Iterator[events.ValidationEvent]:
         """Check a target; in a folder that is not a published tree, each document by itself."""
@@ -83,14 +81,14 @@ class Validator:
             stack.callback(store.close)
             sample = None
             if judgement.sample and fetcher:
-                sample = Sample(judgement.sample, self._random)
+                sample = Sample(judgement.sample, self._chance)
             walk = DocumentWalk(
                 documents=opened.documents,
                 store=store,
                 sample=sample,
                 is_local=fetcher is None,
                 is_same=opened.is_same,
-                random=self._random,
+                chance=self._chance,
                 most_documents=judgement.most_documents,
             )
             if is_package_name(first):
@@ -221,7 +219,7 @@ class Validator:
             if sample is not None and examination.summary.capability in _LISTS_AND_SITEMAPS:
                 sample.add(listed, examination.summary)
 
-        examination = validate_document(
+        examination = Examination(
             pieces_of(fetched.stream),
             uri=fetched.uri,
             profile=self._judgement.profile,
@@ -241,10 +239,7 @@ class Validator:
 
 
 def _judge_response(fetched: FetchedDocument) -> Iterator[events.ValidationEvent]:
-    headers = {"content-type": fetched.media_type}
-    yield from delivery.judge_document_response(
-        delivery.DeliveredResponse(uri=fetched.uri, status=200, headers=headers)
-    )
+    yield from delivery.judge_media_type(fetched.uri, fetched.media_type)
     yield from delivery.judge_hub_links(fetched.uri, fetched.links)
     if find_targets(fetched.links, "hub", fetched.uri):
         yield AppliedRules(fetched.uri, frozenset({"NT06"}))

@@ -78,9 +78,9 @@ class WatchLoop:
         """Return the mirrors that wait after a failed pull; on the thread of the loop only."""
         return self._rota.failing()
 
-    def record_other_pull(self, mirror: str, past: scheduler.MirrorHistory) -> None:
+    def record_external_pull(self, mirror: str, past: scheduler.MirrorHistory) -> None:
         """Record what another process pulled; on the thread of the loop only."""
-        self._rota.record_other_pull(mirror, past, self._now())
+        self._rota.record_external_pull(mirror, past, self._now())
 
     def next_pull(self, mirror: str) -> scheduler.NextPull | None:
         """Return the next pull of a mirror; on any thread. ``None`` for an unknown mirror."""

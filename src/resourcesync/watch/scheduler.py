@@ -331,7 +331,7 @@ class Scheduler:
             if JobKind.PULL in row.failures and JobKind.PULL not in row.running
         ]
 
-    def record_other_pull(self, mirror: str, past: MirrorHistory, now: Now) -> None:
+    def record_external_pull(self, mirror: str, past: MirrorHistory, now: Now) -> None:
         """End the pause of a mirror that another process pulled since, if that did not fail."""
         row, pulled = self._rows[mirror], _began(past, now).get(JobKind.PULL, -inf)
         if past.has_failed or pulled <= row.began[JobKind.PULL]:

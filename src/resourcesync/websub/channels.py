@@ -17,12 +17,9 @@ from resourcesync.discovery.document_fetcher import DocumentProvider, fetch
 from resourcesync.discovery.uris import join
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.model.entries import CapabilityEntry, Entry, Header
-from resourcesync.model.vocabulary import Capability
+from resourcesync.model.vocabulary import NOTIFICATIONS, Capability
 from resourcesync.websub.messages import read_links
 
-NOTIFICATIONS: Final = frozenset(
-    {Capability.CHANGE_NOTIFICATION, Capability.FRAMEWORK_NOTIFICATION}
-)
 _MOST_HUBS: Final = 8
 
 
@@ -34,8 +31,7 @@ class Channel(msgspec.Struct, frozen=True, kw_only=True):
     capability: Capability = Capability.CHANGE_NOTIFICATION
 
 
-def channels_of(uri: str, header: Header, entries: Iterable[Entry]) -> list[Channel]:
-    """Return the channels that a Capability List or a Source Description declares."""
+def _channels_of(uri: str, header: Header, entries: Iterable[Entry]) -> list[Channel]:
     roots = _absolute(uri, (link.href for link in header.hubs))
     found = []
     for entry in entries:
@@ -98,7 +94,7 @@ def _channels_in(documents: DocumentProvider, address: str) -> list[Channel]:
     with fetch(documents, address) as fetched:
         document = fetched.open()
         entries = list(islice(document.entries(), _MOST_ENTRIES))
-        channels = channels_of(fetched.final_uri, document.header, entries)
+        channels = _channels_of(fetched.final_uri, document.header, entries)
         topics, hubs = read_links(fetched.links, fetched.final_uri)
     if not channels and hubs:
         return [Channel(topic=topics[0] if topics else address, hubs=hubs)]
@@ -106,7 +102,6 @@ def _channels_in(documents: DocumentProvider, address: str) -> list[Channel]:
 
 
 def _hubs_of_topic(documents: DocumentProvider, channel: Channel) -> list[Channel]:
-    """Return a channel with the hubs that its topic declares; nothing if it declares none."""
     with fetch(documents, channel.topic) as fetched:
         uri = fetched.final_uri
         topics, hubs = read_links(fetched.links, uri)

@@ -17,13 +17,13 @@ from typing import Final, TypeVar
 import msgspec
 
 from resourcesync.errors import StoppedError
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import SECOND, to_microseconds
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
 from resourcesync.push_state.rows import DeliveryOutcome, Subscription, SubscriptionIntent
 from resourcesync.push_state.stores import FileHub
 from resourcesync.websub import messages
 from resourcesync.websub.hub import HubRules
-from resourcesync.websub.messages import MICROSECONDS, MonotonicTime, sign
+from resourcesync.websub.messages import MonotonicTime, sign
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -32,9 +32,9 @@ OUTCOMES: Final = ("verified", "refused", "delivered", "failed", "ended")
 
 _VERIFICATIONS: Final = 16
 _MOST_ATTEMPTS: Final = 3
-_INTENT_LIFETIME: Final = 600 * MICROSECONDS
+_INTENT_LIFETIME: Final = 600 * SECOND
 """Lifetime of a request that was not confirmed."""
-_TIDY_EVERY: Final = 60 * MICROSECONDS
+_TIDY_EVERY: Final = 60 * SECOND
 _GONE: Final = 410
 _SUCCESS: Final = range(200, 300)
 
@@ -113,7 +113,7 @@ class Deliveries:
     def pause(self) -> float:
         """Return the seconds until the next work, unless ``wake`` is called before."""
         until = min(self._poll_at, self._tidy_at)
-        return 0.0 if self._is_woken else max(0.0, (until - self._now()) / MICROSECONDS)
+        return 0.0 if self._is_woken else max(0.0, (until - self._now()) / SECOND)
 
     def requests(self) -> Iterator[FetchRequest | None]:
         """Yield requests to send now, ``None`` while there is none; end when all are done."""
@@ -233,11 +233,11 @@ class Deliveries:
             is_meant = False
             if outcome.error.transient and intent.attempts + 1 < _MOST_ATTEMPTS:
                 wait = messages.retry_delay(intent.attempts + 1, self._chance())
-                self._store.postpone(intent, self._now() + int(wait * MICROSECONDS))
+                self._store.postpone(intent, self._now() + int(wait * SECOND))
                 return
         if is_meant:
             self.counts["verified"] += 1
-            self._store.confirm(intent, self._now() + intent.lease * MICROSECONDS)
+            self._store.confirm(intent, self._now() + intent.lease * SECOND)
             self._waiting.clear()  # selected again: one that left must get nothing more
             return
         self.counts["refused"] += 1
@@ -249,20 +249,19 @@ class Deliveries:
     ) -> None:
         subscription = job.subscription
         status = outcome.status if isinstance(outcome, FetchResponse) else 0
+        ended = DeliveryOutcome(number=subscription.number, delivered=job.last)
         if status in _SUCCESS:
             self.counts["delivered"] += 1
-            self._outcomes.append(DeliveryOutcome(number=subscription.number, delivered=job.last))
         elif status == _GONE:
             self.counts["ended"] += 1
-            self._outcomes.append(DeliveryOutcome(number=subscription.number, is_over=True))
+            ended = DeliveryOutcome(number=subscription.number, is_over=True)
         else:
             self.counts["failed"] += 1
             attempts = subscription.attempts + 1
             wait = max(messages.retry_delay(attempts, self._chance()), _retry_after(outcome))
-            due = self._now() + int(wait * MICROSECONDS)
-            self._outcomes.append(
-                DeliveryOutcome(number=subscription.number, attempts=attempts, due=due)
-            )
+            due = self._now() + int(wait * SECOND)
+            ended = DeliveryOutcome(number=subscription.number, attempts=attempts, due=due)
+        self._outcomes.append(ended)
 
     def _flush(self) -> None:
         if self._outcomes:

@@ -13,12 +13,14 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.errors import ConfigurationError
+from resourcesync.documents import reader
+from resourcesync.errors import ConfigurationError, DocumentError
 from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.vocabulary import NOTIFICATIONS
 from resourcesync.ports import Clock
 from resourcesync.push_state.rows import Payload, SubscriptionIntent
 from resourcesync.push_state.stores import FileHub
-from resourcesync.websub import messages, payloads
+from resourcesync.websub import messages
 from resourcesync.websub.messages import HubMode, TextResponse, is_plain, is_signed
 
 _MINUTE: Final = 60.0
@@ -46,17 +48,15 @@ class RateLimiter:
 class HubRules(msgspec.Struct, frozen=True, kw_only=True):
     """Rules of a hub: its address, its topics, the key of its publisher, and its limits.
 
-    Leases are in seconds. ``per_peer`` and ``per_origin`` are requests to subscribe in a minute, by
-    their sender and by the origin of their callback; ``submissions`` are those in a second. Half as
-    many deliveries as ``at_once`` go to receivers whose last one failed.
+    ``per_peer`` and ``per_origin`` are requests to subscribe in a minute, by their sender and by
+    the origin of their callback; ``submissions`` are those in a second. Half as many deliveries as
+    ``at_once`` go to receivers whose last one failed.
     """
 
     address: str
     topics: frozenset[str]
     key: bytes = b""
     plain_secrets: bool = False
-    shortest: int = messages.SHORTEST_LEASE
-    longest: int = messages.LONGEST_LEASE
     most_subscriptions: int = 100_000
     most_intents: int = 1_000
     per_peer: int = 120
@@ -79,6 +79,15 @@ class HubRules(msgspec.Struct, frozen=True, kw_only=True):
         parts = urlsplit(self.address)
         is_here = parts.hostname in {"127.0.0.1", "::1", "localhost"}
         return self.plain_secrets or is_here or parts.scheme == "https"
+
+
+def is_notification(body: bytes) -> bool:
+    """True if a body is a notification (Notification §3)."""
+    try:
+        header = reader.read(body).header
+    except DocumentError:
+        return False
+    return header.capability in NOTIFICATIONS and not header.is_index
 
 
 _MEDIA_TYPES: Final = frozenset({messages.XML, "text/xml"})
@@ -125,7 +134,7 @@ class Hub:
             return TextResponse(
                 status=503, text="Too many subscriptions.", retry_after=_RETRY_SECONDS
             )
-        lease = messages.bounded_lease(intent.lease, shortest=rules.shortest, longest=rules.longest)
+        lease = messages.bounded_lease(intent.lease)
         requested = to_microseconds(self._clock.now())
         self._store.add_intent(replace(intent, lease=lease, requested=requested))
         self._wake()
@@ -162,7 +171,7 @@ class Hub:
             return TextResponse(status=403, text="The submission is not signed by the publisher.")
         if not self._submissions.acquire(topic, self._clock.monotonic()):
             return TextResponse(status=429, text="Too many notifications.", retry_after=1)
-        if payloads.kind_of(body) is None:
+        if not is_notification(body):
             return TextResponse(status=400, text="This is not a notification.")
         payload = Payload(number=0, media_type=media_type, body=body)
         now = to_microseconds(self._clock.now())

@@ -14,9 +14,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import msgspec
 
 from resourcesync.discovery.links import find_targets
+from resourcesync.model.timestamps import SECOND
 from resourcesync.push_state.rows import SubscriptionIntent
 
-MICROSECONDS: Final = 1_000_000
 HOUR: Final = 3_600
 DAY: Final = 24 * HOUR
 
@@ -37,16 +37,14 @@ def parse_seconds(text: str) -> int:
     return int(text) if is_number else 0
 
 
-def bounded_lease(
-    asked: int, *, shortest: int = SHORTEST_LEASE, longest: int = LONGEST_LEASE
-) -> int:
+def bounded_lease(asked: int) -> int:
     """Return the seconds of a lease within its bounds; 0 gets the default."""
-    return max(shortest, min(asked or DEFAULT_LEASE, longest))
+    return max(SHORTEST_LEASE, min(asked or DEFAULT_LEASE, LONGEST_LEASE))
 
 
 def renewal_time(now: int, lease: int, chance: float) -> int:
     """Return when to renew a lease that begins now, between 50 and 80 % of it."""
-    return now + int(lease * MICROSECONDS * (0.5 + 0.3 * chance))
+    return now + int(lease * SECOND * (0.5 + 0.3 * chance))
 
 
 def retry_delay(attempts: int, chance: float, *, longest: float = _LONGEST_DELAY) -> float:
@@ -64,7 +62,7 @@ class MonotonicTime:
 
     def at(self, wall: int, elapsed: float) -> int:
         """Return the moment; a clock that was set forward counts, one set back does not."""
-        passed = self._begin + int((elapsed - self._elapsed) * MICROSECONDS)
+        passed = self._begin + int((elapsed - self._elapsed) * SECOND)
         return max(wall, passed)
 
 
@@ -152,7 +150,9 @@ def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionIntent |
     if not topic or fault:
         return TextResponse(status=400, text=fault or "hub.topic is missing.")
     secret = fields.get("hub.secret")
-    if secret is not None and not _is_secret(secret):
+    if secret is not None and (
+        not 0 < len(secret.encode()) < _LONGEST_SECRET or _TEXT.fullmatch(secret) is None
+    ):
         return TextResponse(status=400, text="hub.secret must be text of 1 to 199 bytes.")
     asked = fields.get("hub.lease_seconds", "")
     lease = parse_seconds(asked)
@@ -161,10 +161,6 @@ def read_subscription_request(fields: Mapping[str, str]) -> SubscriptionIntent |
     return SubscriptionIntent(
         mode=mode, topic=topic, callback=callback, secret=(secret or "").encode(), lease=lease
     )
-
-
-def _is_secret(text: str) -> bool:
-    return 0 < len(text.encode()) < _LONGEST_SECRET and _TEXT.fullmatch(text) is not None
 
 
 def callback_fault(callback: str) -> str:

@@ -45,7 +45,7 @@ def send_notices(
     for outcome in messenger.fetch(list(fat)):
         notice = fat[outcome.request]
         if _refuses_payload(outcome):
-            plain[_ping(notice)] = notice
+            plain[_post(notice.hub, messages.ping_form(notice.topic), messages.FORM)] = notice
         else:
             found.append(NoticeOutcome(notice=notice, problem=_problem(outcome)))
     for outcome in messenger.fetch(list(plain)):
@@ -55,21 +55,14 @@ def send_notices(
 
 
 def _payload(notice: Notice, key: bytes) -> ports.FetchRequest:
-    fields = [
-        ("Content-Type", messages.XML),
-        ("Link", messages.link_field(notice.topic, [notice.hub])),
-    ]
+    fields = [("Link", messages.link_field(notice.topic, [notice.hub]))]
     if key:
         fields.append((messages.SIGNATURE, sign(key, notice.body)))
-    return _post(notice.hub, ports.Message(body=notice.body, fields=tuple(fields)))
+    return _post(notice.hub, notice.body, messages.XML, *fields)
 
 
-def _ping(notice: Notice) -> ports.FetchRequest:
-    fields = (("Content-Type", messages.FORM),)
-    return _post(notice.hub, ports.Message(body=messages.ping_form(notice.topic), fields=fields))
-
-
-def _post(hub: str, message: ports.Message) -> ports.FetchRequest:
+def _post(hub: str, body: bytes, media_type: str, *fields: tuple[str, str]) -> ports.FetchRequest:
+    message = ports.Message(body=body, fields=(("Content-Type", media_type), *fields))
     return ports.FetchRequest(
         uri=hub, sink=BodySink(), purpose=ports.Purpose.MESSAGE, message=message
     )

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 
 from resourcesync import ports
 from resourcesync.discovery.uris import join
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import SECOND, to_microseconds
 from resourcesync.push_state.rows import ChannelSubscription, FollowerState
 from resourcesync.push_state.stores import FileFollowers
 from resourcesync.websub import messages
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.delivery import BodySink
-from resourcesync.websub.messages import MICROSECONDS, HubMode, TextResponse, is_signed
+from resourcesync.websub.messages import HubMode, TextResponse, is_signed
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
     SubscriptionLedger,
@@ -81,9 +81,9 @@ _LOG: Final = logging.getLogger(__name__)
 _HINT_EVERY: Final = 10.0
 _REPLAY_EVERY: Final = 10.0
 _MOST_BODIES: Final = 1_000
-_CONFIRMED_WITHIN: Final = 600 * MICROSECONDS
+_CONFIRMED_WITHIN: Final = 600 * SECOND
 _LONGEST_DELAY: Final = 6.0 * messages.HOUR
-_FARTHEST: Final = messages.LONGEST_LEASE * MICROSECONDS
+_FARTHEST: Final = messages.LONGEST_LEASE * SECOND
 _REDIRECTS: Final = (307, 308)
 _MOST_REDIRECTS: Final = 3
 _AT_ONCE: Final = 16
@@ -92,10 +92,6 @@ _ACCEPTED: Final = TextResponse(status=202)
 _NOT_VERIFIED: Final = "the hub did not verify within ten minutes: can it reach the callback?"
 _GONE: Final = TextResponse(status=410, text="Not subscribed.")
 """A hub may end a subscription for it (§7): so a former one ends, without a request to its hub."""
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 class Subscriber:
@@ -115,7 +111,7 @@ class Subscriber:
         on_hint: Callable[[str], None],
         token: Callable[[], str],
         chance: Callable[[], float],
-        wake: Callable[[], None] = _nothing,
+        wake: Callable[[], None] = lambda: None,
         hint_every: float = _HINT_EVERY,
     ) -> None:
         self._store = store
@@ -178,7 +174,7 @@ class Subscriber:
         asked = [request for request in map(self._prepare_request, due) if request is not None]
         self._send_requests(asked)
         later = [subscription.due - now for subscription in self._store.subscriptions()]
-        pause = min([60.0, *(max(0, number) / MICROSECONDS for number in later)])
+        pause = min([60.0, *(max(0, number) / SECOND for number in later)])
         owed = self._hints.pause()
         return pause if owed is None else min(pause, owed)
 
@@ -189,7 +185,7 @@ class Subscriber:
             lost += 1
             self.ledger.note_problem(before, SubscriptionStatus.PENDING, _NOT_VERIFIED)
         token, secret = self._token(), self._token()
-        wait = _CONFIRMED_WITHIN + int(self._retry_seconds(lost) * MICROSECONDS)
+        wait = _CONFIRMED_WITHIN + int(self._retry_seconds(lost) * SECOND)
         after = replace(
             before,
             state=FollowerState.REQUESTED,
@@ -241,19 +237,23 @@ class Subscriber:
             _LOG.warning("the hub %s refuses a subscription: %s", asked.hub, status)
             trouble, why = SubscriptionStatus.REFUSED, f"the hub refuses it: {status}"
         self.ledger.note_problem(asked, trouble, why)
-        attempts = asked.attempts + 1
-        state = FollowerState.PENDING
-        self._store.save(
-            replace(asked, state=state, attempts=attempts, due=self._retry_at(attempts)), asked
+        self._request_later(asked, asked.lease_until)
+
+    def _request_later(self, before: ChannelSubscription, lease_until: int) -> None:
+        attempts = before.attempts + 1
+        after = replace(
+            before,
+            state=FollowerState.PENDING,
+            lease_until=lease_until,
+            attempts=attempts,
+            due=self._now() + int(self._retry_seconds(attempts) * SECOND),
         )
+        self._store.save(after, before)
 
     def _retry_seconds(self, attempts: int) -> float:
         if not attempts:
             return 0.0
         return messages.retry_delay(attempts + 5, self._chance(), longest=_LONGEST_DELAY)
-
-    def _retry_at(self, attempts: int) -> int:
-        return self._now() + int(self._retry_seconds(attempts) * MICROSECONDS)
 
     def _now(self) -> int:
         return to_microseconds(self._clock.now())
@@ -287,7 +287,7 @@ class Subscriber:
             next_token="",
             next_secret=b"",
             base=self._base,
-            lease_until=now + granted * MICROSECONDS,
+            lease_until=now + granted * SECOND,
             attempts=0,
             due=messages.renewal_time(now, granted, self._chance()),
         )
@@ -304,15 +304,7 @@ class Subscriber:
         why = f"the hub ended it: {reason[:200]}"
         self.ledger.note_problem(follower, SubscriptionStatus.REFUSED, why)
         if follower.state is not FollowerState.PENDING:
-            attempts = follower.attempts + 1
-            again = replace(
-                follower,
-                state=FollowerState.PENDING,
-                lease_until=0,
-                attempts=attempts,
-                due=self._retry_at(attempts),
-            )
-            self._store.save(again, follower)
+            self._request_later(follower, lease_until=0)
         return TextResponse(status=200)
 
     def knows(self, token: str) -> bool:
@@ -342,7 +334,6 @@ class Subscriber:
             self.ledger.count_refused(follower, fault)
 
     def _record_delivery(self, token: str, body: bytes) -> bool:
-        """Remember a delivery; return true for a replay of one of the last thousand."""
         digest = sha256(token.encode() + b" " + body).digest()
         is_known = digest in self._bodies
         self._bodies[digest] = None

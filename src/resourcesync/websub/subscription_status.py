@@ -130,22 +130,17 @@ def _key(follower: ChannelSubscription) -> tuple[str, str]:
 def _report(
     subscription: ChannelSubscription, row: _SubscriptionCounts, now: int
 ) -> SubscriptionReport:
+    status = row.problem or SubscriptionStatus.PENDING
+    if subscription.token and subscription.lease_until > now:
+        status = SubscriptionStatus.VERIFIED  # it remains valid until its end if a renewal fails
     return SubscriptionReport(
         mirror=subscription.name,
         topic=subscription.topic,
         hub=subscription.hub,
-        status=_status(subscription, row, now),
+        status=status,
         until=from_microseconds(subscription.lease_until) if subscription.lease_until else None,
         reason=row.reason,
         accepted=row.accepted,
         last=row.last,
         refusals=tuple(sorted(row.refusals.copy().items())),
     )
-
-
-def _status(
-    subscription: ChannelSubscription, row: _SubscriptionCounts, now: int
-) -> SubscriptionStatus:
-    if subscription.token and subscription.lease_until > now:
-        return SubscriptionStatus.VERIFIED  # it remains valid until its end if a renewal fails
-    return row.problem or SubscriptionStatus.PENDING

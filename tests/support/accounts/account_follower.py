@@ -7,10 +7,10 @@ from typing import Any
 
 from resourcesync.app.publishing import accounts, catalogues
 from resourcesync.app.publishing.accounts import FollowedAccount
-from resourcesync.documents import reader
 from resourcesync.model.entries import Change, Resource
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from tests.support.accounts.scripted_account import ScriptedSystem
+from tests.support.documents.text import tell
 from tests.support.in_memory import ManualClock
 
 
@@ -58,9 +58,7 @@ class Follower:
         return [change for _, change in catalogues.read_changes(path, 0)]
 
     def listed(self, name: str = "resourcelist") -> list[Any]:
-        path = self.out / f"resourcesync/{name}.xml"
-        with path.open("rb") as stream:
-            return list(reader.read_stream(stream, uri="").entries())
+        return tell((self.out / f"resourcesync/{name}.xml").read_bytes()).entries
 
 
 def counts(done: PublicationResult) -> tuple[int, int, int, int]:

@@ -109,7 +109,6 @@ class DitIndex:
         ask(f"{self.url}/{self.name}*/_refresh", "POST")
 
     def log(self, location: Document, kind: str, **more: object) -> None:
-        """Log a change, and nothing else."""
         self.write(self._log(location, kind, **more))
 
     def _log(

@@ -55,7 +55,6 @@ class HarvestedRepository:
                 )
             asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
             return Answer(body=self.answer(asked))
-        self.provider.heads.append(parts.path)
         status, body, media_type, links = self.provider.file(parts.path)
         fields = {"content-length": str(len(body)), "content-type": media_type, "link": links}
         return Answer(status=status, headers=fields)
@@ -106,7 +105,6 @@ class HarvestedRepository:
         return news
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of the metadata, by their addresses."""
         return {
             BASE + path.relative_to(self.out).as_posix(): path.read_bytes()
             for path in self.out.rglob("*")

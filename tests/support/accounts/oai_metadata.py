@@ -17,8 +17,6 @@ FORMATS: Final = {
 
 @dataclass(frozen=True, kw_only=True)
 class Bitstream:
-    """A file of an item."""
-
     name: str
     body: bytes
     bundle: str = "ORIGINAL"
@@ -45,7 +43,6 @@ class Item:
 
 
 def address(url: str, local: str, bitstream: Bitstream) -> str:
-    """Return where a file of an item is."""
     return f"{url}/bitstream/{quote(local)}/{quote(bitstream.name)}"
 
 

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, quoteattr
 
 from tests.support.accounts.oai_metadata import FORMATS, Bitstream, Item, address, metadata
-from tests.support.servers.listening import serving
+from tests.support.servers.tiny_source import Answer, Asked, TinySource
 
 __all__ = ["Bitstream", "Item", "Provider", "Quirks", "changed", "providing"]
 
@@ -24,8 +23,6 @@ BEGINNING: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Quirks:
-    """What is wrong with the provider."""
-
     page: int = 20
     granularity: str = "YYYY-MM-DDThh:mm:ssZ"
     deletions: str = "persistent"
@@ -56,7 +53,6 @@ class Quirks:
     ignores_from: bool = False
     refuses_seconds: bool = False
     empty_pages: bool = False
-    no_sets: bool = False
     down: bool = False
     junk_before: bytes = b""
     junk_after: bytes = b""
@@ -75,7 +71,6 @@ class Provider:
         self.lock = threading.RLock()
         self.items: dict[str, tuple[datetime, Item | None]] = {}
         self.asked: list[dict[str, str]] = []
-        self.heads: list[str] = []
         self.now = BEGINNING
         self.url = ""
         self._refused: set[tuple[str, int]] = set()
@@ -153,8 +148,6 @@ class Provider:
         return f"<ListMetadataFormats>{rows}</ListMetadataFormats>"
 
     def _sets(self, _arguments: dict[str, str]) -> str:
-        if self.quirks.no_sets:
-            return _error("noSetHierarchy", "")
         specs = sorted({spec for _, item in self.items.values() if item for spec in item.sets})
         rows = "".join(
             f"<set><setSpec>{spec}</setSpec><setName>{spec}</setName></set>" for spec in specs
@@ -252,7 +245,6 @@ class Provider:
 
 
 def changed(provider: Provider, local: str, **what: Any) -> None:
-    """Replace an item by one that differs."""
     _, item = provider.items[local]
     assert item is not None
     provider.put(replace(item, **what))
@@ -262,65 +254,20 @@ def _error(code: str, text: str) -> str:
     return f"<error code={quoteattr(code)}>{escape(text)}</error>"
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    provider: Provider
-
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_HEAD(self) -> None:
-        self.provider.heads.append(self.path)
-        self._serve()
-
-    def _serve(self) -> None:
-        parts, quirks = urlsplit(self.path), self.provider.quirks
-        if quirks.down:
-            self._send(404, b"", "text/plain")
-        elif parts.path == "/oai/request":
-            if quirks.busy:
-                self._send(503, b"", "text/plain", retry=quirks.busy.pop(0))
-                return
-            asked = {key: values[0] for key, values in parse_qs(parts.query).items()}
-            self._send(200, self.provider.answer(asked), "text/xml; charset=utf-8")
-        else:
-            self._send(*self.provider.file(parts.path))
-
-    def _send(
-        self,
-        status: int,
-        body: bytes,
-        media_type: str,
-        links: str = "",
-        *,
-        retry: float | None = None,
-    ) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", media_type)
-        if links:
-            self.send_header("Link", links)
-        self.send_header("Content-Length", str(len(body) if status == 200 else 0))
-        if retry is not None:
-            self.send_header("Retry-After", f"{retry:g}")
-        self.end_headers()
-        if self.command == "GET" and status == 200:
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name
-        pass
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of clients that were killed."""
-
-
 @contextmanager
 def providing(provider: Provider) -> Iterator[Provider]:
     """Serve a repository on a loopback port."""
-    handler = type("Handler", (_Handler,), {"provider": provider})
-    server = _Server(("127.0.0.1", 0), handler)
-    with serving(server) as provider.url:
+
+    def respond(asked: Asked) -> Answer:
+        parts = urlsplit(asked.target)
+        if parts.path == "/oai/request":
+            fields = {key: values[0] for key, values in parse_qs(parts.query).items()}
+            kind = {"Content-Type": "text/xml; charset=utf-8"}
+            return Answer(body=provider.answer(fields), headers=kind)
+        status, body, media_type, links = provider.file(parts.path)
+        more = {"Link": links} if links else {}
+        return Answer(body=body, status=status, headers={"Content-Type": media_type, **more})
+
+    with TinySource(respond) as server:
+        provider.url = server.url
         yield provider

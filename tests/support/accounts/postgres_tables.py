@@ -24,11 +24,9 @@ RECORDS = {
 class Records:
     """The table, and a connection of somebody who writes it."""
 
-    def __init__(self, address: str, *, key: str = "text", is_new: bool = True) -> None:
+    def __init__(self, address: str, *, key: str = "text") -> None:
         self.address = address
         self.connection = psycopg.connect(address, autocommit=True)
-        if not is_new:
-            return
         self.run(
             f"CREATE TABLE record (id {key} PRIMARY KEY, size bigint, digest bytea,"
             " changed timestamptz DEFAULT now(), notes json)"

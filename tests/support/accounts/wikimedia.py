@@ -36,12 +36,10 @@ def event(name: str, kind: str = "edit", moment: datetime = LONG_AGO, **more: An
 
 
 def names(told: Iterable[ChangeBatch]) -> list[str]:
-    """Return the names of the resources that were told of, in order."""
     return [change.uri.removeprefix("https://h/") for lot in told for change in lot.changes]
 
 
 def omissions(told: Iterable[ChangeBatch]) -> list[tuple[str, str]]:
-    """Return what was left out, and why."""
     return [(omission.name, omission.reason) for lot in told for omission in lot.omissions]
 
 

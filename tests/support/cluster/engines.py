@@ -31,7 +31,6 @@ ROOT: Final = Path(__file__).parents[3]
 def done(
     engine: ExecutionEngine, units: list[Piece], manners: HostLimits | None = None
 ) -> list[UnitOutcome]:
-    """Do units and return all outcomes."""
     return list(
         run_units(
             engine,

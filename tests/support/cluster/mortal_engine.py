@@ -13,8 +13,6 @@ class Death(BaseException):
 
 
 class Task(NamedTuple):
-    """A unit."""
-
     name: str
     does: str = "well"  # `well`, `raises`, `dies`, or `waits`
     host: str = ""
@@ -34,7 +32,6 @@ class MortalEngine:
         self._threads = ThreadPoolExecutor(slots)
 
     def submit(self, work: UnitFunction, unit: WorkUnit, share: HostShare) -> "Future[UnitOutcome]":
-        """Begin a unit."""
         future = _Counted(self)
         with self._lock:
             if self._broken:
@@ -77,13 +74,11 @@ class MortalEngine:
                 future.set_exception(became)
 
     def restart_workers(self) -> bool:
-        """Begin anew."""
         self.lives -= 1
         self._broken = False
         return self.lives >= 0
 
     def close(self) -> None:
-        """End the threads."""
         self._threads.shutdown()
 
 
@@ -98,7 +93,6 @@ class _Counted(Future[UnitOutcome]):
 
 
 def do_task(task: Task, share: HostShare) -> UnitOutcome:
-    """Do a unit as it says."""
     match task.does:
         case "dies":
             raise Death

@@ -18,8 +18,6 @@ class Batch(NamedTuple):
 
 
 class Nothing:
-    """A sink that keeps nothing."""
-
     def write(self, chunk: bytes) -> None:
         """Take no note."""
 

@@ -19,7 +19,6 @@ class Piece(NamedTuple):
 
 
 def do_piece(piece: Piece, share: HostShare) -> UnitOutcome:
-    """Do a unit as it says."""
     folder = Path(piece.folder)
     with (folder / f"{piece.name}.begun").open("a") as stream:
         stream.write(f"{os.getpid()}\n")

@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,8 +20,6 @@ from tests.support.commands.forking import Forked
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command did."""
-
     code: int
     stdout: str
     stderr: str
@@ -63,6 +62,27 @@ def run(program: Path, *words: str | Path, cwd: Path, lines: str = "", timeout: 
             return Ran(code, _all_of(out), _all_of(err))
 
 
+def program(
+    *words: str | Path | bytes,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdout: int | IO[str] = subprocess.PIPE,
+) -> Ran:
+    """Run any program to its end, which is not one of ours or begins as a user begins it."""
+    done = subprocess.run(
+        words,
+        check=False,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="backslashreplace",
+    )
+    return Ran(done.returncode, done.stdout or "", done.stderr)
+
+
 @contextlib.contextmanager
 def _forked(
     program: Path, *words: str | Path, cwd: Path, out: IO[bytes], err: IO[bytes]
@@ -85,7 +105,6 @@ def environment(home: Path) -> Mapping[str, str]:
 
 
 def resourcesync(*words: str | Path, cwd: Path) -> Ran:
-    """Run our command."""
     return run(script("resourcesync"), *words, cwd=cwd)
 
 

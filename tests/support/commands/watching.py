@@ -4,6 +4,7 @@ import json
 import re
 import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 from urllib.request import urlopen
@@ -21,15 +22,49 @@ def generalized(text: str) -> str:
     return re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", text)
 
 
-class Watching:
+class AdminPages:
+    """What a service shows to its operators, at a port that nobody has yet."""
+
+    def __init__(self) -> None:
+        self.bind = f"127.0.0.1:{free_port()}"
+
+    def get(self, path: str = "") -> str:
+        with urlopen(f"http://{self.bind}/{path}", timeout=30) as answer:
+            return str(answer.read().decode())
+
+    def answers(self) -> bool:
+        with suppress(OSError):
+            return bool(self.get("livez"))
+        return False
+
+    def report(self) -> dict[str, Any]:
+        """Return what it says to programs."""
+        found: dict[str, Any] = json.loads(self.get("api/status.json"))
+        return found
+
+    def next_pull(self) -> dict[str, Any]:
+        """Return what it says of the next pull; nothing, if there is none right at the start."""
+        with suppress(OSError):
+            return dict(next(iter(self.report()["next"]), {}))
+        return {}
+
+    def reason(self) -> str:
+        return str(self.next_pull().get("reason", ""))
+
+    def metrics(self) -> list[str]:
+        return self.get("metrics").splitlines()
+
+
+class Watching(AdminPages):
     """A service that watches the mirror ``museum``, while the block runs."""
 
     def __init__(
         self, home: Path, program: Path | None = None, *, more: Mapping[str, str] | None = None
     ) -> None:
-        self._home, self._port = home, free_port()
+        super().__init__()
+        self._home = home
         self.log = home / "watch.log"
-        words = ("watch", "--admin", f"127.0.0.1:{self._port}", "--log-file", str(self.log))
+        words = ("watch", "--admin", self.bind, "--log-file", str(self.log))
         env = {**environment(home), **(more or {})}
         self._process = Started(*words, cwd=home, env=env, program=program)
 
@@ -66,21 +101,8 @@ class Watching:
             if "museum  syncing" not in ran.stdout:
                 return ran
 
-    def metrics(self) -> list[str]:
-        """Return the lines of its metrics."""
-        return self._get("metrics").splitlines()
-
-    def next_pull(self) -> dict[str, Any]:
-        """Return what it says of the next pull."""
-        [found] = json.loads(self._get("api/status.json"))["next"]
-        return dict(found)
-
     def reason_to_wait(self) -> str:
         """Return the reason why it waits, as soon as no pull is running."""
-        while (reason := str(self.next_pull()["reason"])) == "running":
+        while (reason := self.reason()) in {"", "running"}:
             pass
         return reason
-
-    def _get(self, path: str) -> str:
-        with urlopen(f"http://127.0.0.1:{self._port}/{path}", timeout=10) as answer:
-            return str(answer.read().decode())

@@ -7,14 +7,15 @@ import random
 import sys
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
 from resourcesync.adapters.system import SystemClock
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.source import naming
-from resourcesync.source.paging import PageLimits
-from resourcesync.source.publication_settings import ChangeLists, Policy
-from resourcesync.source.publisher import ListPublisher, Publication
+from resourcesync.source.publication_settings import ChangeLists, Policy, PublicationSettings
+from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
 from resourcesync.source.scan import scan
 
 BASE = "https://h.example/data/"
@@ -36,14 +37,16 @@ def publish(tree: Path, policy: str = "default") -> Publication:
     with SourceCatalogue(tree / ".resourcesync/catalogue.db", clock) as catalogue:
         originals = FileTreeOriginals(tree, BASE, clock=clock, selection=SELECTION)
         scan(originals, catalogue, clock.now())
-        return ListPublisher(
-            catalogue,
-            FolderDocuments(tree),
-            base_uri=BASE,
-            clock=clock,
-            limits=PageLimits(max_entries=4),
-            policy=POLICIES[policy],
-        ).publish()
+        documents, settings = FolderDocuments(tree), settings_of(policy)
+        source = OpenSource(
+            catalogue=catalogue, documents=documents, settings=settings, clock=clock
+        )
+        return ListPublisher(source).publish()
+
+
+def settings_of(policy: str) -> PublicationSettings:
+    """Return the settings of a policy, with four entries in a document."""
+    return PublicationSettings(url=BASE, **{**asdict(POLICIES[policy]), "max_entries": 4})
 
 
 def main() -> None:

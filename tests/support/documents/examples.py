@@ -128,7 +128,6 @@ class Example:
         return f"{self.path.parent.name}/{self.path.stem}"
 
     def tell(self) -> Told:
-        """Read it."""
         return tell(self.path.read_bytes())
 
 
@@ -154,5 +153,4 @@ def examples(*versions: str) -> list[Example]:
 
 
 def ours(version: str, name: str) -> Told:
-    """Read one of ours."""
     return tell((OURS / version / f"{name}.xml").read_bytes())

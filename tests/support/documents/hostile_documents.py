@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read as read_document
 from resourcesync.errors import DocumentError
 from tests.support.documents.text import CHANGE_LIST, URI, CountingStream, document, url
 
@@ -14,6 +14,7 @@ KIB, MIB = 2**10, 2**20
 HEAD: Final = document().removesuffix(b"</urlset>\n")
 TAIL: Final = b"</urlset>\n"
 LIST: Final = document(url("http://a/1"))
+SURROGATE: Final = LIST.decode().replace("UTF-8", "UTF-16").replace("a/1", "a/\ud800")
 FOREIGN: Final = b'<y xmlns="urn:y"/>' * 1000
 OTHERS: Final = b'<y xmlns=""/>' * 1000
 LAUGHS: Final = "".join(f'<!ENTITY a{i + 1} "{f"&a{i};" * 10}">' for i in range(9))
@@ -23,8 +24,6 @@ Pieces = Callable[[], Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hostile:
-    """One hostile document."""
-
     pieces: Pieces
     outcome: str  # the code of the error, or `read`
     entries: int = 0  # how many entries it gives when it is read
@@ -171,6 +170,7 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
         fails("xml", zlib.compress(LIST)),
         fails("xml-encoding", zlib.compress(zlib.compress(LIST, wbits=31), wbits=31)),
         fails("gzip", zlib.compress(LIST, wbits=31), b"garbage"),
+        fails("gzip", zlib.compress(LIST, wbits=31)[:-8], b"wrong sum"),
     ),
     "X13": (Hostile(pieces=spaces, outcome="document-limit", seconds=2.0),),
     "X14": (fails("xml-cut-short", LIST[:-12]), fails("xml-cut-short", LIST[:200])),
@@ -196,6 +196,7 @@ ROWS: Final[dict[str, tuple[Hostile, ...]]] = {
         fails("xml-encoding", LIST.replace(b"UTF-8", b"us-ascii").replace(b"a/1", b"a/\xe9")),
         fails("xml", LIST.decode().encode("cp500")),
         fails("xml", LIST.replace(b"a/1", b"\xc0\xaf")),
+        fails("xml-encoding", SURROGATE.encode("utf-16", "surrogatepass")),
     ),
     "X17": (
         *(fails("xml", document(url(bad))) for bad in BAD_CHARACTERS),
@@ -261,7 +262,7 @@ def read(hostile: Hostile) -> tuple[str, int, list[str]]:
     entries = 0
     stream = CountingStream(hostile.pieces())
     try:
-        for _ in read_stream(
+        for _ in read_document(
             stream, uri=URI, on_refused=lambda entry: refused.append(entry.code)
         ).entries():
             entries += 1

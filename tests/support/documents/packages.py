@@ -32,13 +32,11 @@ CHANGES_MD = '<rs:md capability="changedump-manifest" from="2013-01-03T09:00:00Z
 
 
 def resource(uri: str, data: bytes, path: str = "", media_type: str = "text/plain") -> Resource:
-    """What a manifest says of the data."""
     digest = Digest("sha-256", hashlib.sha256(data).hexdigest())
     return Resource(uri=uri, length=len(data), digests=(digest,), media_type=media_type, path=path)
 
 
 def change(kind: ChangeKind, uri: str, data: bytes, path: str) -> Change:
-    """What a Change Dump Manifest says of the data."""
     told = Resource(uri=uri) if kind is ChangeKind.DELETED else resource(uri, data, path)
     return Change(kind=kind, time=MOMENT, resource=told)
 
@@ -56,7 +54,6 @@ def proof_of(data: bytes) -> str:
 
 
 def manifest(*entries: str, md: str = MANIFEST_MD) -> bytes:
-    """A manifest as text."""
     return document(*entries, md=md)
 
 
@@ -143,7 +140,6 @@ def sound(*members: tuple[str, bytes], more: Sequence[Forged] = ()) -> bytes:
 
 
 def tarball(*members: tuple[str, bytes], mode: str = "w:gz") -> bytes:
-    """A tar of these members."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode=mode) as tar:  # type: ignore[call-overload]  # any mode
         for name, data in members:
@@ -154,7 +150,6 @@ def tarball(*members: tuple[str, bytes], mode: str = "w:gz") -> bytes:
 
 
 def opened(data: bytes, limits: PackageLimits = DEFAULT_LIMITS) -> PackageReader:
-    """Open a package that is in memory."""
     return open_package(io.BytesIO(data), uri=URI, limits=limits)
 
 

@@ -19,7 +19,6 @@ def urlset(
     declaration: str = DECLARATION,
     attributes: str = f' xmlns="{SITEMAP_NS}"',
 ) -> bytes:
-    """Return a sitemap with these entries."""
     return f"{declaration}<urlset{attributes}>\n{''.join(entries)}</urlset>\n".encode()
 
 
@@ -35,8 +34,6 @@ ALTERNATE = '<x:link rel="alternate" hreflang="de" href="https://site.example/de
 
 
 class WrittenSitemap(msgspec.Struct, frozen=True, kw_only=True):
-    """A sitemap in one form."""
-
     name: str  # its row in the page about the forms
     data: bytes
     uri: str = URI
@@ -44,14 +41,12 @@ class WrittenSitemap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rss(*items: str) -> bytes:
-    """Return a feed of RSS 2.0."""
     body = "".join(f"<item><title>A page</title>{item}</item>\n" for item in items)
     start = '<rss version="2.0"><channel><title>News</title><link>https://site.example/</link>'
     return f"{DECLARATION}{start}\n{body}</channel></rss>\n".encode()
 
 
 def atom(*entries: str, namespace: str = "http://www.w3.org/2005/Atom") -> bytes:
-    """Return a feed of Atom."""
     body = "".join(f"<entry><title>A page</title>{item}</entry>\n" for item in entries)
     start = f'<feed xmlns="{namespace}"><link href="https://site.example/"/>'
     return f"{DECLARATION}{start}\n{body}</feed>\n".encode()

@@ -4,7 +4,8 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from resourcesync.documents.reader import Document, Limits, TextRow, Tolerated, read_stream
+from resourcesync.documents.reader import Document, Limits, TextRow, Tolerated
+from resourcesync.documents.reader import read as read_document
 from resourcesync.model.entries import Entry, Header, RefusedEntry
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
 
@@ -23,7 +24,6 @@ def document(*children: str, root: str = "urlset", md: str = RESOURCE_LIST) -> b
 
 
 def url(loc: str = "http://example.com/res1", *rest: str) -> str:
-    """Return a ``url`` entry."""
     return f"<url><loc>{loc}</loc>{''.join(rest)}</url>"
 
 
@@ -45,14 +45,14 @@ class Told:
 
 def open_document(data: bytes, limits: Limits | None = None) -> Document:
     """Open a document that is in memory."""
-    return read_stream(io.BytesIO(data), uri=URI, limits=limits or Limits())
+    return read_document(io.BytesIO(data), uri=URI, limits=limits or Limits())
 
 
 def tell(data: bytes, limits: Limits | None = None) -> Told:
     """Read a whole document that is in memory."""
     refusals: list[RefusedEntry] = []
     tolerated: list[Tolerated] = []
-    opened = read_stream(
+    opened = read_document(
         io.BytesIO(data),
         uri=URI,
         limits=limits or Limits(),
@@ -67,7 +67,7 @@ def tell(data: bytes, limits: Limits | None = None) -> Told:
 
 def tell_strictly(data: bytes) -> list[Entry]:
     """Read a whole document that is in memory, and forgive nothing."""
-    return list(read_stream(io.BytesIO(data), uri=URI, strict=True).entries())
+    return list(read_document(io.BytesIO(data), uri=URI, strict=True).entries())
 
 
 def rows(data: bytes) -> list[TextRow]:
@@ -76,7 +76,6 @@ def rows(data: bytes) -> list[TextRow]:
 
 
 def uris(entries: Iterable[Entry]) -> list[str]:
-    """Return the URIs in their order."""
     return [entry.uri for entry in entries]
 
 

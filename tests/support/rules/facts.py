@@ -12,9 +12,9 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.validator.delivery import (
     DeliveredResponse,
     judge_body,
-    judge_document_response,
     judge_hub_links,
     judge_link,
+    judge_media_type,
     judge_resource,
     judge_robots,
 )
@@ -22,10 +22,16 @@ from resourcesync.validator.packages import (
     PackageFile,
     judge_contents_copy,
     judge_listed_package,
-    judge_package,
+    judge_manifest,
+    judge_members,
 )
 from resourcesync.validator.rule import RuleFinding
-from resourcesync.validator.summaries import DocumentPlace, ListedResource, ListedTarget
+from resourcesync.validator.summaries import (
+    DocumentPlace,
+    DocumentSummary,
+    ListedResource,
+    ListedTarget,
+)
 from tests.support.rules.documents import CAP, CDM, RDM, RL, RLI
 from tests.support.rules.source import summarize
 
@@ -65,9 +71,6 @@ ANSWER: Final = DeliveredResponse(
 )
 DELETED: Final = replace(LISTED, change="deleted")
 GONE: Final = replace(ANSWER, status=410)
-DOCUMENT: Final = DeliveredResponse(
-    uri="https://e.example/rl.xml", status=200, headers={"content-type": "text/xml"}
-)
 CAPABILITIES: Final = summarize("https://e.example/cap.xml", CAP)
 RESOURCES: Final = summarize("https://e.example/rl.xml", RL)
 NO_WAY_UP: Final = summarize("https://e.example/rl.xml", RL.replace('rel="up"', 'rel="license"'))
@@ -80,12 +83,11 @@ MEMBERS: Final = (
 
 
 def answered(**changes: object) -> Judge:
-    return lambda: judge_resource(LISTED, replace(ANSWER, **changes))
+    return lambda: judge_resource(LISTED, replace(ANSWER, **changes), set())
 
 
 def served_as(media_type: str) -> Judge:
-    response = replace(DOCUMENT, headers={"content-type": media_type})
-    return lambda: judge_document_response(response)
+    return lambda: judge_media_type("https://e.example/rl.xml", media_type)
 
 
 def served_with(links: str) -> Judge:
@@ -96,19 +98,12 @@ def headed(name: str, value: str) -> Judge:
     return answered(headers={**ANSWER.headers, name: value})
 
 
-def packed(*members: PackageFile, manifest: object = MANIFEST) -> Judge:
-    assert manifest in (MANIFEST, CHANGE_MANIFEST)
-    found = MANIFEST if manifest is MANIFEST else CHANGE_MANIFEST
-    return lambda: judge_package(
-        "https://e.example/p.zip", members, found, [LISTED], dump=Capability.RESOURCE_DUMP
-    )
+def packed(*members: PackageFile) -> Judge:
+    return lambda: judge_members("https://e.example/p.zip", members, [LISTED])
 
 
-def packed_changes(manifest: str) -> Judge:
-    found = summarize("https://e.example/p.zip", manifest)
-    return lambda: judge_package(
-        "https://e.example/p.zip", MEMBERS, found, [LISTED], dump=Capability.CHANGE_DUMP
-    )
+def packed_with(manifest: DocumentSummary, dump: Capability) -> Judge:
+    return lambda: judge_manifest(manifest, dump=dump)
 
 
 def weighed(length: int = 982, hashes: Mapping[str, str] = SHA) -> Judge:
@@ -132,13 +127,13 @@ FACTS: Final = [
         answered(length=11),
         answered(status=404),
         headed("content-type", "text/plain"),
-        lambda: judge_resource(replace(LISTED, encoding="gzip"), ANSWER),
+        lambda: judge_resource(replace(LISTED, encoding="gzip"), ANSWER, set()),
     ),
     *facts("HT02", answered(), answered(hashes={"sha-256": "1" * 64})),
     *facts(
         "HT03",
-        lambda: judge_resource(DELETED, GONE),
-        lambda: judge_resource(DELETED, ANSWER),
+        lambda: judge_resource(DELETED, GONE, set()),
+        lambda: judge_resource(DELETED, ANSWER, set()),
     ),
     *facts("HT04", answered(), headed("last-modified", "Mon, 02 Mar 2026 00:00:00 GMT")),
     *facts(
@@ -150,9 +145,9 @@ FACTS: Final = [
     *facts("HT05", served_as("application/xml; charset=utf-8"), served_as("text/html")),
     *facts(
         "DI01",
-        lambda: judge_link(PAGE, CAPABILITIES, listed={PAGE}),
+        lambda: judge_link(PAGE, CAPABILITIES),
         lambda: judge_link(PAGE, CAPABILITIES, in_head=False),
-        lambda: judge_link(PAGE, CAPABILITIES, listed=set()),
+        lambda: judge_link(PAGE, CAPABILITIES, is_listed=False),
     ),
     *facts(
         "DI02",
@@ -167,8 +162,11 @@ FACTS: Final = [
         lambda: judge_robots("https://e.example/robots.txt", [NO_WAY_UP]),
     ),
     *facts("RD07", weighed(), weighed(length=983), weighed(hashes={"sha-256": "1" * 64})),
-    *facts("RM01", packed(*MEMBERS), packed(replace(MEMBERS[0], name="Manifest.xml"), MEMBERS[1])),
-    *facts("RM02", packed(*MEMBERS), packed(*MEMBERS, manifest=CHANGE_MANIFEST)),
+    *facts(
+        "RM02",
+        packed_with(MANIFEST, Capability.RESOURCE_DUMP),
+        packed_with(CHANGE_MANIFEST, Capability.RESOURCE_DUMP),
+    ),
     *facts("RM06a", packed(*MEMBERS), packed(MEMBERS[0])),
     *facts("RM06b", packed(*MEMBERS), packed(*MEMBERS, PackageFile(name="b", length=1))),
     *facts(
@@ -177,7 +175,11 @@ FACTS: Final = [
         packed(MEMBERS[0], replace(MEMBERS[1], length=9)),
         packed(MEMBERS[0], replace(MEMBERS[1], hashes={"sha-256": "1" * 64})),
     ),
-    *facts("CM01", packed_changes(CDM), packed_changes(RDM)),
+    *facts(
+        "CM01",
+        packed_with(CHANGE_MANIFEST, Capability.CHANGE_DUMP),
+        packed_with(MANIFEST, Capability.CHANGE_DUMP),
+    ),
     *facts(
         "RD04b",
         lambda: judge_contents_copy(MANIFEST, summarize("https://e.example/m.xml", RDM)),

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from resourcesync.validator.cross_document import judge_together
-from resourcesync.validator.examination import validate_document
+from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import RuleFinding
 from resourcesync.validator.summaries import DocumentSummary
-from tests.support.rules.documents import ABOUT, BASE, UP, index, part, url, urlset
+from tests.support.rules.documents import ABOUT, BASE, SD, UP, index, part, url, urlset
 
 WELL_KNOWN: Final = f"{BASE}.well-known/resourcesync"
 FROM: Final = 'from="2026-03-01T00:00:00Z"'
@@ -29,11 +29,7 @@ def resource(name: str) -> str:
 
 
 SOURCE: Final[Mapping[str, str]] = {
-    WELL_KNOWN: urlset(
-        ABOUT,
-        '<rs:md capability="description"/>',
-        url("cap.xml", '<rs:md capability="capabilitylist"/>', ABOUT),
-    ),
+    WELL_KNOWN: SD,
     f"{BASE}cap.xml": urlset(
         f'<rs:ln rel="up" href="{WELL_KNOWN}"/>',
         ABOUT,
@@ -113,7 +109,7 @@ SOURCE: Final[Mapping[str, str]] = {
 
 
 def summarize(uri: str, text: str) -> DocumentSummary:
-    examination = validate_document([text.encode()], uri=uri)
+    examination = Examination([text.encode()], uri=uri)
     for _finding in examination:
         pass
     return examination.summary

@@ -7,6 +7,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final, Self
 from urllib.parse import parse_qs, urlsplit
 
+from tests.support.servers.listening import serving
+
 _LOOK: Final = 0.02
 
 
@@ -52,19 +54,17 @@ class EventServer:
 
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, args=(_LOOK,))
+        self._serving = serving(self._http)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._serving.__enter__()
         return self
 
     def __exit__(self, *raised: object) -> None:
         with self._changed:
             self._stops = True
             self._changed.notify_all()
-        self._http.shutdown()
-        self._thread.join()
-        self._http.server_close()
+        self._serving.__exit__(None, None, None)
 
     @property
     def url(self) -> str:
@@ -85,13 +85,13 @@ class EventServer:
             self._log.append((kind, data))
             self._changed.notify_all()
 
-    def tell_next(self, data: bytes, kind: str = "message") -> None:
+    def tell_next(self, data: bytes) -> None:
         """Add an event once the next one who comes listens."""
 
         def wait() -> None:
             with self._changed:
                 self._changed.wait_for(lambda: self._listening > before, 15)
-            self.tell(data, kind)
+            self.tell(data)
 
         before = self._listening
         threading.Thread(target=wait, daemon=True).start()

@@ -46,7 +46,6 @@ def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> 
 
 
 def request(uri: str, purpose: Purpose = Purpose.RESOURCE, **fields: Any) -> FetchRequest:
-    """Return a request with a sink that keeps."""
     return FetchRequest(uri=uri, sink=KeepingSink(), purpose=purpose, **fields)
 
 
@@ -58,7 +57,6 @@ def kept(outcome: FetchResponse | FetchFailure) -> bytes:
 
 
 def fetch_one(fetcher: CurlFetcher, asked: FetchRequest | str) -> FetchResponse | FetchFailure:
-    """Fetch one thing."""
     (outcome,) = fetcher.fetch([asked if isinstance(asked, FetchRequest) else request(asked)])
     return outcome
 
@@ -76,5 +74,4 @@ def response(outcome: FetchResponse | FetchFailure) -> FetchResponse:
 
 
 def fetch_all(fetcher: CurlFetcher, uris: Iterable[str]) -> list[FetchResponse | FetchFailure]:
-    """Fetch many things."""
     return list(fetcher.fetch(request(uri) for uri in uris))

@@ -20,8 +20,6 @@ Step = bytes | float | str
 
 @dataclass(frozen=True)
 class Asked:
-    """One request as it came in."""
-
     target: str
     fields: dict[str, str]
     text: str

@@ -4,42 +4,42 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import LateApplication
-from resourcesync.app.serving.hubs import OpenHub, open_hub
-from resourcesync.model.entries import Change, Resource
-from resourcesync.model.vocabulary import ChangeKind
+from resourcesync.app.serving.hubs import open_hub
+from resourcesync.documents.writer import write
+from resourcesync.model.entries import Change, Header, Link, Resource
+from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.server.uvicorn_server import ServerThread
-from resourcesync.websub import payloads
+from resourcesync.server.websub import HubApplication
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field, sign
+from tests.support.servers.listening import get
 
 TOPIC = "https://museum.example/resourcesync/changenotification.xml"
 KEY = b"the publisher's key"
 
 
-def payload(*uris: str, minute: int = 0, topic: str = TOPIC) -> bytes:
+def payload(*uris: str, minute: int = 0) -> bytes:
     """Return a Change Notification of updates."""
     at = datetime(2026, 11, 21, 12, minute, tzinfo=UTC)
     changes = [
         Change(kind=ChangeKind.UPDATED, time=at, resource=Resource(uri=uri, lastmod=at))
         for uri in uris or ("https://museum.example/a",)
     ]
-    links = payloads.channel_links(
-        "https://museum.example/resourcesync/capabilitylist.xml", topic, []
-    )
-    return payloads.change_notification(links, changes, since=at, until=at)
+    up = "https://museum.example/resourcesync/capabilitylist.xml"
+    links = (Link(rel="up", href=up), Link(rel="self", href=TOPIC))
+    kind = Capability.CHANGE_NOTIFICATION
+    header = Header(capability=kind, from_=at, until=at, links=links)
+    return b"".join(write(header, changes))
 
 
 @dataclass
 class Said:
-    """An answer."""
-
     status: int
     text: str
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -52,29 +52,21 @@ def said(
     body: bytes | None = None,
     fields: Mapping[str, str] | None = None,
 ) -> Said:
-    """Return what is answered to a request."""
     parts = urlsplit(uri)
-    connection = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
-    with contextlib.closing(connection):
-        target = parts.path + (f"?{parts.query}" if parts.query else "")
-        connection.request(method, target or "/", body, dict(fields or {}))
-        found = connection.getresponse()
-        heads = {name.lower(): value for name, value in found.getheaders()}
-        return Said(found.status, found.read().decode(), heads)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    got = get(uri, target, method=method, body=body, **(fields or {}))
+    return Said(got.status, got.body.decode(), got.fields)
 
 
 def post(uri: str, body: bytes, **fields: str) -> Said:
     """Send a message; ``_`` in the names of fields stands for ``-``."""
-    named = {name.replace("_", "-"): value for name, value in fields.items()}
-    return said(uri, method="POST", body=body, fields=named)
+    return said(uri, method="POST", body=body, fields=fields)
 
 
 @dataclass
 class RunningHub:
-    """A hub that listens."""
-
     uri: str
-    hub: OpenHub
+    hub: HubApplication
 
     def subscribe(self, callback: str, **said: str) -> Said:
         fields = {"hub.mode": "subscribe", "hub.topic": TOPIC, "hub.callback": callback}
@@ -110,6 +102,6 @@ def running_hub(
         server = stack.enter_context(ServerThread(late))
         made = HubRules(address=f"{server.uri}hub", **(usual | rules))
         hub = open_hub(path, lambda: made, clock, private=private)
-        stack.enter_context(hub.application.running())
-        late.application = hub.application
+        stack.enter_context(hub.running())
+        late.application = hub
         yield RunningHub(uri=server.uri, hub=hub)

@@ -37,7 +37,7 @@ http {{
 _SERVER: Final = """
   types {{ text/html html; text/css css; application/xml xml; text/plain txt; }}
   server {{
-    listen {address}:{port}{listen};
+    listen 127.0.0.1:{port}{listen};
     {place}
     {tls}
     index index.html;
@@ -46,8 +46,6 @@ _SERVER: Final = """
 
 
 class Asked(NamedTuple):
-    """One request, as nginx wrote it down."""
-
     connection: int  # the number of the connection
     protocol: str
     status: int
@@ -66,8 +64,6 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nginx:
-    """A running server."""
-
     url: str
     log: Path  # where it writes down what it was asked
 
@@ -93,7 +89,6 @@ def _asked(line: str) -> Asked:
 
 
 def installed() -> bool:
-    """Whether nginx is here."""
     return shutil.which("nginx") is not None
 
 
@@ -104,16 +99,15 @@ def serving(
     *,
     certificate: Certificate | None = None,
     http2: bool = True,
-    address: str = "127.0.0.1",
 ) -> Iterator[Nginx]:
     """Serve a folder while the block runs."""
     tls, listen = "", ""
     if certificate is not None:
         tls = f"ssl_certificate {certificate.chain}; ssl_certificate_key {certificate.key};"
         listen = " ssl http2" if http2 else " ssl"
-    with _running(run, address, place=f"root {root};", tls=tls, listen=listen) as port:
+    with _running(run, place=f"root {root};", tls=tls, listen=listen) as port:
         scheme = "https" if certificate else "http"
-        yield Nginx(url=f"{scheme}://{address}:{port}", log=run / "asked.log")
+        yield Nginx(url=f"{scheme}://127.0.0.1:{port}", log=run / "asked.log")
 
 
 @contextlib.contextmanager
@@ -130,7 +124,7 @@ def printed(servers: Callable[[str], str], run: Path) -> Iterator[Nginx]:
     def write(port: int) -> str:
         return f"include /etc/nginx/mime.types; gzip on;{servers(f'http://127.0.0.1:{port}')}"
 
-    with _started(run, "127.0.0.1", write) as port:
+    with _started(run, write) as port:
         yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
 
 
@@ -147,16 +141,16 @@ def proxying(to: str, run: Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _running(run: Path, address: str = "127.0.0.1", **parts: str) -> Iterator[int]:
+def _running(run: Path, **parts: str) -> Iterator[int]:
     def write(port: int) -> str:
-        return _SERVER.format(address=address, port=port, **parts)
+        return _SERVER.format(port=port, **parts)
 
-    with _started(run, address, write) as port:
+    with _started(run, write) as port:
         yield port
 
 
 @contextlib.contextmanager
-def _started(run: Path, address: str, servers: Callable[[int], str]) -> Iterator[int]:
+def _started(run: Path, servers: Callable[[int], str]) -> Iterator[int]:
     run.mkdir()
     (run / "asked.log").touch()
     config = run / "nginx.conf"
@@ -167,10 +161,10 @@ def _started(run: Path, address: str, servers: Callable[[int], str]) -> Iterator
         config.write_text(_CONFIG.format(user=user, run=run, servers=servers(port)))
         return ["nginx", "-p", run, "-c", config]
 
-    with started(command, run / "said", ready=lambda found: is_ready(found, run, address)) as found:
+    with started(command, run / "said", ready=lambda found: is_ready(found, run)) as found:
         yield found.port
 
 
-def is_ready(program: Program, run: Path, address: str = "127.0.0.1") -> bool:
+def is_ready(program: Program, run: Path) -> bool:
     """Whether it has its port, which it writes its number after, and accepts connections."""
-    return (run / "nginx.pid").exists() and program.accepts(address)
+    return (run / "nginx.pid").exists() and program.accepts()

@@ -41,15 +41,12 @@ def program() -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectServer:
-    """A running server."""
-
     address: str
     port: int  # where it speaks S3
     filer: int  # where it makes buckets
 
     @property
     def url(self) -> str:
-        """Its origin."""
         return f"http://{self.address}:{self.port}"
 
     def environment(self, url: str = "") -> dict[str, str]:

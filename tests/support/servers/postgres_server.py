@@ -147,7 +147,6 @@ def caught_up(server: Server, standby: Server) -> None:
 
 
 def promote(standby: Server) -> None:
-    """Let a standby become a server of its own."""
     import psycopg
 
     with psycopg.connect(standby.address(), autocommit=True) as connection:

@@ -40,7 +40,6 @@ class Proxy(SocketServer):
         self._is_mute = is_mute
 
     def targets(self) -> list[str]:
-        """Return what was asked for, in the order of arrival."""
         return [f"{asked.text.split(' ', 1)[0]} {asked.target}" for asked in self.asked]
 
     def _serve(self, connection: socket.socket) -> None:

@@ -26,7 +26,7 @@ def served_with_hub(root: Path) -> Iterator[str]:
         found = applications.find_tree(root)
         own = found.own_hub(clock, private=True)
         late.application = found.application(clock, hub=own)
-        with own.application.running():
+        with own.running():
             yield base
 
 

@@ -191,7 +191,6 @@ def any_server() -> Iterator[tuple[str, bool]]:
 
 
 def version_of(url: str) -> str:
-    """Return the version that a server says it is."""
     with urllib.request.urlopen(f"{url}/_nodes/_local", timeout=30) as answer:
         (node,) = json.load(answer)["nodes"].values()
     version: str = node["version"]

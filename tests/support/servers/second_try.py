@@ -16,8 +16,6 @@ _END: Final = 30.0
 
 
 class Program:
-    """A program that runs."""
-
     def __init__(
         self,
         command: Sequence[str | Path],
@@ -32,13 +30,11 @@ class Program:
 
     @property
     def port(self) -> int:
-        """Its only port."""
         (port,) = self.ports.values()
         return port
 
     @property
     def pid(self) -> int:
-        """Its process."""
         return self._process.pid
 
     def start(self) -> None:
@@ -53,7 +49,6 @@ class Program:
             )
 
     def kill(self) -> None:
-        """Kill it."""
         self._process.kill()
         self._process.wait()
 
@@ -66,16 +61,15 @@ class Program:
             self.kill()
 
     def lives(self) -> bool:
-        """Whether it has not ended."""
         return self._process.poll() is None
 
     def said(self) -> str:
         """Return what it printed so far."""
         return self._log.read_bytes().decode(errors="replace")
 
-    def accepts(self, address: str = "127.0.0.1") -> bool:
+    def accepts(self) -> bool:
         """Whether somebody accepts connections on its port."""
-        with contextlib.suppress(OSError), socket.create_connection((address, self.port), 1):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
             return True
         return False
 

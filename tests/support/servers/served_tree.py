@@ -3,11 +3,12 @@
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.server.app import ServedSource, create_app
+from resourcesync.server.app import Application, ServedSource
 from tests.support.in_memory import ManualClock
 
 LIST_URI = "https://example.org/base/resourcesync/capabilitylist.xml"
@@ -20,9 +21,14 @@ def media_type(path: str) -> str:
     return {"html": "text/html", "txt": "text/plain"}.get(path.rpartition(".")[2], "")
 
 
+def served_source(root: Path, **more: Any) -> ServedSource:
+    documents, well_known = root / "resourcesync", root / ".well-known" / "resourcesync"
+    usual: dict[str, Any] = {"capability_list_uri": LIST_URI, "media_type": media_type}
+    return ServedSource(root=root, documents=documents, well_known=well_known, **(usual | more))
+
+
 def application(root: Path, clock: ManualClock | SystemClock | None = None) -> ASGIApp:
-    served = ServedSource(root=root, capability_list_uri=LIST_URI, media_type=media_type)
-    return create_app(served, clock=clock or SystemClock())
+    return Application(served_source(root), clock=clock or SystemClock())
 
 
 def settled() -> ManualClock:

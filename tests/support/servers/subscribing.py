@@ -51,13 +51,12 @@ class ScriptedHubs:
 class SubscriberAndHubs:
     """A subscriber and all around it."""
 
-    def __init__(self, folder: Path, *, hint_every: float = 10.0) -> None:
+    def __init__(self, folder: Path) -> None:
         self.clock = ManualClock()
         self.hubs = ScriptedHubs()
         self.store = FileFollowers(folder / "push.db")
         self.hints: list[str] = []
         self._numbers = count(1)
-        self._hint_every = hint_every
         self.subscriber = self.restarted()
 
     def close(self) -> None:
@@ -72,7 +71,7 @@ class SubscriberAndHubs:
             on_hint=self.hints.append,
             token=lambda: f"token-{next(self._numbers)}",
             chance=lambda: 0.5,
-            hint_every=self._hint_every,
+            hint_every=10.0,
         )
         return self.subscriber
 
@@ -91,13 +90,13 @@ class SubscriberAndHubs:
         self.subscriber.follow(name, [CHANNEL])
         self.subscriber.tick()
 
-    def subscribed(self, name: str = "arxiv", lease: str = "864000") -> ChannelSubscription:
+    def subscribed(self, name: str = "arxiv") -> ChannelSubscription:
         """Follow the channel until it is confirmed."""
         self.begin(name)
         [waiting] = [
             subscription for subscription in self.store.subscriptions() if subscription.name == name
         ]
-        assert self.ask(waiting.next_token, lease_seconds=lease).status == 200
+        assert self.ask(waiting.next_token, lease_seconds="864000").status == 200
         [active] = [
             subscription for subscription in self.store.subscriptions() if subscription.name == name
         ]

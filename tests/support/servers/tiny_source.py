@@ -2,124 +2,51 @@
 
 import contextlib
 import socket
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Self
 from xml.sax.saxutils import escape
 
 from tests.support.documents.written import facts, written
+from tests.support.servers.listening import Heard, Listener, Reply
 
 STAMP = "2026-01-01T00:00:00Z"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What one path answers."""
-
     body: bytes = b""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One request as it came."""
-
-    method: str
-    target: str
-    headers: Mapping[str, str]
+Asked = Heard
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, source: "TinySource") -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.source = source
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-
-    def setup(self) -> None:
-        super().setup()
-        self.server.source.connections.add(self.connection)
-
-    def finish(self) -> None:
-        with contextlib.suppress(OSError):
-            super().finish()
-        self.server.source.connections.discard(self.connection)
-
-    def handle(self) -> None:
-        with contextlib.suppress(OSError):
-            super().handle()
-
-    def do_GET(self) -> None:
-        source = self.server.source
-        asked = Asked(self.command, self.path, dict(self.headers.items()))
-        source.asked.append(asked)
-        answer = source.answers.get(self.path)
-        if answer is None and source.respond is not None:
-            answer = source.respond(asked)
-        if answer is None:
-            answer = Answer(status=HTTPStatus.NOT_FOUND, body=b"not here\n")
-        # Without a ``Date`` it has no clock, and its lists are of any time.
-        self.send_response_only(answer.status)
-        if source.has_clock:
-            self.send_header("Date", self.date_time_string())
-        headers = {"Content-Length": str(len(answer.body)), **answer.headers}
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(answer.body)
-
-    do_HEAD = do_GET  # noqa: N815 - the base's name
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
-        """Say nothing; ``asked`` has it all."""
-
-
-class TinySource:
+class TinySource(Listener):
     """A server on loopback: ``answers`` maps request targets to answers, ``asked`` is the log.
 
-    Both may be changed while it runs, as may ``has_clock``: then answers have a ``Date``. What is
-    not in ``answers`` is asked of ``respond``, and is a 404 if that has no answer either.
+    Both may be changed while it runs. What is not in ``answers`` is asked of ``respond``, and is a
+    404 if that has no answer either.
     """
 
     def __init__(self, respond: Callable[[Asked], Answer | None] | None = None) -> None:
+        super().__init__(self._reply)
         self.answers: dict[str, Answer] = {}
         self.respond = respond
-        self.has_clock = False
-        self.asked: list[Asked] = []
-        self.connections: set[socket.socket] = set()
-        self._server = _Server(self)
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        )
+        self.asked = self.heard
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-        for connection in tuple(self.connections):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+    def _reply(self, asked: Asked) -> Reply:
+        answer = self.answers.get(asked.target)
+        if answer is None and self.respond is not None:
+            answer = self.respond(asked)
+        if answer is None:
+            return 404, b"not here\n"
+        return answer.status, answer.body, answer.headers
 
     @property
     def url(self) -> str:
         """The address, without a slash at the end."""
-        host, port = self._server.server_address[:2]
-        return f"http://{host!s}:{port}"
+        return self.origin
 
     def put(self, target: str, body: bytes, media_type: str = "application/octet-stream") -> None:
         """Answer ``target`` with this body from now on."""
@@ -148,8 +75,26 @@ class TinySource:
             "/resourcelist.xml", f'<rs:md capability="resourcelist" at="{at}"/>', entries
         )
 
+    def offer_changes(self, *changes: str) -> None:
+        """Serve a Change List of these entries beside the Resource List."""
+        lists = ("changelist", "resourcelist")
+        self.put_document(
+            "/capabilitylist.xml",
+            '<rs:md capability="capabilitylist"/>',
+            [self.pointer(f"/{name}.xml", name) for name in lists],
+        )
+        head = f'<rs:md capability="changelist" from="{STAMP}"/>'
+        self.put_document("/changelist.xml", head, list(changes))
+
+    def change(self, kind: str, target: str, body: bytes, *, at: str, more: str = "") -> str:
+        """Return the entry of a change; one that deletes says nothing of bytes."""
+        said = "" if kind == "deleted" else facts(body)
+        return (
+            f"<url><loc>{self.url}{target}</loc><lastmod>{at}</lastmod>"
+            f'<rs:md change="{kind}" datetime="{at}"{said}/>{more}</url>'
+        )
+
     def put_document(self, target: str, head: str, entries: list[str]) -> None:
-        """Serve one document."""
         lines = (f"\n{entry}" for entry in entries)
         self.put(target, written(f"\n{head}", lines).encode(), "application/xml")
 

@@ -78,7 +78,6 @@ class Campaign:
 
     @property
     def folder(self) -> Path:
-        """Where the mirror is."""
         return self.world.folder
 
     # --- steps ---

@@ -1,7 +1,24 @@
-"""Figures of simulated runs, where a test knows that there are some."""
+"""What came of a simulated run: its events, and its figures where there are some."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from resourcesync_simulator.measures import Measurement
+from resourcesync_simulator.scenario import Scenario
+from resourcesync_simulator.simulation import simulate
+
+Event = tuple[float, str, Mapping[str, Any]]
+
+
+def lived(scenario: Scenario) -> tuple[list[Event], Measurement]:
+    """Simulate the first destination of a scenario; return what happened, and the figures."""
+    events: list[Event] = []
+    measured = simulate(
+        scenario, scenario.destinations[0], lambda at, name, more: events.append((at, name, more))
+    )
+    return events, measured
 
 
 def known(figure: float | None) -> float:
-    """Return a figure that is there."""
     assert figure is not None
     return figure

@@ -19,14 +19,11 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, SourceError, SyncError
 from resourcesync.model.settings import Limit
 from resourcesync.ports import FetchRequest
-from tests.support.crashes.killing import killed
 from tests.support.simulated.kept import Kept
 from tests.support.simulated.manners import Manners, ServerWithManners, manners_of
-from tests.support.simulated.movements import DatedAnswers, Movements, live
+from tests.support.simulated.movements import DatedAnswers, Life, live
 from tests.support.worlds.loose_source import CLOCKS, OFF, LooseSource, Style, without_interval
-from tests.support.worlds.moving import Moving
-from tests.support.worlds.network import BASE, Answer, Network, Serve
-from tests.support.worlds.world import World
+from tests.support.worlds.network import BASE, Answer, Serve
 
 STEPS: Final = 25
 _LAST_PULLS: Final = 4
@@ -67,7 +64,6 @@ class Habits:
 
 
 def habits_of(luck: random.Random) -> Habits:
-    """Return the habits of one Source."""
     index = luck.random() < 0.3
     forgets = luck.random() < 0.25
     newest_first = luck.random() < 0.25
@@ -156,19 +152,16 @@ class ForeignSource:
         return _moved(text) if name == "resourcelist.xml" and self.is_refusing else text
 
 
-class ForeignLife:
-    """One mirror and its Source."""
+class ForeignLife(Life):
+    source: ForeignSource
 
     def __init__(self, folder: Path, habits: Habits, luck: random.Random) -> None:
-        self.luck, self.habits = luck, habits
-        self.log: list[str] = []
-        self.source = ForeignSource(habits)
-        self.moving = Moving(self.source.entry.removeprefix(BASE))
+        self.habits = habits
+        source = ForeignSource(habits)
         fair = replace(habits.manners, cut=0)
-        self.server = ServerWithManners(fair, self.source.clock, luck, ahead=habits.style.ahead)
-        self.world = World(folder, self.source, network=Network(self._route))
+        self.server = ServerWithManners(fair, source.clock, luck, ahead=habits.style.ahead)
+        super().__init__(folder, source, source.entry.removeprefix(BASE), luck)
         self.kept = Kept(self.world.home)
-        self.movements = Movements(self.world, self.moving, luck, self.log)
         self.cached: dict[str, bytes] = {}
         for name in (*_NAMES[:8], _HOT):
             self.source.loose.put(name, f"first {name}")
@@ -176,7 +169,7 @@ class ForeignLife:
         self.pull_checked()
         self.server.manners = habits.manners
 
-    def _route(self, request: FetchRequest, serve: Serve) -> Answer | Exception:
+    def route(self, request: FetchRequest, serve: Serve) -> Answer | Exception:
         return self.moving.route(request, lambda asked: self.server.route(asked, serve))
 
     # --- what happens ---
@@ -258,12 +251,6 @@ class ForeignLife:
         self.pull_checked(honest=False)
         self.world.network.answers.clear()
 
-    def do_killed_pull(self) -> None:
-        writes, how = self.luck.randrange(14), self.luck.randrange(3)
-        with killed(self.world.home, writes, how=how) as fuse:
-            self.pull_checked()
-        self.log += ["  killed"] * fuse.is_burnt
-
     def do_replicate(self) -> None:
         """From now on a replica that answers sometimes is as the Source is now."""
         self.server.replica = self.source.saved()
@@ -329,15 +316,10 @@ class ForeignLife:
             self.do_replicate,
             *[self.do_rewritten_list] * (bool(self.habits.manners.parts) and not self.habits.live),
             *[self.do_copy_mirror] * ("copied" not in OFF),
-            self.movements.move_behind_tls,
-            self.movements.move_away,
+            self.move_behind_tls,
+            self.move_away,
         )
-        for _ in range(STEPS):
-            step = self.luck.choice(steps)
-            self.log.append(step.__name__)
-            step()
-            if self.luck.random() < 0.7:
-                self.pull_checked()
+        self.do_steps(steps, STEPS)
         self.server.manners = replace(self.server.manners, replica=0, cut=0)
         self.world.clock.advance(hours=5)  # no two clocks are further apart
         self.source.loose.put(_HOT, "last")
@@ -354,5 +336,4 @@ class ForeignLife:
 
 
 def live_foreign(folder: Path, seed: int) -> None:
-    """Live the life of a seed, in an empty folder that is made."""
     live("foreign", ForeignLife, habits_of, folder, seed)

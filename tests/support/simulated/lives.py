@@ -68,7 +68,6 @@ def moves_of(luck: random.Random, steps: int, weights: Mapping[str, float] = WEI
 
 
 def live(folder: Path, style: Style | None, max_entries: int, moves: Sequence[Move]) -> None:
-    """Live one life in an empty folder."""
     folder.mkdir(parents=True)
     campaign = Campaign(folder / "mirror", style=style, max_entries=max_entries)
     for move in moves:
@@ -79,6 +78,5 @@ def live(folder: Path, style: Style | None, max_entries: int, moves: Sequence[Mo
 def born(
     seed: int, steps: int, weights: Mapping[str, float] = WEIGHTS
 ) -> tuple[Style | None, int, list[Move]]:
-    """Return the life of a seed."""
     luck = random.Random(seed)
     return style_of(luck), luck.choice((3, 6, 50)), moves_of(luck, steps, weights)

@@ -74,7 +74,6 @@ class ServerWithManners:
         self._list, self._at, self._shift = "", "", 0
 
     def route(self, request: FetchRequest, serve: Serve) -> Answer | Exception:
-        """Answer a request."""
         part = _PART.fullmatch(request.uri) if self.manners.parts else None
         uri = _LIST if part else request.uri
         answer = self._answer(structs.replace(request, uri=uri), serve)

@@ -1,7 +1,7 @@
 """Lives whose Source moves: what happens then to a mirror, and what must hold."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
@@ -9,37 +9,60 @@ from typing import Any
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import SourceError, SyncError
 from resourcesync.model.settings import Limit
+from resourcesync.ports import FetchRequest
+from tests.support.crashes.killing import killed
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.moving import Moving
-from tests.support.worlds.network import Answer
+from tests.support.worlds.network import Answer, Network, Serve
 from tests.support.worlds.world import World
 
 
-class Movements:
-    """Lets the Source of a world move."""
+class Life:
+    """One mirror and its Source, which may move: what happens is drawn, and written down."""
 
-    def __init__(
-        self, world: World[Any], moving: Moving, luck: random.Random, log: list[str]
-    ) -> None:
-        self._world, self._moving, self._luck, self._log = world, moving, luck, log
+    def __init__(self, folder: Path, source: Any, entry: str, luck: random.Random) -> None:
+        self.luck, self.source = luck, source
+        self.log: list[str] = []
+        self.moving = Moving(entry)
+        self.world: World[Any] = World(folder, source, network=Network(self.route))
         self._hosts = 0
+
+    def route(self, request: FetchRequest, serve: Serve) -> Answer | Exception:
+        return self.moving.route(request, serve)
+
+    def pull_checked(self) -> object:
+        raise NotImplementedError
 
     def move_behind_tls(self) -> None:
         """The Source goes behind TLS, and its server leads there."""
-        self._moving.move_behind_tls()
+        self.moving.move_behind_tls()
 
     def move_away(self) -> None:
         """The Source goes to another host; until a person says so, nothing is right or lost."""
         self._hosts += 1
-        before = self._world.files()
-        self._moving.move(f"{self._luck.choice(('http', 'https'))}://moved{self._hosts}.example/")
+        before = self.world.files()
+        self.moving.move(f"{self.luck.choice(('http', 'https'))}://moved{self._hosts}.example/")
         try:
-            report = self._world.pull(None, max_delete=Limit(percent=100))
+            report = self.world.pull(None, max_delete=Limit(percent=100))
         except (SourceError, SyncError) as error:
-            self._log.append(f"  not there any more: {error}")
+            self.log.append(f"  not there any more: {error}")
         else:
             assert report.state is not MirrorState.IN_SYNC, "in sync with what is not there"
-        assert self._world.files() == before, "lost because the Source moved"
+        assert self.world.files() == before, "lost because the Source moved"
+
+    def do_killed_pull(self) -> None:
+        writes, how = self.luck.randrange(14), self.luck.randrange(3)
+        with killed(self.world.home, writes, how=how) as fuse:
+            self.pull_checked()
+        self.log += ["  killed"] * fuse.is_burnt
+
+    def do_steps(self, steps: Sequence[Callable[[], None]], count: int) -> None:
+        for _ in range(count):
+            step = self.luck.choice(steps)
+            self.log.append(step.__name__)
+            step()
+            if self.luck.random() < 0.7:
+                self.pull_checked()
 
 
 class DatedAnswers:
@@ -68,7 +91,6 @@ def live(
     folder: Path,
     seed: int,
 ) -> None:
-    """Live the life of a seed, in an empty folder that is made."""
     luck = random.Random(f"{name} {seed}")
     folder.mkdir(parents=True)
     habits = habits_of(luck)

@@ -14,17 +14,13 @@ from typing import Final
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import SourceError, SyncError
 from resourcesync.model.settings import Limit
-from resourcesync.ports import FetchRequest
-from tests.support.crashes.killing import killed
-from tests.support.simulated.movements import DatedAnswers, Movements, live
+from tests.support.simulated.movements import Life, live
 from tests.support.software.dspace import CAPABILITY_LIST, DSpace, DSpaceOfJuly, DSpaceOfMay
 from tests.support.software.fastsync import FastSync, Style
 from tests.support.software.hyrax import Hyrax
 from tests.support.software.software_source import Software, SoftwareSource
 from tests.support.software.weko import Weko
-from tests.support.worlds.moving import Moving
-from tests.support.worlds.network import BASE, Answer, Network
-from tests.support.worlds.world import World
+from tests.support.worlds.network import BASE
 
 STEPS: Final = 20
 _NAMES: Final = tuple("abcdefgh")
@@ -45,7 +41,6 @@ class Kind:
 
 
 def kind_of(luck: random.Random) -> Kind:
-    """Return the kind of one Source."""
     dates = luck.random() < 0.3
     name = luck.choice(("WEKO3", "Hyrax", "DSpace of May", "DSpace of July", "CORE"))
     match name:
@@ -67,37 +62,16 @@ def kind_of(luck: random.Random) -> Kind:
             return Kind(name=name, software=software, entry=CAPABILITY_LIST, dates=dates)
 
 
-class SoftwareServer:
-    """Serves what some software writes, with dates if that is its kind."""
-
-    def __init__(self, kind: Kind) -> None:
-        self.files = SoftwareSource(kind.software, is_open=kind.is_open)
-        self.clock = self.files.clock
-        self.entry = f"{BASE}{kind.entry}"
-        self._dates = DatedAnswers(self.clock) if kind.dates else None
-
-    def contents(self) -> dict[str, bytes]:
-        return self.files.contents()
-
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        answer = self.files.serve(request)
-        if self._dates is None or not isinstance(answer, Answer):
-            return answer
-        return self._dates.dated(request.uri, answer)
-
-
-class SoftwareLife:
-    """One mirror and its Source."""
+class SoftwareLife(Life):
+    source: SoftwareSource
 
     def __init__(self, folder: Path, kind: Kind, luck: random.Random) -> None:
-        self.kind, self.luck = kind, luck
-        self.log: list[str] = []
-        server = SoftwareServer(kind)
-        self.source = server.files
-        self.moving = Moving(kind.entry)
-        self.world = World(folder, server, network=Network(self.moving.route))
-        self.movements = Movements(self.world, self.moving, luck, self.log)
-        self.source.begin(a="1", b="2", c="3")
+        self.kind = kind
+        source = SoftwareSource(
+            kind.software, is_open=kind.is_open, entry=kind.entry, dates=kind.dates
+        )
+        super().__init__(folder, source, kind.entry, luck)
+        source.begin(a="1", b="2", c="3")
         self.show()
         self.pull_checked()
 
@@ -139,12 +113,6 @@ class SoftwareLife:
         self.world.clock.advance(hours=self.luck.choice((1, 5, 13, 30)))
         self.show()
 
-    def do_killed_pull(self) -> None:
-        writes, how = self.luck.randrange(14), self.luck.randrange(3)
-        with killed(self.world.home, writes, how=how) as fuse:
-            self.pull_checked()
-        self.log += ["  killed"] * fuse.is_burnt
-
     # --- the mirror ---
 
     def pull_all(self) -> RunReport:
@@ -180,13 +148,8 @@ class SoftwareLife:
             *[self.do_killed_pull] * 2,
         )
         if self.kind.is_open:  # packages cannot be rewritten
-            steps += (self.movements.move_behind_tls, self.movements.move_away)
-        for _ in range(STEPS):
-            step = self.luck.choice(steps)
-            self.log.append(step.__name__)
-            step()
-            if self.luck.random() < 0.7:
-                self.pull_checked()
+            steps += (self.move_behind_tls, self.move_away)
+        self.do_steps(steps, STEPS)
         for _ in range(3):
             self.world.clock.advance(hours=25)
             self.show()
@@ -213,5 +176,4 @@ class SoftwareLife:
 
 
 def live_software(folder: Path, seed: int) -> None:
-    """Live the life of a seed, in an empty folder that is made."""
     live("software", SoftwareLife, kind_of, folder, seed)

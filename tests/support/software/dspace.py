@@ -15,6 +15,7 @@ from tests.support.software.software_source import (
     document,
     link,
     loc,
+    offering,
     points_to,
     zulu,
 )
@@ -35,7 +36,6 @@ class Update:
 
     @property
     def path(self) -> str:
-        """Where it is."""
         return f"resourcesync/changelist_{zulu(self.end)}.xml"
 
 
@@ -83,7 +83,6 @@ class DSpace(ABC):
         )
 
     def change_list(self, update: Update) -> bytes:
-        """One Change List."""
         kinds = {"created": "updated"}  # it does not tell the one from the other
         return document(
             f'capability="changelist" {self.interval(update)}',
@@ -132,20 +131,17 @@ class DSpaceOfMay(DSpace):
         return f'modified="{zulu(update.end)}"'
 
     def capability_list(self, now: datetime, last: Update | None) -> bytes:
-        entries = [points_to(_RESOURCE_LIST, 'capability="resourcelist"')]
-        if last is not None:
-            entries.append(points_to(ARCHIVE, 'capability="changelist"'))
-        return document(f'capability="capabilitylist" modified="{zulu(now)}"', entries)
+        changes = {} if last is None else {"changelist": ARCHIVE}
+        metadata = f'capability="capabilitylist" modified="{zulu(now)}"'
+        return offering(metadata, resourcelist=_RESOURCE_LIST, **changes)
 
 
 class DSpaceOfJuly(DSpace):
     """In version 0.9."""
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents as they were written last."""
-        entries = [points_to(CAPABILITY_LIST, 'capability="capabilitylist"')]
-        description = {_DESCRIPTION: document('capability="resourcesync"', entries)}
-        return super().documents(known) | description
+        description = offering('capability="resourcesync"', capabilitylist=CAPABILITY_LIST)
+        return super().documents(known) | {_DESCRIPTION: description}
 
     def since(self, moment: datetime) -> str:
         return f'from="{zulu(moment)}"'
@@ -154,10 +150,8 @@ class DSpaceOfJuly(DSpace):
         return f'from="{zulu(update.start)}" until="{zulu(update.end)}"'
 
     def capability_list(self, now: datetime, last: Update | None) -> bytes:
-        entries = [points_to(_RESOURCE_LIST, 'capability="resourcelist"')]
-        if last is not None:
-            entries.append(points_to(ARCHIVE, 'capability="changelist-archive"'))
-            entries.append(points_to(last.path, 'capability="changelist"'))
-        return document(
-            'capability="capabilitylist"', entries, links=link("resourcesync", _DESCRIPTION)
+        changes = {} if last is None else {"changelist_archive": ARCHIVE, "changelist": last.path}
+        links = link("resourcesync", _DESCRIPTION)
+        return offering(
+            'capability="capabilitylist"', links=links, resourcelist=_RESOURCE_LIST, **changes
         )

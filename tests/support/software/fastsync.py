@@ -16,6 +16,7 @@ from tests.support.software.software_source import (
     SoftwareSource,
     document,
     loc,
+    offering,
     points_to,
     software_world,
 )
@@ -36,8 +37,6 @@ class Style:
 
 
 class FastSync:
-    """The software."""
-
     def __init__(self, style: Style) -> None:
         self._style = style
         self._files: dict[str, bytes] = {}
@@ -53,7 +52,6 @@ class FastSync:
         return self._began
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents, as they were written last."""
         if self._began is None:
             self._began = self._last = known.now
             self.dump(known)
@@ -117,12 +115,10 @@ class FastSync:
                 f'capability="resourcedump" at="{at}"',
                 [points_to("exports/resync_dump.tar.xz", about)],
             ),
-            "capabilitylist.xml": document(
+            "capabilitylist.xml": offering(
                 'capability="capabilitylist"',
-                [
-                    points_to("resourcedump.xml", 'capability="resourcedump"'),
-                    points_to(CHANGE_LIST, 'capability="changelist"'),
-                ],
+                resourcedump="resourcedump.xml",
+                changelist=CHANGE_LIST,
             ),
         }
 

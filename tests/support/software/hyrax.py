@@ -6,7 +6,7 @@ work that is gone is listed no more. So it gets shorter. Times are of whole seco
 
 from datetime import datetime
 
-from tests.support.software.software_source import Known, document, link, loc, points_to, zulu
+from tests.support.software.software_source import Known, document, link, loc, offering, zulu
 
 DESCRIPTION = ".well-known/resourcesync"
 CAPABILITY_LIST = "capabilitylist"
@@ -14,13 +14,10 @@ _KINDS = {True: "created", False: "updated"}
 
 
 class Hyrax:
-    """The software."""
-
     def __init__(self) -> None:
         self._began: datetime | None = None
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents at this moment."""
         self._began = began = self._began or known.now
         up = link("up", CAPABILITY_LIST)
         modified = {uri: known.modified(uri) or began for uri in known.contents}
@@ -28,18 +25,14 @@ class Hyrax:
         newest_first = sorted(modified, key=lambda uri: modified[uri], reverse=True)
         start = min(modified.values(), default=began)
         return {
-            DESCRIPTION: document(
-                'capability="description"',
-                [points_to(CAPABILITY_LIST, 'capability="capabilitylist"')],
-                links=up,
+            DESCRIPTION: offering(
+                'capability="description"', links=up, capabilitylist=CAPABILITY_LIST
             ),
-            CAPABILITY_LIST: document(
+            CAPABILITY_LIST: offering(
                 'capability="capabilitylist"',
-                [
-                    points_to("resourcelist", 'capability="resourcelist"'),
-                    points_to("changelist", 'capability="changelist"'),
-                ],
                 links=link("up", DESCRIPTION),
+                resourcelist="resourcelist",
+                changelist="changelist",
             ),
             "resourcelist": document(
                 f'capability="resourcelist" at="{zulu(known.now)}"',

@@ -7,20 +7,15 @@ from pathlib import Path
 from typing import Protocol
 
 from resourcesync.ports import FetchRequest
-from tests.support.worlds.network import BASE, Answer, Network, Route
+from tests.support.documents.written import written
+from tests.support.simulated.movements import DatedAnswers
+from tests.support.worlds.network import BASE, Answer, Network
 from tests.support.worlds.served_files import FileSource
 from tests.support.worlds.world import World
-
-_NAMESPACES = (
-    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/"'
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What happened to one resource."""
-
     time: datetime
     uri: str
     change: str
@@ -47,20 +42,20 @@ class Known:
 class Software(Protocol):
     """Software that writes the documents of a Source."""
 
-    def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents at this moment, by path."""
-        ...
+    def documents(self, known: Known) -> dict[str, bytes]: ...
 
 
 class SoftwareSource(FileSource):
     """Files in memory, listed by software that is not ours."""
 
-    entry = BASE
-
-    def __init__(self, software: Software, *, is_open: bool = True) -> None:
+    def __init__(
+        self, software: Software, *, is_open: bool = True, entry: str = "", dates: bool = False
+    ) -> None:
         super().__init__()
         self.software = software
         self.is_open = is_open
+        self.entry = f"{BASE}{entry}"
+        self._dates = DatedAnswers(self.clock) if dates else None
         self._before: dict[str, bytes] = {}
         self._events: list[Event] = []
 
@@ -73,15 +68,15 @@ class SoftwareSource(FileSource):
     def change_now(self, name: str, text: str | None) -> None:
         """Write or remove one resource at this very moment."""
         if text is None:
-            self.files.remove(f"{name}.html")
+            self.remove(f"{name}.html")
         else:
-            self.files.put(f"{name}.html", text)
+            self.put(f"{name}.html", text)
         self._take_down()
 
     def begin(self, **files: str) -> None:
         """Have these resources from the start on; nothing is told of how they came."""
         for name, text in files.items():
-            self.files.put(f"{name}.html", text)
+            self.put(f"{name}.html", text)
         self._before = self.contents()
 
     def _take_down(self) -> None:
@@ -102,16 +97,17 @@ class SoftwareSource(FileSource):
     def write(self) -> None:
         """Let the software write its documents, as they are at this moment."""
         for path, data in self.software.documents(self.known).items():
-            self.files.documents.write(path, [data])
+            self.documents.write(path, [data])
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
         if not self.is_open and request.uri in self.contents():
             return Answer(status=401)
-        return self.honest(request.uri)
+        answer = self.honest(request.uri)
+        return answer if self._dates is None else self._dates.dated(request.uri, answer)
 
 
 def software_world(
-    folder: Path, software: Software, *, is_open: bool = True, route: Route | None = None
+    folder: Path, software: Software, *, is_open: bool = True
 ) -> World[SoftwareSource]:
     """Return a mirror of some software, which writes its documents just before each pull."""
     source = SoftwareSource(software, is_open=is_open)
@@ -120,7 +116,7 @@ def software_world(
         source.clock.advance(seconds=5)
         source.write()
 
-    return World(folder, source, network=Network(route), before_pull=written)
+    return World(folder, source, network=Network(), before_pull=written)
 
 
 def document(
@@ -128,11 +124,15 @@ def document(
 ) -> bytes:
     """An XML document with this ``rs:md`` and these entries."""
     root, child = ("sitemapindex", "sitemap") if is_index else ("urlset", "url")
-    body = "".join(f"<{child}>{entry}</{child}>\n" for entry in entries)
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} {_NAMESPACES}>\n'
-        f"{links}<rs:md {metadata}/>\n{body}</{root}>\n"
-    ).encode()
+    lines = (f"<{child}>{entry}</{child}>\n" for entry in entries)
+    return written(f"{links}<rs:md {metadata}/>\n", lines, root).encode()
+
+
+def offering(metadata: str, *, links: str = "", **offered: str) -> bytes:
+    """A document that leads to others, given by their capabilities."""
+    kinds = {name.replace("_", "-"): path for name, path in offered.items()}
+    entries = [points_to(path, f'capability="{kind}"') for kind, path in kinds.items()]
+    return document(metadata, entries, links=links)
 
 
 def link(rel: str, path: str) -> str:

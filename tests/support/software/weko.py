@@ -14,6 +14,7 @@ from tests.support.software.software_source import (
     link,
     loc,
     midnight,
+    offering,
     points_to,
 )
 
@@ -22,27 +23,21 @@ INDEX = "resync/33/changelist.xml"
 
 
 class Weko:
-    """The software."""
-
     def __init__(self, *, ahead: timedelta = timedelta(0)) -> None:
         self._ahead = ahead
         self._published: datetime | None = None
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents at this moment."""
         self._published = self._published or midnight(known.now) - DAY
         return {
-            ".well-known/resourcesync": document(
-                'capability="description"',
-                [points_to("resync/capability.xml", 'capability="capability"')],
+            ".well-known/resourcesync": offering(
+                'capability="description"', capability="resync/capability.xml"
             ),
-            "resync/capability.xml": document(
+            "resync/capability.xml": offering(
                 'capability="capabilitylist"',
-                [
-                    points_to("resync/33/resourcelist.xml", 'capability="resourcelist"'),
-                    points_to(INDEX, 'capability="changelist"'),
-                ],
                 links=link("up", ".well-known/resourcesync"),
+                resourcelist="resync/33/resourcelist.xml",
+                changelist=INDEX,
             ),
             "resync/33/resourcelist.xml": document(
                 f'at="{isoformat(known.now)}" capability="resourcelist"',

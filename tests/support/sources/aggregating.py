@@ -13,8 +13,6 @@ from resourcesync.source.publication_settings import CATALOGUE
 
 
 class Site:
-    """One Source of a chain."""
-
     def __init__(self, folder: Path, late: applications.LateApplication, url: str) -> None:
         self.folder, self._late, self.url = folder, late, url
 
@@ -46,6 +44,5 @@ class Site:
 
 
 def via(resource: Resource) -> Link:
-    """Return the one link to the original."""
     (found,) = resource.via
     return found

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
-from xml.sax.saxutils import escape
+
+from tests.support.worlds.site_maps import urlset
 
 _OLD: Final = 1_700_000_000
 
@@ -28,22 +29,16 @@ class Site:
         return sorted(self.root.rglob("*.html"))
 
     def files(self) -> dict[str, bytes]:
-        """Return the pages by their relative paths."""
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in self.pages()}
 
     def write_sitemap(self, url: str, *, lastmod: bool) -> None:
         """List the pages as a plain sitemap does."""
-        rows = []
+        entries = []
         for path in self.pages():
-            place = quote(path.relative_to(self.root).as_posix())
             moment = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-            told = f"<lastmod>{moment:%Y-%m-%dT%H:%M:%SZ}</lastmod>" if lastmod else ""
-            rows.append(f"<url><loc>{escape(f'{url}/{place}')}</loc>{told}</url>\n")
+            place = quote(path.relative_to(self.root).as_posix())
+            entries.append((f"{url}/{place}", f"{moment:%Y-%m-%dT%H:%M:%SZ}" if lastmod else ""))
         sitemap = self.root / "sitemap.xml"
         before = sitemap.stat().st_mtime if sitemap.exists() else _OLD
-        sitemap.write_text(
-            '<?xml version="1.0" encoding="UTF-8"?>\n'
-            '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
-            f"{''.join(rows)}</urlset>\n"
-        )
+        sitemap.write_bytes(urlset(*entries))
         os.utime(sitemap, (before + 60, before + 60))  # no two within a second, nor just now

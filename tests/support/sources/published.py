@@ -1,6 +1,5 @@
 """What a Source publishes, read by another parser than ours, for the rules of the standard."""
 
-import re
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from functools import cache
@@ -15,8 +14,6 @@ DESCRIPTION = BASE + ".well-known/resourcesync"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One ``url`` or ``sitemap`` element."""
-
     element: ET.Element
 
     @property
@@ -35,8 +32,6 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
-    """One document."""
-
     uri: str
     content: bytes
     root: ET.Element
@@ -111,7 +106,6 @@ def sites() -> tuple[Site, ...]:
 
 
 def everything() -> list[Published]:
-    """All documents of both sites."""
     return [document for site in sites() for document in site.values()]
 
 
@@ -135,10 +129,3 @@ def entries_of(capability: str, *, index: bool = False) -> list[tuple[Published,
     ]
     assert found
     return found
-
-
-def times(document: Published) -> list[str]:
-    """Every time that a document tells."""
-    text = document.content.decode()
-    attributes = re.findall(r' (?:at|completed|from|until|datetime|modified)="([^"]*)"', text)
-    return attributes + re.findall(r"<lastmod>([^<]*)</lastmod>", text)

@@ -24,7 +24,9 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
+from tests.support.documents.text import tell
 from tests.support.in_memory import ManualClock, MemoryOriginals
+from tests.support.sources.opened import open_source
 
 BASE = "https://h.example/data/"
 DOCUMENTS = BASE + "resourcesync/"
@@ -67,14 +69,10 @@ class Source:
     def publish_only(
         self, documents: DocumentStore | None = None, step: PublicationStep = PublicationStep.DUE
     ) -> Publication:
-        return ListPublisher(
-            self.catalogue,
-            self.documents if documents is None else documents,
-            base_uri=BASE,
-            clock=self.clock,
-            limits=self.limits,
-            policy=self.policy,
-        ).publish(step)
+        documents = self.documents if documents is None else documents
+        parts = (self.limits, self.policy)
+        source = open_source(self.catalogue, documents, self.clock, BASE, *parts)
+        return ListPublisher(source).publish(step)
 
     def contents(self) -> dict[str, bytes]:
         """All documents of the specification: name to bytes."""
@@ -266,7 +264,7 @@ class Reader:
 @lru_cache(maxsize=256)
 def _parsed(data: bytes, uri: str) -> tuple[Header, tuple[object, ...]]:
     """Read a document; one that was read before, and is the same, says the same."""
-    document = reader.read_stream(BytesIO(data), uri=uri)
+    document = reader.read(BytesIO(data), uri=uri)
     entries = tuple(document.entries())
     assert document.refused == 0
     return document.header, entries
@@ -332,8 +330,7 @@ def view(source: Source) -> dict[str, str]:
 
 
 def header_of(source: Source, name: str) -> Header:
-    stream = BytesIO(content_of(source.documents, name))
-    return reader.read_stream(stream, uri=name).header
+    return tell(content_of(source.documents, name)).header
 
 
 def split_source() -> Source:
@@ -353,15 +350,10 @@ def files_of(source: Source) -> list[str]:
 
 
 def offered(source: Source) -> list[Capability | None]:
-    with source.documents.open(naming.CAPABILITY_LIST) as stream:  # type: ignore[union-attr]
-        entries = list(reader.read_stream(stream, uri="x").entries())
+    entries = tell(content_of(source.documents, naming.CAPABILITY_LIST)).entries
     return [entry.capability for entry in entries if isinstance(entry, CapabilityEntry)]
 
 
 def parts_of(source: Source, name: str) -> list[Part]:
-    with source.documents.open(name) as stream:  # type: ignore[union-attr]
-        return [
-            item
-            for item in reader.read_stream(stream, uri=name).entries()
-            if isinstance(item, Part)
-        ]
+    entries = tell(content_of(source.documents, name)).entries
+    return [entry for entry in entries if isinstance(entry, Part)]

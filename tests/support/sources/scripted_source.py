@@ -123,11 +123,10 @@ class ScriptedSource:
         return sorted(path.name for path in (self.folder / ".resourcesync/tmp").iterdir())
 
     def ranges(self, target: str) -> list[str | None]:
-        """The ranges asked for of a target."""
         return [a.fields.get("range") for a in self.server.asked if a.target == target]
 
 
-def duplicate(href: str, pri: int | None = None, more: str = "") -> str:
+def duplicate(href: str, pri: int | None = None) -> str:
     """Return a link to another place of the same bytes."""
     said = "" if pri is None else f' pri="{pri}"'
-    return f'<rs:ln rel="duplicate" href="{escape(href)}"{said}{more}/>'
+    return f'<rs:ln rel="duplicate" href="{escape(href)}"{said}/>'

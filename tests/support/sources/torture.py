@@ -70,8 +70,6 @@ AWKWARD: Final = (
 
 
 class TortureSource:
-    """The Source."""
-
     def __init__(self) -> None:
         self.server = HostileServer()
         self.forbidden = HostileServer("127.0.0.2")  # a server that must never be connected

@@ -31,7 +31,6 @@ class Way:
 
 
 def head(*lines: str, status: str = "200 OK") -> bytes:
-    """Return a head as it is written."""
     return "\r\n".join((f"HTTP/1.1 {status}", *lines, "", "")).encode("latin-1")
 
 
@@ -274,7 +273,6 @@ def framing() -> Iterator[Way]:
 
 
 def ways(origin: str, forbidden: str) -> list[Way]:
-    """Return all of them."""
     return [
         *server_errors(),
         *bodies(),

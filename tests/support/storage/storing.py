@@ -94,7 +94,6 @@ class ShelfStore:
     # --- what tests look at and spoil ---
 
     def contents(self) -> dict[str, bytes]:
-        """Return all copies by key."""
         found = {key: self.open(key) for key in self.keys("")}
         return {
             key: stream.read()

@@ -23,8 +23,6 @@ class DatedServer:
         self.tag = ""  # the `ETag` of each answer, with `{}` for the second of the last change
         self.date: str | None = None  # the `Date` of each answer; `None` for the present moment
         self.ahead = timedelta()  # how far the server's clock is ahead of ours
-        self.age = "0"  # the `Age` of each answer
-        self.dates: dict[str, datetime] = {}  # the `Date` of answers from some addresses
         # pages and their `lastmod`, for a Source that has only a plain sitemap
         self.sitemap: dict[str, str] = {}
         # what became of each request for a page since they were counted last
@@ -75,12 +73,11 @@ class DatedServer:
         if answer.status != 200:
             return answer
         changed = self._changed[request.uri][1].replace(microsecond=0)
-        now = self.dates.get(request.uri, self.clock.now() + self.ahead)
-        date = _stamp(now) if self.date is None else self.date
+        date = _stamp(self.clock.now() + self.ahead) if self.date is None else self.date
         tag = self.tag.format(int(changed.timestamp()))
         answer.headers |= {"last-modified": _stamp(changed), "etag": tag}
         if date:
-            answer.headers |= {"date": date, "age": self.age}
+            answer.headers["date"] = date
         since = request.last_modified
         if request.etag:
             same = bool(tag) and request.etag == tag

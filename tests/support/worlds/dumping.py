@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.documents.packages.reader import PackageReader, open_package
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Change, Entry, Header, Package, Part, Resource
 from resourcesync.model.timestamps import to_microseconds
@@ -15,9 +15,9 @@ from resourcesync.ports.documents import SecondProcess
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from tests.support.in_memory import MemoryOriginals
+from tests.support.sources.opened import open_source
 from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 
@@ -88,17 +88,18 @@ class DumpedSource:
         oldest: int = 0,
         archive: int = 0,
     ) -> DumpOutcome:
-        return DumpPublisher(
+        source = open_source(
             self.catalogue,
             self.documents,
-            _Contents(self.originals, self.restless),
-            names=SourceNaming(base_uri=BASE),
-            clock=self.clock,
-            size=self._size,
-            limits=self.lists.limits,
-            archive=archive,
-            second=self.second,
-        ).publish(resources=resources, changes=changes, oldest=oldest)
+            self.clock,
+            BASE,
+            self.lists.limits,
+            archive=archive / 1_000_000,
+        )
+        contents = _Contents(self.originals, self.restless)
+        return DumpPublisher(source, contents, self._size, self.second).publish(
+            resources=resources, changes=changes, oldest=oldest
+        )
 
     def now(self) -> int:
         return to_microseconds(self.clock.now())
@@ -113,7 +114,7 @@ class DumpedSource:
         return stream.read()
 
     def told(self, name: str) -> tuple[Header, list[Entry]]:
-        document = read_stream(BytesIO(self.bytes_of(name)), uri=self.uri(name))
+        document = read(BytesIO(self.bytes_of(name)), uri=self.uri(name))
         return document.header, list(document.entries())
 
     def packages(self, name: str = naming.RESOURCE_DUMP) -> list[Package]:

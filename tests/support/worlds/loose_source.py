@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
 from tests.support.worlds.network import BASE
-from tests.support.worlds.served_files import FileSource
+from tests.support.worlds.served_files import PublishingSource
 
 FOLDER: Final = f"{BASE}resourcesync/"
 """Where its lists are."""
@@ -268,7 +268,7 @@ class LooseLists:
         return f"{_OPEN.format(tag=tag)}{head}\n{lines}\n</{tag}>\n"
 
 
-class LooseSource(FileSource):
+class LooseSource(PublishingSource):
     """Files in memory, listed as others do."""
 
     entry = f"{FOLDER}capabilitylist.xml"

@@ -1,9 +1,14 @@
-"""A site with one sitemap, as a static generator writes it: pages without hashes."""
+"""Sites with one sitemap, as a static generator writes it: pages without hashes."""
+
+from typing import Final
 
 from resourcesync.ports import FetchRequest
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.site_maps import urlset
+
+HOUR: Final = 3_600
+DAY: Final = 24 * HOUR
 
 
 class PlainSite:
@@ -29,3 +34,37 @@ class PlainSite:
             return Answer(body=urlset(*entries))
         body = self.pages.get(name)
         return Answer(status=404) if body is None else Answer(body=body)
+
+
+class FrozenSite(PlainSite):
+    """Pages with the date of the day when they were made first, whatever becomes of them.
+
+    Without ``has_validators``, the server does not tell one version from another.
+    """
+
+    def __init__(self, pages: int, *, has_validators: bool = True) -> None:
+        made = {f"{number:04}.html": "page as it was made" for number in range(pages)}
+        super().__init__(made, date="2024-01-01")
+        self.has_validators = has_validators
+        self.answers: list[tuple[str, int]] = []
+
+    def edit(self, *names: str) -> None:
+        """Change pages, and no date."""
+        for name in names:
+            self.pages[name] += b", edited"
+
+    def asked(self) -> list[str]:
+        """Return the names of the pages requested since the last call."""
+        names = [name for name, _ in self.answers]
+        self.answers.clear()
+        return names
+
+    def serve(self, request: FetchRequest) -> Answer | Exception:
+        answer = super().serve(request)
+        if request.uri == self.entry or not isinstance(answer, Answer):
+            return answer
+        answer.headers["etag"] = f'"{len(answer.body)}"' if self.has_validators else ""
+        if answer.status == 200 and request.etag and request.etag == answer.headers["etag"]:
+            answer.status = 304
+        self.answers.append((request.uri.removeprefix(BASE), answer.status))
+        return answer

@@ -1,23 +1,24 @@
 """A Source in memory that our own publisher lists."""
 
 import copy
-from typing import Any, Self
+from typing import Self
 
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
+from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
+from tests.support.sources.opened import open_source
 from tests.support.worlds.network import BASE
-from tests.support.worlds.served_files import FileSource
+from tests.support.worlds.served_files import PublishingSource
 
 
-class PublishedSource(FileSource):
+class PublishedSource(PublishingSource):
     """Files in memory, listed by our own publisher."""
 
     entry = BASE
@@ -38,31 +39,22 @@ class PublishedSource(FileSource):
     ) -> Publication:
         """List what changed, some seconds later."""
         self.scan(after=after)
-        return ListPublisher(
-            self.catalogue,
-            self.documents,
-            base_uri=BASE,
-            clock=self.clock,
-            limits=self.limits,
-            policy=self.policy,
-        ).publish(step)
+        parts = (self.limits, self.policy)
+        source = open_source(self.catalogue, self.documents, self.clock, BASE, *parts)
+        return ListPublisher(source).publish(step)
 
-    def dumps(self, **choices: Any) -> DumpPublisher:
+    def dumps(self, *, size: PackageSize | None = None, archive: float = 0) -> DumpPublisher:
         """Return the publisher of its dumps, in its version."""
-        return DumpPublisher(
-            self.catalogue,
-            self.documents,
-            PresentContents(self.originals),
-            names=SourceNaming(base_uri=BASE),
-            clock=self.clock,
-            dialect=self.policy.dialect,
-            **choices,
+        policy = Policy(dialect=self.policy.dialect, change_lists=self.policy.change_lists)
+        source = open_source(
+            self.catalogue, self.documents, self.clock, BASE, policy=policy, archive=archive
         )
+        return DumpPublisher(source, PresentContents(self.originals), size)
 
     def begin_again(self) -> None:
         """Forget all lists, and what was in them."""
         self.catalogue = SourceCatalogue()
-        self.files.documents = MemoryDocuments()
+        self.documents = MemoryDocuments()
 
     def saved(self) -> Self:
         """Return a backup of the Source; time goes on for both."""

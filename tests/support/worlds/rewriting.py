@@ -28,8 +28,7 @@ def merged(body: bytes) -> bytes:
 
 def changed(world: World[PublishedSource], *names: str, text: str) -> None:
     for name in names:
-        world.source.put(name, text)
-        world.source.publish()
+        world.source.publish_file(name, text)
 
 
 def heated(world: World[PublishedSource], text: str) -> None:
@@ -67,5 +66,5 @@ def sliding(world: World[PublishedSource], begin: datetime) -> Answer:
 def no_longer_offers(world: World[PublishedSource], kind: str) -> None:
     """Leave a kind of document out of the Capability List."""
     body = world.source.honest(CAPABILITY_LIST).body.decode()
-    entries = [entry for entry in body.split("<url>") if f'"{kind}"' not in entry]
-    world.network.answers[CAPABILITY_LIST] = Answer(body="<url>".join(entries).encode())
+    kept = _URL.sub(lambda entry: "" if f'"{kind}"' in entry[0] else entry[0], body)
+    world.network.answers[CAPABILITY_LIST] = Answer(body=kept.encode())

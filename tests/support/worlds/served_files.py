@@ -1,4 +1,6 @@
-"""Originals and documents in memory, and what an honest server says of them."""
+"""A Source of files in memory, and what an honest server says of them."""
+
+from abc import ABC, abstractmethod
 
 from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.ports import FetchRequest
@@ -6,12 +8,12 @@ from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.worlds.network import BASE, Answer
 
 
-class ServedFiles:
-    """The files of a Source, and the documents that list them."""
+class FileSource:
+    """The files of a Source, and the documents that list them; who lists them says how."""
 
-    def __init__(self, clock: ManualClock) -> None:
-        self.clock = clock
-        self.originals = MemoryOriginals(clock)
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.originals = MemoryOriginals(self.clock)
         self.documents = MemoryDocuments()
 
     def put(self, name: str, content: bytes | str) -> None:
@@ -38,37 +40,19 @@ class ServedFiles:
         return self.honest(request.uri)
 
 
-class FileSource:
-    """A Source of such files; who lists them says how."""
+class PublishingSource(FileSource, ABC):
+    """A Source that lists its files when it is told to."""
 
-    def __init__(self) -> None:
-        self.clock = ManualClock()
-        self.files = ServedFiles(self.clock)
+    @abstractmethod
+    def publish(self) -> object:
+        """List what changed."""
 
-    @property
-    def originals(self) -> MemoryOriginals:
-        """The files."""
-        return self.files.originals
+    def publish_file(self, name: str, content: bytes | str) -> None:
+        """Write a file, and list that."""
+        self.put(name, content)
+        self.publish()
 
-    @property
-    def documents(self) -> MemoryDocuments:
-        """The lists."""
-        return self.files.documents
-
-    def put(self, name: str, content: bytes | str) -> None:
-        """Write a file."""
-        self.files.put(name, content)
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
-        self.files.remove(name)
-
-    def contents(self) -> dict[str, bytes]:
-        return self.files.contents()
-
-    def honest(self, uri: str) -> Answer:
-        """Return what the server says of an address."""
-        return self.files.honest(uri)
-
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        return self.files.serve(request)
+    def publish_deletion(self, name: str) -> None:
+        """Remove a file, and list that."""
+        self.remove(name)
+        self.publish()

@@ -1,15 +1,18 @@
 """A Source whose lists a test writes by hand, change by change."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from resourcesync.destination.reports import RunReport
 from resourcesync.ports import FetchRequest
 from tests.support.documents.written import facts, written
 from tests.support.in_memory import ManualClock
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE, Answer, Network, Serve
 from tests.support.worlds.world import World
 
 _FOLDER = BASE + "resourcesync/"
@@ -145,3 +148,36 @@ def _change(change: tuple[str, str, str, float | None]) -> str:
 def _entry(name: str, text: str, values: str) -> str:
     content = facts(text) if text else ""
     return f"<url><loc>{BASE}{name}</loc><rs:md{values}{content}/></url>"
+
+
+Part = tuple[str, str, list[str]]
+"""The name of a part of a list, its moment, and the names that it lists."""
+
+
+def serve_parts(
+    world: World[WrittenSource], at: str, parts: Sequence[Part], *, announces: bool = True
+) -> None:
+    """Serve a Resource List in parts, whose index gives their moments or not."""
+    texts, lines = world.source.written.contents, ""
+    for name, moment, names in parts:
+        md = f'<rs:md at="{moment}"/>' if announces else ""
+        lines += f"<sitemap><loc>{_FOLDER}{name}</loc>{md}</sitemap>"
+        head = f'<rs:md capability="resourcelist" at="{moment}"/>'
+        body = written(head, "".join(listed(each, texts[each]) for each in names if each in texts))
+        world.network.answers[_FOLDER + name] = Answer(body=body.encode())
+    moment = f' at="{at}"' if at else ""
+    index = written(f'<rs:md capability="resourcelist"{moment}/>', lines, "sitemapindex")
+    world.network.answers[f"{_FOLDER}resourcelist.xml"] = Answer(body=index.encode())
+
+
+def dated_world(folder: Path) -> World[WrittenSource]:
+    """Return a mirror of a Source whose server gives each answer a ``Date``."""
+    source = WrittenSource()
+
+    def route(request: FetchRequest, serve: Serve) -> Answer | Exception:
+        answer = serve(request)
+        if isinstance(answer, Answer):
+            answer.headers["date"] = format_datetime(source.clock.now(), usegmt=True)
+        return answer
+
+    return World(folder, source, network=Network(route))

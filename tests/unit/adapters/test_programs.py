@@ -52,22 +52,13 @@ def has_ended(number: int) -> bool:
     return stat.rpartition(")")[2].split()[0] == "Z"
 
 
-def test_what_a_stopped_program_began_ends_with_it(tmp_path: Path) -> None:
-    ready = tmp_path / "ready"
-    script = f"sleep 60 & echo $! > {ready}.pid; mv {ready}.pid {ready}; wait"
-
-    with pytest.raises(StoppedError):
-        run_program(["sh", "-c", script], [], CancelToken(SystemClock(), ready.exists))
-
-    wait_until(lambda: has_ended(int(ready.read_text())))
-
-
-def test_what_heeds_no_signal_is_ended_too_after_a_while(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("child", ["sleep 60", "(trap '' TERM; sleep 60)"])
+def test_what_a_stopped_program_began_ends_with_it_also_if_it_heeds_no_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, child: str
 ) -> None:
     monkeypatch.setattr(consumer_programs, "END_CHECKS", 3)
     ready = tmp_path / "ready"
-    script = f"(trap '' TERM; sleep 60) & echo $! > {ready}.pid; mv {ready}.pid {ready}; wait"
+    script = f"{child} & echo $! > {ready}.pid; mv {ready}.pid {ready}; wait"
 
     with pytest.raises(StoppedError):
         run_program(["sh", "-c", script], [], CancelToken(SystemClock(), ready.exists))

@@ -1,6 +1,5 @@
 """Documents in a store: whole or not there, looked over, read back, never over another's."""
 
-from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -37,19 +36,6 @@ def read(documents: StoredDocuments, name: str = NAME) -> bytes | None:
         assert stream.seek(1) == 1
         stream.seek(0)
         return stream.read()
-
-
-def test_what_cannot_be_made_or_passed_leaves_what_was_there(documents: StoredDocuments) -> None:
-    def breaks() -> Iterable[bytes]:
-        yield b"<two"
-        raise ValueError("no more")
-
-    documents.write(NAME, [b"<one/>"], passed)
-    with pytest.raises(ValueError, match="no more"):
-        documents.write(NAME, breaks(), passed)
-    with pytest.raises(AssertionError):
-        documents.write(NAME, [b"<three/>"], passed)
-    assert read(documents) == b"<one/>"
 
 
 def test_who_writes_at_the_same_time_is_not_overwritten(

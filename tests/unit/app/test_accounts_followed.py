@@ -1,12 +1,15 @@
-"""What another system tells, followed in a catalogue and published: nothing lost, nothing wrong."""
+"""What another system tells, followed in a catalogue and published: nothing lost or wrong, and
+nothing that it loses is published unasked."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from resourcesync.app.publishing import accounts
 from resourcesync.errors import ConfigurationError, DiscontinuityError, SourceUnavailableError
@@ -15,6 +18,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.originals import Omission
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
+from resourcesync.source.scan import LeftFile
 from tests.support.accounts.account_follower import Follower, counts
 from tests.support.accounts.scripted_account import scripted
 
@@ -25,9 +29,6 @@ DAY = 86_400.0
 def follower(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Follower]:
     with scripted(monkeypatch, "one") as (system,):
         yield Follower(system, tmp_path / "out")
-
-
-# --- all, and then the changes ---
 
 
 @settings(max_examples=6, deadline=None)
@@ -120,9 +121,6 @@ def test_a_mere_feed_begins_with_the_present_and_an_empty_list(follower: Followe
     assert [item.kind for item in follower.listed("changelist")] == [ChangeKind.CREATED] * 2
 
 
-# --- nothing from a partial read ---
-
-
 @pytest.mark.parametrize("answers", [0, 1, 2, 3])
 def test_a_reading_that_is_cut_short_changes_nothing(follower: Follower, answers: int) -> None:
     for number in range(50):
@@ -164,37 +162,24 @@ def test_rows_and_position_are_recorded_together_or_not_at_all(
     assert follower.recorded() == follower.system.resources
 
 
-def test_most_that_is_gone_at_once_is_refused_unless_it_is_meant(follower: Follower) -> None:
-    for number in range(300):
-        follower.system.put(f"r{number:03}", b"x")
-    follower.publish()
-    for number in range(151):
-        del follower.system.resources[f"https://h/r{number:03}"]
+@pytest.mark.parametrize(("gone", "code"), [(151, "many-gone"), (300, "empty-account")])
+def test_most_that_a_listing_lacks_is_refused_unless_it_is_meant(
+    follower: Follower, gone: int, code: str
+) -> None:
+    fill(follower, 300)
+    for number in range(gone):
+        del follower.system.resources[f"https://h/{number:04}"]
     follower.clock.advance(seconds=8 * DAY)
 
     with pytest.raises(ConfigurationError) as refused:
         follower.publish()
-    assert (refused.value.code, len(follower.recorded())) == ("many-gone", 300)
+    assert (refused.value.code, len(follower.recorded())) == (code, 300)
     assert "--allow-empty" in refused.value.hint
-
-    follower.system.put("r000", b"x")  # half of it may be gone
-    assert counts(follower.publish())[2] == 150
-
-
-def test_a_system_that_tells_of_nothing_is_refused_unless_it_is_meant(follower: Follower) -> None:
-    follower.system.put("a", b"a")
-    follower.publish()
-    follower.system.remove("a")
-    follower.clock.advance(seconds=8 * DAY)
-
-    with pytest.raises(ConfigurationError) as refused:
-        follower.publish()
-    assert (refused.value.code, len(follower.recorded())) == ("empty-account", 1)
-
-    assert counts(follower.publish(allow_empty=True)) == (0, 0, 1, 0)
-
-
-# --- what cannot be published ---
+    if gone == 300:
+        assert counts(follower.publish(allow_empty=True))[2] == 300
+    else:
+        follower.system.put("0000", b"0000")  # half of it may be gone
+        assert counts(follower.publish())[2] == 150
 
 
 def test_what_cannot_be_published_is_left_out_and_counted(follower: Follower) -> None:
@@ -234,12 +219,6 @@ def test_what_the_system_could_not_say_is_counted_too_and_only_so_many_are_kept(
     assert counts(follower.publish()) == (0, 0, 0, 0)
 
 
-# --- another system, followed on and on ---------------------------------------------------------
-
-
-# --- times ---
-
-
 def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(follower: Follower) -> None:
     follower.system.put("a", b"a")
     follower.publish()
@@ -268,9 +247,6 @@ def test_a_change_keeps_its_time_where_that_is_later_than_all_before_it(follower
     ]
 
 
-# --- going on and on ---
-
-
 def test_changes_are_published_at_the_interval_that_was_asked_for(follower: Follower) -> None:
     follower.system.put("a", b"a")
     began = follower.clock.monotonic()
@@ -286,9 +262,6 @@ def test_changes_are_published_at_the_interval_that_was_asked_for(follower: Foll
     assert follower.asked() == [f"changes after {number}, 300 s" for number in (1, 2, 3)]
     running.close()  # type: ignore[attr-defined]
     assert follower.system.asked == ["closed"]
-
-
-# --- what it is opened with ---
 
 
 def test_secrets_are_read_where_they_are_and_neither_stored_nor_shown(
@@ -336,14 +309,9 @@ def test_an_adapter_that_fails_in_its_own_way_is_told_with_its_name(
 def test_the_address_of_the_source_is_remembered_and_asked_for_before_anything_else(
     follower: Follower,
 ) -> None:
-    def publish() -> PublicationResult:
-        return accounts.publish_account(
-            follower.followed(), {}, clock=follower.clock, asked=PublishRequest()
-        )
-
     follower.system.put("a", b"a")
     with pytest.raises(ConfigurationError, match="not known yet") as refused:
-        publish()
+        publish(follower, {})
     address = follower.followed().address
     command = f"resourcesync publish {address} --url https://HOST/ --out {follower.out}"
     assert command in refused.value.hint
@@ -351,7 +319,154 @@ def test_the_address_of_the_source_is_remembered_and_asked_for_before_anything_e
     assert not follower.system.asked
 
     follower.publish()
-    publish()
+    publish(follower, {})
     options = follower.system.options
     assert options is not None
     assert (options.base_uri, options.address) == ("https://h/", "told:one")
+
+
+def publish(follower: Follower, chosen: dict[str, object], **followed: Any) -> PublicationResult:
+    return accounts.publish_account(
+        follower.followed(**followed), chosen, clock=follower.clock, asked=PublishRequest()
+    )
+
+
+def fill(follower: Follower, number: int, *, publish: bool = True) -> list[str]:
+    names = [f"{at:04}" for at in range(number)]
+    for name in names:
+        follower.system.put(name, name.encode())
+    if publish:
+        follower.publish()
+    return names
+
+
+def test_a_log_by_which_most_is_gone_is_not_published_unless_that_is_meant(
+    follower: Follower,
+) -> None:
+    names = fill(follower, 40)
+    for name in names[:21]:
+        follower.system.remove(name)
+
+    for _ in range(3):
+        with pytest.raises(ConfigurationError, match=r"21 of 40 .* would be gone") as refused:
+            follower.publish()
+        assert refused.value.code == "many-gone"
+    assert len(follower.listed()) == 40
+
+    assert follower.publish(allow_empty=True).publication.deleted == 21
+    assert follower.recorded() == follower.system.resources
+
+
+def test_what_goes_in_many_lots_and_runs_counts_from_what_was_published(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = fill(follower, 40)
+    position, lots = len(follower.system.log), list[ChangeBatch]()
+    for at, name in enumerate(names[:30]):  # as a log that is read page by page
+        follower.system.remove(name)
+        change = follower.system.log[-1]
+        lots.append(ChangeBatch(str(position + at + 1), (change,)))
+    follower.system.lots = lots
+
+    for _ in range(2):
+        with pytest.raises(ConfigurationError) as refused:
+            follower.publish()
+        assert refused.value.code == "many-gone"
+        assert len(follower.recorded()) == 20
+        assert len(follower.listed()) == 40, "what was published stays"
+
+
+def test_half_of_it_or_a_few_may_go_by_a_log(follower: Follower) -> None:
+    names = fill(follower, 40)
+    for gone, left in ((names[:20], 20), (names[20:30], 10), (names[30:], 0)):
+        for name in gone:
+            follower.system.remove(name)
+        follower.publish()
+        assert len(follower.recorded()) == left
+
+
+def test_what_comes_in_place_of_what_goes_counts(follower: Follower) -> None:
+    names = fill(follower, 40)
+    for name in names:
+        follower.system.put(f"new-{name}", b"x")
+        follower.system.remove(name)
+    assert counts(follower.publish()) == (40, 0, 40, 0)
+
+
+def test_changes_that_the_other_system_holds_back_are_no_silence(follower: Follower) -> None:
+    fill(follower, 3)
+    follower.system.lots = [ChangeBatch("3", (), warnings=[("held-back", "2 changes held back")])]
+    assert follower.publish().scan.left == (
+        LeftFile(code="held-back", reason="2 changes held back"),
+    )
+
+    follower.system.lots = [ChangeBatch("3", ())]
+    assert follower.publish().scan.left == ()
+
+
+def test_that_a_log_is_gone_is_told_once(follower: Follower) -> None:
+    fill(follower, 3)
+    follower.system.forgotten = 10**6
+    follower.system.put("new", b"x")
+    assert [left_file.code for left_file in follower.publish().scan.left] == ["log-lost"]
+
+    follower.system.has_log = False
+    follower.clock.advance(hours=24 * 8)
+    message = "told:one no longer has a change log"
+    assert follower.publish().scan.left == (LeftFile(code="log-lost", reason=message),)
+    follower.clock.advance(hours=24 * 8)
+    assert follower.publish().scan.left == ()
+
+
+def test_a_first_run_that_fails_remembers_what_it_was_told(follower: Follower) -> None:
+    follower.system.put("a", b"a")
+    follower.system.fails = SourceUnavailableError("not now", uri="told:one")
+    values = {"key": "value", "password": "hunter2"}
+    with pytest.raises(SourceUnavailableError):
+        publish(follower, {"url": "https://h/"}, values=values)
+
+    follower.system.fails = None
+    assert counts(publish(follower, {})) == (1, 0, 0, 0)
+    assert follower.system.options is not None
+    assert follower.system.options.values == {"key": "value"}
+    assert follower.system.options.base_uri == "https://h/"
+    assert "hunter2" not in (follower.out / ".resourcesync/catalogue.db").read_bytes().decode(
+        "latin-1"
+    )
+
+
+def told_last(follower: Follower) -> Mapping[str, str]:
+    """What the adapter was told the last time."""
+    assert follower.system.options is not None
+    return follower.system.options.values
+
+
+def test_what_was_given_counts_until_something_else_is_given_and_then_all_is_read(
+    follower: Follower,
+) -> None:
+    fill(follower, 3, publish=False)
+    first, other = {"table": "one", "key": "id"}, {"table": "two"}
+    follower.publish(values=first)
+    follower.publish()
+    assert follower.asked() == ["position", "resources", "changes after 3, 0 s"]
+    assert told_last(follower) == first
+
+    follower.publish(values=other)
+    follower.publish()
+
+    assert follower.asked() == ["position", "resources", "changes after 3, 0 s"]
+    assert told_last(follower) == other
+
+
+def test_who_is_not_understood_any_more_has_not_gone(follower: Follower) -> None:
+    fill(follower, 3)
+    before = follower.recorded()
+    uri = "https://h/0001"
+    bad: Resource = replace(follower.system.resources[uri], media_type="text/\x01")
+    follower.system.resources[uri] = bad
+    follower.system.resources["https://h/\x01new"] = Resource(uri="https://h/\x01new")
+
+    done = follower.publish(read_again=0)
+
+    assert counts(done) == (0, 0, 0, 2)
+    assert follower.recorded() == before

@@ -52,7 +52,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def moment(folder: Path) -> datetime:
     """The ``at`` of the Resource List."""
     with (folder / "resourcesync/resourcelist.xml").open("rb") as stream:
-        at = reader.read_stream(stream, uri="").header.at
+        at = reader.read(stream, uri="").header.at
     assert at is not None
     return at
 
@@ -60,9 +60,7 @@ def moment(folder: Path) -> datetime:
 def changes(folder: Path) -> list[Change]:
     with (folder / "resourcesync/changelist.xml").open("rb") as stream:
         return [
-            entry
-            for entry in reader.read_stream(stream, uri="").entries()
-            if isinstance(entry, Change)
+            entry for entry in reader.read(stream, uri="").entries() if isinstance(entry, Change)
         ]
 
 

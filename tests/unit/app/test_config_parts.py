@@ -51,11 +51,6 @@ def test_what_is_for_all_mirrors_may_only_be_in_the_file(tmp_path: Path) -> None
         read(path)
 
 
-def test_a_part_that_is_no_toml_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"mirrors\.d/a\.toml cannot be used: it is not"):
-        read(put(tmp_path, a="[mirror.two"))
-
-
 def test_a_mistake_in_a_part_is_reported_with_its_file_and_line(tmp_path: Path) -> None:
     configuration = MirrorConfiguration(read(put(tmp_path, a=f'{PART}evrey = "1h"\n{SECRET}')))
 
@@ -64,11 +59,15 @@ def test_a_mistake_in_a_part_is_reported_with_its_file_and_line(tmp_path: Path) 
     assert error.evidence == (("file", f"{tmp_path}/mirrors.d/a.toml:5"),)
 
 
-def test_a_part_that_leads_nowhere_is_named_and_hides_no_other_part(tmp_path: Path) -> None:
-    path = put(tmp_path, a=PART + SECRET)
-    (tmp_path / "mirrors.d" / "gone.toml").symlink_to("nowhere.toml")
+@pytest.mark.parametrize("reason", ["it is not", "No such"])
+def test_a_part_that_is_no_toml_or_leads_nowhere_is_named(tmp_path: Path, reason: str) -> None:
+    path = put(tmp_path, a=PART + SECRET, b="[mirror.two" if reason == "it is not" else "")
+    (tmp_path / "mirrors.d" / "b.toml").rename(tmp_path / "mirrors.d" / "gone.toml")
+    if reason == "No such":
+        (tmp_path / "mirrors.d" / "gone.toml").unlink()
+        (tmp_path / "mirrors.d" / "gone.toml").symlink_to("nowhere.toml")
 
-    with pytest.raises(ConfigurationError, match=r"mirrors\.d/gone\.toml cannot be used: No such"):
+    with pytest.raises(ConfigurationError, match=rf"gone\.toml cannot be used: {reason}"):
         read(path)
 
 

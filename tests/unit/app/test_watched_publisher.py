@@ -15,7 +15,7 @@ from resourcesync.source.publication_settings import CATALOGUE
 from tests.support.in_memory import ManualClock
 from tests.support.servers.listening import Listener
 
-URL = {"url": "https://h.example/"}
+URL: dict[str, object] = {"url": "https://h.example/"}
 
 
 class DoneError(Exception):
@@ -57,12 +57,10 @@ class Kept:
         if len(self.failures) == 4:
             raise DoneError
 
-    def keep(
-        self, *steps: Callable[[], object] | None, asked: PublishRequest | None = None
-    ) -> Script:
+    def keep(self, *steps: Callable[[], object] | None, **chosen: object) -> Script:
         script = Script(self.clock, *steps)
         with pytest.raises(DoneError):
-            self.keeper.run(script, URL, asked or PublishRequest())
+            self.keeper.run(script, URL | chosen, PublishRequest())
         return script
 
     def write(self, name: str, text: str = "") -> Callable[[], object]:
@@ -79,25 +77,17 @@ def kept(tmp_path: Path) -> Kept:
     return Kept(tmp_path)
 
 
-def test_lists_that_grow_old_are_closed_although_nothing_happens(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
-    kept = Kept(tmp_path)
-    script = Script(kept.clock, kept.write("b.txt"), None, None, None)
-
-    with pytest.raises(DoneError):
-        kept.keeper.run(script, URL | {"rotate": 3_600.0}, PublishRequest())
+def test_lists_that_grow_old_are_closed_although_nothing_happens(kept: Kept) -> None:
+    script = kept.keep(kept.write("b.txt"), None, None, None, rotate=3_600.0)
 
     assert 3_600 - WatchIntervals().least in script.waits
-    assert (tmp_path / "resourcesync/changelist-000001.xml").exists()
+    assert (kept.tree / "resourcesync/changelist-000001.xml").exists()
 
 
-def test_a_hub_that_was_not_told_is_told_a_minute_later(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
-    kept = Kept(tmp_path)
+def test_a_hub_that_was_not_told_is_told_a_minute_later(kept: Kept) -> None:
     with Listener(lambda _: (503, b"")) as hub:
-        script = Script(kept.clock, kept.write("b.txt"), None, None, lambda: None)
-        with pytest.raises(DoneError):
-            kept.keeper.run(script, URL | {"hubs": (hub.origin,), "notify": True}, PublishRequest())
+        steps = (kept.write("b.txt"), None, None, lambda: None)
+        script = kept.keep(*steps, hubs=(hub.origin,), notify=True)
 
     assert (
         script.waits[2] == WatchIntervals().most - WatchIntervals().least
@@ -112,17 +102,13 @@ def test_what_fails_at_first_ends_it_and_what_fails_later_is_tried_again(kept: K
     def another() -> None:
         holder.append(SourceCatalogue(kept.tree / CATALOGUE, kept.clock))
 
-    def gone() -> None:
-        holder.pop().close()
-
     holder: list[SourceCatalogue] = []
-    sleep, slept = kept.clock.sleep, []
+    sleep = kept.clock.sleep
 
     def release(seconds: float) -> None:
-        slept.append(seconds)
         sleep(seconds)
         if holder and len(kept.failures) == 2:
-            gone()
+            holder.pop().close()
             (kept.tree / "b.txt").write_text("b")
 
     kept.clock.sleep = release  # type: ignore[method-assign]  # so that time has consequences
@@ -144,15 +130,11 @@ def test_an_emptied_tree_is_never_published_as_deleted(kept: Kept) -> None:
         assert len(list(catalogue.fingerprints())) == 1
 
 
-def test_our_own_documents_are_no_hint(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("a")
-    kept = Kept(tmp_path)
-    script = Script(kept.clock)
-    with pytest.raises(DoneError):
-        kept.keeper.run(script, URL | {"out": "lists", "robots": True}, PublishRequest())
+def test_our_own_documents_are_no_hint(kept: Kept) -> None:
+    kept.keep(out="lists", robots=True)
 
     def is_ours(name: str) -> bool:
-        return kept.keeper.is_ours(str(tmp_path.resolve() / name))
+        return kept.keeper.is_ours(str(kept.tree.resolve() / name))
 
     ours = [
         "lists/resourcesync/changelist.xml",

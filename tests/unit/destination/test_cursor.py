@@ -4,7 +4,6 @@ from io import BytesIO
 from operator import attrgetter
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,88 +55,76 @@ def new(record: ProcessedDocument) -> ReadList:
     return ReadList(record, None)
 
 
-@pytest.mark.parametrize(
-    ("cursor", "history"),
-    [
-        (at(OPEN), read(same(OPEN, entries=5))),  # it grew
-        (at(OPEN), read(same(OPEN, until=20), new(NEXT))),  # it was closed
-        (at(CLOSED), read(same(CLOSED), new(NEXT))),
-        (at(CLOSED), read(new(NEXT))),  # it was dropped; the next one begins where it ended
-        (at(OPEN), read(is_unchanged_head=True)),
-        (at(), read(new(NEXT))),  # no list was processed since the Resource List
-        (at(OPEN), read(new(NEXT), has_last_change=True)),  # a list that always has the last day
-        (at(OPEN), read(new(NEXT), has_last_change=True, starts_in_time=False)),
-        (at(CLOSED), read(new(OPEN._replace(from_=5)), has_last_change=True)),  # merged lists
-    ],
-)
-def test_a_processed_prefix_a_chain_or_the_last_change_proves_that_lists_continue(
-    cursor: Cursor, history: ChangeHistory
+OTHER = OPEN._replace(uri="another")
+SHORTER = replace(same(OPEN, entries=1), is_intact=False)
+DAMAGED = replace(same(OPEN), is_intact=False)
+NEWS = ReadList(CLOSED, None, has_news=True)
+LAST = {"has_last_change": True}
+LATE = {"starts_in_time": False}
+
+JUDGED: dict[str, tuple[Cursor, ChangeHistory, Following | Rewritten | Gap | Stale]] = {
+    "a list that grew": (at(OPEN), read(same(OPEN, entries=5)), Following()),
+    "it was closed": (at(OPEN), read(same(OPEN, until=20), new(NEXT)), Following()),
+    "behind a closed list": (at(CLOSED), read(same(CLOSED), new(NEXT)), Following()),
+    "it was dropped; the next begins where it ended": (at(CLOSED), read(new(NEXT)), Following()),
+    "an unchanged index": (at(OPEN), read(is_unchanged_head=True), Following()),
+    "no list since the Resource List": (at(), read(new(NEXT)), Following()),
+    "a list that always has the last day": (at(OPEN), read(new(NEXT), **LAST), Following()),
+    "it begins too late": (at(OPEN), read(new(NEXT), **LAST, **LATE), Following()),
+    "merged lists": (at(CLOSED), read(new(OPEN._replace(from_=5)), **LAST), Following()),
+    "all open lists": (at(OPEN, OTHER), read(same(OPEN), same(OTHER)), Following()),
+    "sorted, merged, or restored": (at(OPEN), read(DAMAGED), Rewritten("open")),
+    "with the last change": (at(OPEN), read(DAMAGED, **LAST), Rewritten("open")),
+    "the list is gone, the next begins elsewhere": (at(OPEN), read(new(NEXT)), Rewritten("open")),
+    "no list": (at(OPEN), read(), Rewritten("open")),
+    "an older one was changed": (
+        *(at(OPEN), read(same(OPEN), replace(same(CLOSED), is_intact=False))),
+        Rewritten("closed"),
+    ),
+    "it moved": (
+        *(at(OPEN), read(replace(same(OPEN, uri="moved"), is_intact=False), **LAST)),
+        Rewritten("moved"),
+    ),
+    "news that may be older": (at(OPEN), read(NEWS, same(OPEN)), Rewritten("closed")),
+    "such news and the last change": (
+        at(OPEN),
+        read(NEWS, same(OPEN), **LAST),
+        Rewritten("closed"),
+    ),
+    "a closed list with a later end": (
+        at(CLOSED),
+        read(same(CLOSED, until=25)),
+        Rewritten("closed"),
+    ),
+    "a closed list that is open": (at(CLOSED), read(same(CLOSED, until=None)), Rewritten("closed")),
+    "one of two open lists": (at(OPEN, OTHER), read(same(OPEN)), Rewritten("another")),
+    "the last change proves nothing of a list that is gone": (
+        *(at(OPEN, OTHER), read(same(OPEN), **LAST)),
+        Rewritten("another"),
+    ),
+    "nor where another list has it": (at(OPEN, OTHER), read(new(NEXT), **LAST), Rewritten("open")),
+    "another open list behind an unchanged index": (
+        *(at(OPEN), read(new(OPEN._replace(from_=18)), is_unchanged_head=True)),
+        Rewritten("open"),
+    ),
+    "no list was read and all begin too late": (at(), read(new(NEXT), **LATE), Gap()),
+    "all begin too late": (at(OPEN), read(new(NEXT), **LATE), Gap()),
+    "a hole between lists": (at(OPEN), read(same(OPEN), is_contiguous=False, **LAST), Gap()),
+    "lists report less than was processed": (at(OPEN), read(SHORTER, reported=12), Stale(12)),
+    "as much": (at(OPEN), read(SHORTER, reported=15), Rewritten("open")),
+    "nobody knows how much": (at(OPEN), read(SHORTER, reported=None), Rewritten("open")),
+    "the Resource List proves that they are not stale": (
+        *(at(OPEN, moments=ListMoments(head=15)), read(SHORTER, reported=12)),
+        Rewritten("open"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("cursor", "history", "expected"), JUDGED.values(), ids=JUDGED)
+def test_lists_continue_what_was_processed_only_where_something_proves_it(
+    cursor: Cursor, history: ChangeHistory, expected: Following | Rewritten | Gap | Stale
 ) -> None:
-    assert judge(cursor, history) == Following()
-
-
-@pytest.mark.parametrize(
-    "history",
-    [
-        read(replace(same(OPEN), is_intact=False)),  # sorted, merged, or restored
-        read(replace(same(OPEN), is_intact=False), has_last_change=True),
-        read(new(NEXT)),  # the list is gone, and the next one begins elsewhere
-        read(),
-        read(same(OPEN), replace(same(CLOSED), is_intact=False)),  # an older one was changed
-        read(replace(same(OPEN, uri="moved"), is_intact=False), has_last_change=True),
-        read(ReadList(CLOSED, None, has_news=True), same(OPEN)),  # that may be older than these
-        read(ReadList(CLOSED, None, has_news=True), same(OPEN), has_last_change=True),
-    ],
-)
-def test_what_nothing_proves_was_rewritten(history: ChangeHistory) -> None:
-    assert isinstance(judge(at(OPEN), history), Rewritten)
-
-
-def test_a_closed_list_with_another_end_was_rewritten() -> None:
-    assert judge(at(CLOSED), read(same(CLOSED, until=25))) == Rewritten("closed")
-    assert judge(at(CLOSED), read(same(CLOSED, until=None))) == Rewritten("closed")
-
-
-def test_all_open_lists_must_be_there() -> None:
-    other = OPEN._replace(uri="another")
-
-    assert judge(at(OPEN, other), read(same(OPEN))) == Rewritten("another")
-    assert judge(at(OPEN, other), read(same(OPEN), same(other))) == Following()
-
-
-def test_the_last_change_proves_nothing_of_another_list_that_is_gone() -> None:
-    other = OPEN._replace(uri="another")
-
-    for history in (read(same(OPEN), has_last_change=True), read(new(NEXT), has_last_change=True)):
-        assert isinstance(judge(at(OPEN, other), history), Rewritten)
-
-
-def test_an_open_list_that_another_one_replaced_behind_an_unchanged_index_was_rewritten() -> None:
-    history = read(new(OPEN._replace(from_=18)), is_unchanged_head=True)
-
-    assert judge(at(OPEN), history) == Rewritten("open")
-
-
-@pytest.mark.parametrize("processed", [(), (OPEN,)])
-def test_lists_that_begin_too_late_leave_a_gap(processed: tuple[ProcessedDocument, ...]) -> None:
-    assert judge(at(*processed), read(new(NEXT), starts_in_time=False)) == Gap()
-
-
-def test_a_hole_between_lists_is_a_gap_whatever_else_they_have() -> None:
-    history = read(same(OPEN), is_contiguous=False, has_last_change=True)
-
-    assert judge(at(OPEN), history) == Gap()
-
-
-def test_lists_that_report_less_than_was_processed_are_stale() -> None:
-    shorter = replace(same(OPEN, entries=1), is_intact=False)
-
-    assert judge(at(OPEN), read(shorter, reported=12)) == Stale(12)
-    assert judge(at(OPEN), read(shorter, reported=15)) == Rewritten("open")
-    assert judge(at(OPEN), read(shorter, reported=None)) == Rewritten("open")
-    assert judge(at(OPEN, moments=ListMoments(head=15)), read(shorter, reported=12)) == Rewritten(
-        "open"
-    )
+    assert judge(cursor, history) == expected
 
 
 def test_the_cursor_stands_behind_the_open_lists_or_the_newest_closed_one() -> None:
@@ -167,11 +154,6 @@ CURSORS = st.builds(
     last_changes=st.sampled_from([(), (("a", 1),), (("a", 1), ("b", None))]),
     positions=st.dictionaries(st.text(), st.integers(0, 9)),
 )
-
-
-@given(CURSORS)
-def test_a_cursor_is_read_as_it_was_stored(cursor: Cursor) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(cursor), type=Cursor) == cursor
 
 
 @given(CURSORS)

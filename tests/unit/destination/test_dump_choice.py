@@ -15,14 +15,12 @@ from resourcesync.destination.dumps.dump_policy import (
     cost_of_requests,
     is_package_worth_fetching,
 )
-from resourcesync.destination.dumps.dump_transfer import DumpEstimate, interval_ends
 from resourcesync.destination.lists.manifests import (
     ManifestRow,
     join_wanted,
     new_fetch_sorter,
     new_manifest_sorter,
 )
-from resourcesync.destination.lists.packages import DumpPackage
 from resourcesync.destination.options import DumpPolicy
 from resourcesync.destination.planner import Fetch, ListedEntry
 
@@ -80,8 +78,6 @@ def test_always_takes_whatever_auto_takes(estimate: PackageEstimate, room: int |
         assert is_package_worth_fetching(estimate, "always", room)
 
 
-# --- by age ---
-
 MOMENTS = st.integers(0, 20)
 
 
@@ -113,18 +109,6 @@ def test_ages_count_what_a_reading_of_all_would_count(
         assert need.count == len(chosen)
         assert need.size == sum(length or 0 for length in chosen)
         assert need.unsized == chosen.count(None)
-
-
-def estimate(
-    packages: list[DumpPackage], *lastmods: int | None, resources: int = 100
-) -> DumpEstimate:
-    ages = AgeIndex(interval_ends(packages))
-    for lastmod in lastmods:
-        ages.add(None if lastmod is None else lastmod * 1_000_000, 10)
-    return DumpEstimate(packages, ages, resources)
-
-
-# --- which versions ---
 
 
 def listed(uri: str = "u", **says: Any) -> ListedEntry:

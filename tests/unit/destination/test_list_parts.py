@@ -33,3 +33,11 @@ def test_a_part_that_contradicts_its_index_is_neither_pinned_nor_left_out_the_ne
     part = ReadPart(ListVersion(uri=URI, at=at), announced, SENT)
     assert bool(with_parts(ListVersion(), [part]).parts) is is_open
     assert is_pinned(part, SENT) is not is_open
+
+
+def test_a_date_of_a_part_proves_nothing_within_its_second() -> None:
+    part = ReadPart(ListVersion(uri=URI), Part(uri=URI, lastmod=DATED), SENT)
+    dated = to_microseconds(DATED)
+
+    assert not is_pinned(part, dated + 499_999)
+    assert is_pinned(part, dated + 500_000)

@@ -42,52 +42,32 @@ def fetched_list(data: bytes) -> FetchedDocument:
     )
 
 
-def known_list(changes: list[Change], *, intact: bool) -> ProcessedDocument:
-    prefix = ListPrefix()
-    for change in changes:
-        prefix.add(change)
-    digest = prefix.hexdigest() if intact else "another"
-    return ProcessedDocument(BASE + "list.xml", 1, None, prefix.entries, digest, "", "")
-
-
 def read(
-    *times: datetime | None,
-    undated: bool = False,
-    ended: datetime | None = None,
-    lastmods: bool = False,
-    processed: int | None = None,
-    intact: bool = True,
-    follows: bool = False,
+    *times: datetime | None, ended: datetime | None = None, processed: int | None = None
 ) -> ChangeHistory:
     header = Header(capability=Capability.CHANGE_LIST, from_=NOON - 9 * HOUR, until=ended)
     changes = [
-        Change(
-            kind=ChangeKind.UPDATED,
-            time=time,
-            resource=Resource(uri=f"{BASE}{number}", lastmod=time if lastmods else None),
-        )
+        Change(kind=ChangeKind.UPDATED, time=time, resource=Resource(uri=f"{BASE}{number}"))
         for number, time in enumerate(times)
     ]
     fetched = fetched_list(b"".join(write(header, changes)))
-    since = to_microseconds(NOON)
-    sorter = TupleSorter(ListedEntry, BytesIO)
-    closed = ProcessedDocument("closed", 1, to_microseconds(NOON - 9 * HOUR), 1, "", "", "")
-    start = ReadingStart(
-        checkpoint=since, list_clock=since + OVERLAP, processed=(closed,) if follows else ()
-    )
-    reading = Reading(fetched.uri, start, sorter)
+    since, prefix = to_microseconds(NOON), ListPrefix()
+    for change in changes[:processed]:
+        prefix.add(change)
+    digest = prefix.hexdigest()
+    known = ProcessedDocument(fetched.uri, 1, None, prefix.entries, digest, "", "")
+    start = ReadingStart(checkpoint=since, list_clock=since + OVERLAP, processed=())
+    reading = Reading(fetched.uri, start, TupleSorter(ListedEntry, BytesIO))
     reading.list_clock = to_microseconds(NOON - 10 * HOUR)
-    reading.has_undated = undated
     selection = ResourceSelection(
         Scope(origins=frozenset({BASE.rstrip("/")})),
         NameMapping(base=BASE, profile=FileSystemProfile.POSIX),
         Refusals(lambda _: None),
     )
-    now = to_microseconds(NOON + HOUR)
-    span = span_of(fetched.uri, header)
+    now, span = to_microseconds(NOON + HOUR), span_of(fetched.uri, header)
     with fetched:
         ChangeListScan(fetched, span, reading, selection=selection, now=now, ended=span.until).read(
-            None if processed is None else known_list(changes[:processed], intact=intact)
+            None if processed is None else known
         )
     return reading.history()
 

@@ -3,12 +3,14 @@
 import errno
 import tempfile
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from operator import itemgetter
 from typing import BinaryIO
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resourcesync.destination.external_sort import ExternalSorter, SorterClosedError
 from resourcesync.errors import DiskFullError, StorageError
@@ -70,15 +72,52 @@ def fill(spool: ExternalSorter[Pair], pairs: Iterable[Pair]) -> None:
         spool.add(pair)
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 255, 256, 257, 1_030, 20_000])
-def test_any_list_comes_back_in_order_and_ties_in_the_order_added(count: int) -> None:
-    pairs = shuffled(count)
-    with spool_on(Disk()) as spool:
-        fill(spool, pairs)
+KEYS = st.text("ab", max_size=3) | st.text(max_size=3).filter(lambda text: text.isascii())
+PAIRS = st.lists(st.tuples(KEYS, st.integers(0, 3)), max_size=60)
 
-        assert len(spool) == count
-        assert list(spool) == sorted(pairs, key=itemgetter(0))
-        assert len(spool) == count
+
+@given(PAIRS, st.integers(1, 70), st.sampled_from([sorted, list, lambda pairs: pairs[::-1]]))
+def test_a_spool_sorts_as_python_does(
+    pairs: list[Pair], run_length: int, arrange: Callable[[list[Pair]], list[Pair]]
+) -> None:
+    given_pairs = arrange(pairs)
+    with spool_on(Disk(), run_length) as ordered:
+        for pair in given_pairs:
+            ordered.add(pair)
+
+        first, second = list(ordered), list(ordered)
+
+    assert first == sorted(given_pairs, key=itemgetter(0))
+    assert second == first
+
+
+@given(st.lists(st.tuples(st.text("ab", max_size=2), st.integers(0, 3)), min_size=65, max_size=150))
+def test_runs_of_one_entry_are_merged_in_passes_and_ties_keep_their_order(
+    pairs: list[Pair],
+) -> None:
+    with spool_on(Disk(), 1) as ordered:
+        for pair in pairs:
+            ordered.add(pair)
+
+        assert list(ordered) == sorted(pairs, key=itemgetter(0))
+
+
+@given(
+    st.lists(st.tuples(st.text("abc", max_size=3), st.integers(0, 9)), max_size=60),
+    st.integers(1, 70),
+    st.sampled_from([sorted, list]),
+)
+def test_a_spool_takes_many_as_it_takes_each(
+    pairs: list[Pair], run_length: int, arrange: Callable[[list[Pair]], list[Pair]]
+) -> None:
+    half = len(pairs) // 2
+    with spool_on(Disk(), run_length) as ordered:
+        ordered.add_all(arrange(pairs[:half]))
+        ordered.add_all(iter(arrange(pairs[half:])))
+        found, size = list(ordered), len(ordered)
+
+    assert found == sorted(arrange(pairs[:half]) + arrange(pairs[half:]), key=itemgetter(0))
+    assert size == len(pairs)
 
 
 def test_large_entries_go_to_the_file_before_they_are_many() -> None:
@@ -166,9 +205,6 @@ def test_a_file_that_was_cut_short_is_never_a_shorter_list(missing: int) -> None
 
     with pytest.raises(StorageError, match="is truncated"):
         list(spool)
-
-
-# --- memory ---
 
 
 def pairs(count: int) -> Iterator[Pair]:

@@ -66,9 +66,7 @@ def test_a_copy_is_compared_by_hash_then_length_and_lastmod(
 
 
 def test_a_copy_kept_in_spite_of_a_mismatch_is_not_the_same_as_what_is_listed() -> None:
-    kept = copy(digests=OTHER, listed="")
-
-    assert match_copy(kept, listed(hash=SHA)) is Match.DIFFERENT
+    assert match_copy(copy(digests=OTHER, listed=""), listed(hash=SHA)) is Match.DIFFERENT
 
 
 def test_the_plan_counts_what_was_decided() -> None:
@@ -143,29 +141,27 @@ def test_every_algorithm_the_source_lets_us_check_is_computed_and_our_own() -> N
     assert algorithms_for(listed(), "sha-256") == ("sha-256",)
 
 
-def test_a_few_deletions_are_always_allowed_and_many_never() -> None:
-    limit = Limit(percent=10)
-
-    assert may_delete(limit, 25, 50, untold=25)
-    assert not may_delete(limit, 26, 100, untold=26)
-    assert may_delete(limit, 1_000, 10_000, untold=1_000)
-    assert not may_delete(limit, 1_001, 10_000, untold=0)
-
-
-def test_of_what_no_change_list_tells_more_than_half_is_never_a_few() -> None:
-    limit = Limit(percent=10)
-
-    assert may_delete(limit, 1, 2, untold=1)
-    assert not may_delete(limit, 1, 1, untold=1)
-    assert may_delete(limit, 1, 1, untold=0)
-    assert not may_delete(limit, 25, 49, untold=25)
-    assert may_delete(limit, 25, 26, untold=13)
-    assert may_delete(Limit(percent=100), 20, 20, untold=20)
-
-
-def test_a_limit_given_as_a_number_is_exact() -> None:
-    assert not may_delete(Limit(number=0), 1, 10_000, untold=0)
-    assert may_delete(Limit(number=5), 5, 5, untold=5)
+@pytest.mark.parametrize(
+    ("limit", "deleted", "here", "untold", "allowed"),
+    [
+        # a few are always allowed, and many never
+        *((Limit(percent=10), 25, 50, 25, True), (Limit(percent=10), 26, 100, 26, False)),
+        *(
+            (Limit(percent=10), 1_000, 10_000, 1_000, True),
+            (Limit(percent=10), 1_001, 10_000, 0, False),
+        ),
+        # of what no Change List tells, more than half is never a few
+        *((Limit(percent=10), 1, 2, 1, True), (Limit(percent=10), 1, 1, 1, False)),
+        *((Limit(percent=10), 1, 1, 0, True), (Limit(percent=10), 25, 49, 25, False)),
+        *((Limit(percent=10), 25, 26, 13, True), (Limit(percent=100), 20, 20, 20, True)),
+        # a number is exact
+        *((Limit(number=0), 1, 10_000, 0, False), (Limit(number=5), 5, 5, 5, True)),
+    ],
+)
+def test_deletions_are_allowed_up_to_a_limit(
+    limit: Limit, deleted: int, here: int, untold: int, allowed: bool
+) -> None:
+    assert may_delete(limit, deleted, here, untold=untold) is allowed
 
 
 def test_a_resource_that_fails_is_tried_with_each_run_then_more_and_more_seldom() -> None:

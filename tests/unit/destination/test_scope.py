@@ -15,9 +15,6 @@ ORIGINS = frozenset({HOME})
 MOMENT = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-# --- authority ---
-
-
 @pytest.mark.parametrize(
     "uri",
     [
@@ -46,9 +43,6 @@ def test_only_the_origins_given_are_ever_selected(uri: str) -> None:
         host = uri.lower().replace("%2e", ".").replace(":443", "").replace("example.", "example")
         assert host.startswith(HOME)
         assert host[len(HOME) : len(HOME) + 1] in {"", "/", "?", "#"}
-
-
-# --- types, size, time ---
 
 
 @pytest.mark.parametrize(
@@ -88,9 +82,6 @@ def test_a_deletion_is_judged_by_its_uri_alone() -> None:
 
     assert scope.judge(Resource(uri=f"{HOME}/a")) is FilterVerdict.SELECTED
     assert scope.judge(Resource(uri=f"{HOME}/b")) is FilterVerdict.FILTERED
-
-
-# --- nonsense, and the fingerprint ---
 
 
 @pytest.mark.parametrize(

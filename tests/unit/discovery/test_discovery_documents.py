@@ -2,7 +2,7 @@
 
 import pytest
 
-from resourcesync.errors import NotAListError, ResourceSyncError
+from resourcesync.errors import NotAListError
 from tests.support.worlds.discovering import HOST, SITEMAP, WELL_KNOWN, Host, Said, listing
 from tests.support.worlds.network import Answer
 
@@ -82,16 +82,6 @@ def test_links_that_go_round_or_on_and_on_end(length: int) -> None:
     assert len(host.asked) <= 6
 
 
-def test_descriptions_that_lead_to_each_other_end() -> None:
-    a = listing("description", ("/b.xml", "description"))
-    b = listing("description", ("/a.xml", "description"))
-    host = Host({"/a.xml": a, "/b.xml": b})
-
-    with pytest.raises(ResourceSyncError):
-        host.find("/a.xml")
-    assert len(host.asked) <= 8
-
-
 def test_indexes_that_hold_each_other_end() -> None:
     said: Said = {
         f"/{number}.xml": listing(
@@ -116,12 +106,6 @@ def test_what_is_known_by_another_address_counts_from_there() -> None:
     host = Host({WELL_KNOWN: moved, "/deep/caps.xml": CAPS})
 
     assert host.find().capability_list == f"{HOST}/deep/caps.xml"
-
-
-# --- documents of older versions ---
-
-
-# --- descriptions that are not quite as they should be ---
 
 
 def test_channels_and_unknown_things_in_a_description_are_no_sets() -> None:

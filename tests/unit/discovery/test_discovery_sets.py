@@ -82,9 +82,6 @@ def test_a_thousand_sets_are_not_all_told() -> None:
     assert [name for name, _ in caught.value.evidence].count("run") == 21
 
 
-# --- from documents ---
-
-
 @pytest.mark.founding("0.9 §9.1", "A Description Index is followed", "`pull`")
 def test_the_sets_of_several_descriptions_are_told_together() -> None:
     said: Said = {
@@ -161,15 +158,6 @@ def test_an_address_inside_a_set_offers_that_set(path: str, uri: str) -> None:
     }
 
     assert [offered_set.uri for offered_set in Host(said).sets(path)] == [HOST + uri]
-
-
-def test_a_page_of_several_sets_offers_them() -> None:
-    page = "<html><link rel=resourcesync href=/maps/c.xml><link rel=resourcesync href=/texts/c.xml>"
-    host = Host({**TWO, "/page": page})
-
-    with pytest.raises(ConfigurationError):
-        host.find("/page")
-    assert host.find("/page", SetChoice(requested="2")).capability_list == f"{HOST}/texts/c.xml"
 
 
 def test_a_named_set_of_the_host_is_taken_whatever_is_below_the_address() -> None:

@@ -27,9 +27,6 @@ MOST = 40
 """Requests of a search that finds nothing, as `sitemap-forms.md` says."""
 
 
-# --- sites below a path ---
-
-
 USUAL = [
     *(f"sitemap{tail}.xml{end}" for end in ("", ".gz") for tail in ("", "_index", "-index")),
     "sitemap.txt",
@@ -98,13 +95,6 @@ def test_a_site_is_also_looked_for_where_its_address_is_redirected_to(address: s
     assert host.find(address).resource_list == f"{HOST}/en/latest/sitemap.xml"
 
 
-def test_the_only_set_below_the_path_in_the_description_of_the_host_is_taken() -> None:
-    both = listing("description", ("/maps/c.xml", ""), ("/texts/c.xml", ""))
-    host = Host({"/maps/": PAGE, WELL_KNOWN: both, "/maps/c.xml": capability_list("/maps")})
-
-    assert host.find("/maps/").capability_list == f"{HOST}/maps/c.xml"
-
-
 def test_a_link_to_a_sitemap_in_the_head_of_a_page_is_followed_on_its_origin() -> None:
     page = "<html><head><link rel=sitemap href={}></head><body><link rel=sitemap href=/b.xml>"
     host = Host({"/p/": page.format("/s.xml"), "/s.xml": SITEMAP, "/b.xml": SITEMAP})
@@ -160,9 +150,6 @@ def test_a_resource_of_any_type_leads_to_its_set(name: str, body: bytes) -> None
     assert host.find(f"/{name}").capability_list == f"{HOST}/caps.xml"
 
 
-# --- robots.txt ---
-
-
 def robots(*targets: str, **said: bytes | str) -> Host:
     """Return a host whose robots.txt names these; documents by their name without ``.xml``."""
     lines = "".join(f"Sitemap: {target}\n" for target in targets)
@@ -197,12 +184,6 @@ def test_plain_sitemaps_are_one_list_of_which_robots_is_the_index() -> None:
     assert host.find("/robots.txt").resource_list == f"{HOST}/robots.txt"
     with pytest.raises(SourceNotFoundError, match="robots"):
         host.find("/p/")
-
-
-def test_of_the_sitemaps_in_robots_the_one_below_the_path_is_taken() -> None:
-    host = robots("/a.xml", "/proj/maps.xml", **{"a": SITEMAP, "proj/maps": SITEMAP})
-
-    assert host.find("/proj/").resource_list == f"{HOST}/proj/maps.xml"
 
 
 def test_sitemaps_of_other_origins_are_asked_for_only_when_allowed() -> None:

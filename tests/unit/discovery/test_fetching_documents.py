@@ -33,41 +33,27 @@ class HalfWay:
         yield FetchFailure(request=asked[1], error=self.error)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("is_raised", [True, False])
-def test_a_fetch_that_is_cut_short_closes_what_it_began(is_raised: bool) -> None:
-    error: ResourceSyncError = (
-        StoppedError("stop") if is_raised else ResourceMissingError("404", uri=URIS[1], status=404)
-    )
+@pytest.mark.parametrize("end", ["raised", "told", "wanted no more"])
+def test_a_fetch_that_is_cut_short_closes_what_it_began(end: str) -> None:
+    error: ResourceSyncError = StoppedError("stop")
+    if end == "told":
+        error = ResourceMissingError("404", uri=URIS[1], status=404)
     files: list[BytesIO] = []
 
     def scratch() -> BytesIO:
         files.append(BytesIO())
         return files[-1]
 
-    coming = DocumentFetcher(HalfWay(error, is_raised=is_raised), scratch).get_all(
-        dict.fromkeys(URIS), _raise
-    )
+    fetcher = DocumentFetcher(HalfWay(error, is_raised=end != "told"), scratch)
+    coming = fetcher.get_all(dict.fromkeys(URIS), _raise)
     first = next(coming)
-    with pytest.raises(type(error)):
-        next(coming)
+    if end == "wanted no more":
+        coming.close()
+    else:
+        with pytest.raises(type(error)):
+            next(coming)
 
     assert [file.closed for file in files] == [False, True, True]
     assert first.stream.read() == b""  # it is the caller's
     first.stream.seek(0)
     assert first.stream.read() == b"half"
-
-
-def test_who_wants_no_more_documents_leaves_no_file_open() -> None:
-    files: list[BytesIO] = []
-
-    def scratch() -> BytesIO:
-        files.append(BytesIO())
-        return files[-1]
-
-    coming = DocumentFetcher(HalfWay(StoppedError("stop"), is_raised=True), scratch).get_all(
-        dict.fromkeys(URIS), _raise
-    )
-    next(coming)
-    coming.close()
-
-    assert [file.closed for file in files] == [False, True, True]

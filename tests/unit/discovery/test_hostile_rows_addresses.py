@@ -10,7 +10,7 @@ import pytest
 from resourcesync.adapters.http.addresses import parse_address
 from resourcesync.destination.lists.list_documents import parts_of
 from resourcesync.discovery.links import find_target
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import ResourceSyncError, SourceRefusedError
 from tests.support.documents.text import URI, document
 from tests.support.worlds.discovering import HOST, Host
@@ -54,7 +54,7 @@ def test_a_list_whose_link_leads_to_such_an_address_spoils_nothing(
 @pytest.mark.parametrize("target", UNSPLITTABLE)
 def test_a_part_of_an_index_at_such_an_address_is_refused_when_it_is_asked_for(target: str) -> None:
     entry = f"<sitemap><loc>{target}</loc></sitemap>"
-    opened = read_stream(BytesIO(listing("resourcelist", entry, root="sitemapindex")), uri=URI)
+    opened = read(BytesIO(listing("resourcelist", entry, root="sitemapindex")), uri=URI)
 
     (part,) = parts_of(opened)
     with pytest.raises(SourceRefusedError):

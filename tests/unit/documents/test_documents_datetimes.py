@@ -1,8 +1,11 @@
 """The datetimes of X22: one strict profile, whatever else Python would take."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import end_of_lastmod, format_w3c, parse_w3c, to_microseconds
@@ -132,6 +135,27 @@ def test_a_w3c_datetime_is_a_moment_in_utc(text: str, moment: datetime) -> None:
 def test_anything_else_is_no_datetime(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_w3c(text)
+
+
+W3C = re.compile(  # of W3C Datetime, with times of no zone, and as many digits as there may be
+    r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}"
+    r"(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,30})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?)?)?"
+)
+
+
+@given(
+    st.text("0123456789-:TZ.W+, ", min_size=8, max_size=28)
+    | st.from_regex(W3C, fullmatch=True)
+    | st.from_regex(r"[0-9]{4}(.[0-9]{2}){5}(.[0-9]{6})?.", fullmatch=True)
+    | st.from_regex(r".{4}-.{2}-.{2}T.{2}:.{2}:.{2}(\..{6})?Z", fullmatch=True)
+)
+def test_the_quick_way_of_reading_a_time_takes_only_what_the_grammar_takes(text: str) -> None:
+    try:
+        moment = parse_w3c(text)
+    except ValueError:
+        return
+    assert W3C.fullmatch(text)
+    assert moment.utcoffset() is not None
 
 
 def plain(text: str, number: int = 0) -> str:

@@ -20,8 +20,8 @@ INDEX = '<rs:ln rel="up" href="http://a/index.xml"/>'
 TOP = '<rs:ln rel="top" href="http://a/capabilitylist.xml"/>'
 
 
-def old(md: str, *children: str, root: str = "urlset", namespace: str = RS_NS) -> Told:
-    return tell(document(*children, root=root, md=md).replace(RS_NS.encode(), namespace.encode()))
+def old(md: str, *children: str, namespace: str = RS_NS) -> Told:
+    return tell(document(*children, md=md).replace(RS_NS.encode(), namespace.encode()))
 
 
 def change(loc: str, day: int, word: str = "updated") -> str:
@@ -34,22 +34,6 @@ def changes(told: Told) -> list[tuple[str, str, datetime | None]]:
         for entry in told.entries
         if isinstance(entry, Change)
     ]
-
-
-# --- 0.5 and 0.6 -------------------------------------------------------------------------------
-
-
-# --- 0.9 and 0.9.1 -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("capability", ["resourcelist", "resourcedump", "resourcedump-manifest"])
-@pytest.mark.parametrize("root", ["urlset", "sitemapindex"])
-def test_the_from_of_a_snapshot_of_0_9_is_its_at(capability: str, root: str) -> None:
-    told = old(f'<rs:md capability="{capability}" from="2013-01-03"/>', root=root)
-
-    assert (told.header.at, told.header.from_) == (DAYS[2], None)
-    assert told.dialect is Dialect.V0_9
-    assert told.codes == ["time-from"]
 
 
 # --- 1.0 and 1.1 -------------------------------------------------------------------------------
@@ -119,8 +103,6 @@ def test_a_resource_list_of_p2_keeps_its_order_and_its_etags() -> None:
         Resource(uri="http://a/1"),
     ]
 
-
-# --- P1 and P0, before there was rs:md ---------------------------------------------------------
 
 META = (
     '<h:meta xmlns:h="http://www.w3.org/1999/xhtml" name="DCTERMS.modified"'

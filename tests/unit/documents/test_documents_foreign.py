@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.documents.reader import Limits
 from resourcesync.model.entries import Resource
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 from tests.support.documents.text import document, tell, url
 
 
-def kept(*rest: str, limits: Limits | None = None) -> tuple[str, ...]:
-    [entry] = tell(document(url("http://a/1", *rest)), limits).entries
+def kept(*rest: str) -> tuple[str, ...]:
+    [entry] = tell(document(url("http://a/1", *rest))).entries
     assert isinstance(entry, Resource)
     return entry.foreign
 

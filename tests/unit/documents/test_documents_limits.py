@@ -140,9 +140,6 @@ def test_the_uri_of_a_link(size: int) -> None:
     assert len(told.header.links) == (size <= 2048)
 
 
-# --- of entries and their hashes -----------------------------------------------------------------
-
-
 def test_the_longest_loc_is_accepted_and_a_longer_one_is_refused() -> None:
     base = "http://a/"
     fits, over = (base + "x" * (size - len(base)) for size in (2048, 2049))

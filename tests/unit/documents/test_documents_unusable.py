@@ -27,36 +27,31 @@ def test_a_bare_ampersand_is_named_at_its_place(bare: str) -> None:
     assert caught.value.column == len("<url><loc>http://h/") + bare.index("&") + 1
 
 
-@pytest.mark.conformance("G06")
-def test_a_root_md_without_capability_is_malformed() -> None:
-    with pytest.raises(MalformedDocumentError) as caught:
-        open_document(document(md='<rs:md at="2013"/>'))
+@pytest.mark.conformance("G05", "G06")
+@pytest.mark.parametrize(
+    ("data", "code", "words", "line"),
+    [
+        (document(md='<rs:md at="2013"/>'), "xml-metadata", "capability", 3),
+        (document(RESOURCE_LIST), "xml-metadata", "twice", 4),
+        (document(url(), RESOURCE_LIST, md=""), "xml-metadata", "after the first entry", 5),
+        *(
+            (
+                document(md=f'<rs:md capability="resourcelist" {name}="soon"/>'),
+                "time-invalid",
+                name,
+                3,
+            )
+            for name in ("at", "completed", "from", "until")
+        ),
+    ],
+)
+def test_a_root_md_that_cannot_be_used_is_malformed(
+    data: bytes, code: str, words: str, line: int
+) -> None:
+    with pytest.raises(MalformedDocumentError, match=words) as caught:
+        tell(data)
 
-    assert (caught.value.code, caught.value.line) == ("xml-metadata", 3)
-
-
-@pytest.mark.parametrize("name", ["at", "completed", "from", "until"])
-def test_a_header_time_that_is_none_is_malformed(name: str) -> None:
-    with pytest.raises(MalformedDocumentError) as caught:
-        open_document(document(md=f'<rs:md capability="resourcelist" {name}="soon"/>'))
-
-    assert (caught.value.code, caught.value.line) == ("time-invalid", 3)
-    assert name in caught.value.message
-
-
-@pytest.mark.conformance("G05")
-def test_two_root_mds_are_malformed() -> None:
-    with pytest.raises(MalformedDocumentError, match="twice") as caught:
-        open_document(document(RESOURCE_LIST))
-
-    assert (caught.value.line, caught.value.column) == (4, 1)
-
-
-def test_a_root_md_after_the_entries_is_malformed() -> None:
-    with pytest.raises(MalformedDocumentError, match="after the first entry") as caught:
-        tell(document(url(), RESOURCE_LIST, md=""))
-
-    assert caught.value.line > 0
+    assert (caught.value.code, caught.value.line) == (code, line)
 
 
 @pytest.mark.parametrize(

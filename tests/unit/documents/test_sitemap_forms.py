@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.documents.reader import Document, Limits, read_stream
+from resourcesync.documents.reader import Document, Limits, read
 from resourcesync.errors import DocumentError, DocumentLimitError, MalformedDocumentError
-from resourcesync.model.entries import Resource
 from resourcesync.model.leniencies import LENIENCIES, Leniency
-from resourcesync.validator.examination import validate_document
-from tests.support.documents.sitemap_forms import FORMS, PAGES, TEXT, URI, WrittenSitemap, atom, rss
+from resourcesync.validator.examination import Examination
+from tests.support.documents.sitemap_forms import FORMS, PAGES, URI, WrittenSitemap, atom, rss
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "sitemap-forms.md"
 ROW = re.compile(
@@ -21,7 +20,7 @@ ROW = re.compile(
 
 
 def opened(data: bytes, uri: str = URI, limits: Limits | None = None) -> Document:
-    return read_stream(io.BytesIO(data), uri=uri, limits=limits or Limits())
+    return read(io.BytesIO(data), uri=uri, limits=limits or Limits())
 
 
 def entries(data: bytes) -> list[str]:
@@ -50,7 +49,7 @@ def test_the_page_says_what_is_told_and_what_validate_says(
     form = {form.name: form for form in FORMS}[name]
     document = opened(form.data, form.uri)
     list(document.entries())
-    findings = validate_document([form.data], uri=form.uri, profile="sitemap")
+    findings = Examination([form.data], uri=form.uri, profile="sitemap")
 
     assert {str(code) for code in document.tolerated_counts} == codes
     assert {finding.rule.code for finding in findings} == rules
@@ -73,24 +72,7 @@ def test_strict_reading_forgives_none_of_them(form: WrittenSitemap) -> None:
 
     if any(rules):
         with pytest.raises(MalformedDocumentError):
-            list(read_stream(io.BytesIO(form.data), uri=form.uri, strict=True).entries())
-
-
-# --- texts ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-@pytest.mark.parametrize("block", [1, 7, 65_536])
-def test_a_text_has_an_address_on_each_line_whatever_ends_it(end: str, block: int) -> None:
-    text = f"{end}  {TEXT}{end}{end}\thttps://site.example/é x \n".replace("\n", end)
-
-    class Slow(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            return super().read(min(block, size or block))
-
-    document = read_stream(Slow(text.encode()), uri=URI)
-
-    assert [entry.uri for entry in document.entries()] == [*PAGES, "https://site.example/é x"]
+            list(read(io.BytesIO(form.data), uri=form.uri, strict=True).entries())
 
 
 @pytest.mark.parametrize("data", [b"https://h/\n\xff", b"https://h/\n\xc3"])
@@ -109,9 +91,6 @@ def test_a_text_has_the_limits_of_every_list() -> None:
     assert isinstance(error_of(b"https://h/\n" + b"x" * 200_000), DocumentLimitError)
 
 
-# --- feeds ---------------------------------------------------------------------------------------
-
-
 def test_an_entry_of_atom_has_its_alternate_link_and_its_base() -> None:
     data = atom(
         f'<link rel="self" href="/self"/><link rel="alternate" href="{PAGES[0]}"/>',
@@ -121,16 +100,6 @@ def test_an_entry_of_atom_has_its_alternate_link_and_its_base() -> None:
 
     assert [entry.uri for entry in document.entries()] == list(PAGES)
     assert Leniency.URI_RELATIVE not in document.tolerated_counts
-
-
-def test_a_time_of_a_feed_that_is_none_costs_itself() -> None:
-    document = opened(rss(f"<link>{PAGES[0]}</link><pubDate>yesterday</pubDate>"))
-
-    [entry] = document.entries()
-
-    assert isinstance(entry, Resource)
-    assert entry.lastmod is None
-    assert document.tolerated_counts[Leniency.TIME_INVALID] == 1
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.http.politeness import (
-    READ_AT_MOST,
-    EnoughReadError,
-    RobotsSink,
-    parse_rules,
-)
 from resourcesync.adapters.http.response_head import (
     LARGEST,
     ResponseHead,
@@ -24,7 +18,6 @@ from resourcesync.adapters.http.response_head import (
 from resourcesync.adapters.http.settings import ProxyRules
 from resourcesync.errors import BadResponseError, ConfigurationError
 from resourcesync.model.content_codings import new_decoder
-from resourcesync.ports import Purpose
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 
@@ -78,37 +71,29 @@ def test_a_field_whose_name_only_begins_like_another_is_another() -> None:
     assert (read.length, read.codings) == (3, ())
 
 
-def test_a_hundred_fields_pass_and_one_more_does_not() -> None:
-    assert head(*["X: y"] * 100) is not None
+FINAL = "HTTP/1.1 200 OK\r\n"
+INTERIM = "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
+LONGEST = "y" * (LARGEST - len(f"{FINAL}X: \r\n\r\n"))
+
+
+@pytest.mark.parametrize(
+    ("most", "more", "code"),
+    [
+        (FINAL + "X: y\r\n" * 100, FINAL + "X: y\r\n" * 101, "headers"),
+        (f"{FINAL}X: {LONGEST}\r\n", f"{FINAL}X: {LONGEST}y\r\n", "headers"),
+        (INTERIM * 10 + FINAL, INTERIM * 11 + FINAL, "interim"),
+    ],
+    ids=["a hundred fields", "64 KiB", "ten interim responses"],
+)
+def test_the_most_of_a_head_passes_and_one_more_does_not(most: str, more: str, code: str) -> None:
+    passed = parse_head(f"{most}\r\n", "http://h/")
 
     with pytest.raises(BadResponseError) as caught:
-        head(*["X: y"] * 101)
-
-    assert caught.value.code == "headers"
-
-
-def test_a_head_of_64_kib_passes_and_a_byte_more_does_not() -> None:
-    around = len("HTTP/1.1 200 OK\r\nX: \r\n\r\n")
-
-    assert head("X: " + "y" * (LARGEST - around)) is not None
-
-    with pytest.raises(BadResponseError) as caught:
-        head("X: " + "y" * (LARGEST - around + 1))
-
-    assert caught.value.code == "headers"
-
-
-def test_ten_interim_responses_pass_and_one_more_does_not() -> None:
-    final = "HTTP/1.1 200 OK\r\n\r\n"
-    interim = "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"
-    passed = parse_head(interim * 10 + final, "http://h/")
-
-    with pytest.raises(BadResponseError) as caught:
-        parse_head(interim * 11 + final, "http://h/")
+        parse_head(f"{more}\r\n", "http://h/")
 
     assert passed is not None
     assert passed.status == 200
-    assert caught.value.code == "interim"
+    assert caught.value.code == code
 
 
 @pytest.mark.parametrize(
@@ -205,18 +190,6 @@ def test_raw_deflate_is_whole_whatever_fits_into_its_last_step(size: int) -> Non
 
     assert b"".join(decoder.feed(body)) == bytes(size)
     assert decoder.complete
-
-
-def test_only_the_first_500_kib_of_the_rules_are_read() -> None:
-    sink = RobotsSink()
-
-    sink.write(b"User-agent: *\nDisallow: /early\n")
-    with pytest.raises(EnoughReadError):
-        sink.write(b"# x\n" * 200_000 + b"Disallow: /late\n")
-    rules = parse_rules(bytes(sink.content))
-
-    assert len(sink.content) == READ_AT_MOST
-    assert rules.refusal("http://h/early", Purpose.RESOURCE) is not None
 
 
 @pytest.mark.parametrize(

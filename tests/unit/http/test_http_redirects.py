@@ -125,22 +125,15 @@ def test_a_name_that_resolves_to_a_private_address_is_not_connected(server: Host
     assert server.connections == 0
 
 
-def test_a_name_that_the_operator_gave_may_be_private(server: HostileServer) -> None:
-    origin = f"http://localhost:{server.port}"
-    server.on("/x", answer(body=b"x"))
-
-    outcome = fetch_one(quick_fetcher(origin), origin + "/x")
-
-    assert kept(response(outcome)) == b"x"
-
-
 def test_private_addresses_may_be_allowed_or_forbidden_altogether(server: HostileServer) -> None:
     uri = server.on("/x", answer(body=b"x"))
 
     always = fetch_one(quick_fetcher(allow_private="always"), uri)
     never = fetch_one(quick_fetcher(server.origin, allow_private="never"), uri)
+    name = f"http://localhost:{server.port}"
+    given = fetch_one(quick_fetcher(name), f"{name}/x")
 
-    assert kept(response(always)) == b"x"
+    assert kept(response(always)) == kept(response(given)) == b"x"
     assert failure(never).error.code == "egress"
 
 
@@ -195,17 +188,7 @@ def test_an_origin_named_over_http_is_trusted_over_https_too(name: str, private:
     assert found is private
 
 
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "http://u:p@127.0.0.1/",
-        "file:///etc/passwd",
-        "http://h/\n",
-        "x",
-        "http://[1:2]/",
-        "http://h:0/",
-    ],
-)
+@pytest.mark.parametrize("uri", ["x", "http://[1:2]/", "http://h:0/"])
 def test_a_uri_that_cannot_be_sent_is_refused_and_others_go_on(
     server: HostileServer, uri: str
 ) -> None:

@@ -153,13 +153,10 @@ def test_a_body_always_cut_short_says_so(server: HostileServer) -> None:
 
 BAD_HEADS: dict[str, list[Step]] = {
     "two lengths": [OK + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd"],
-    "space before colon": [OK + b"Content-Length : 3\r\n\r\nabc", CLOSE],
     "length beyond numbers": [OK + b"Content-Length: 99999999999999999999999\r\n\r\nabc"],
     "chunk size overflow": [CHUNKED + b"FFFFFFFFFFFFFFFFFF\r\nab"],
     "chunk size nonsense": [CHUNKED + b"zz\r\nab"],
     "bare LF": [b"HTTP/1.1 200 OK\nContent-Length: 3\n\nabc"],
-    "NUL": [OK + b"X: a\0b\r\nContent-Length: 3\r\n\r\nabc"],
-    "no colon": [OK + b"Xyz\r\nContent-Length: 3\r\n\r\nabc"],
     "no head": [b"hello world", CLOSE],
     "switching": [b"HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc", CLOSE],
     "one long line": [OK + b"X: " + b"a" * 1_000_000 + b"\r\n\r\nabc", CLOSE],

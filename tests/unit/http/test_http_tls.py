@@ -1,5 +1,6 @@
 """TLS of the fetcher, on loopback (N29)."""
 
+import os
 import socket
 import ssl
 import threading
@@ -170,31 +171,24 @@ def revoked() -> bytes:
     return signed.public_bytes(serialization.Encoding.PEM)
 
 
-@pytest.mark.parametrize("kind", ["missing", "folder", "text", "empty", "list of revoked"])
+@pytest.mark.parametrize(
+    "kind", ["missing", "folder", "text", "empty", "list of revoked", "huge", "without end"]
+)
 def test_a_file_of_authorities_that_cannot_be_used_is_a_mistake(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "ca.pem"
+    bodies = {"text": b"no certificate", "empty": b"", "list of revoked": revoked(), "huge": b""}
     if kind == "folder":
         path.mkdir()
+    elif kind == "without end":
+        path = Path("/dev/zero")
     elif kind != "missing":
-        bodies = {"text": b"no certificate", "empty": b"", "list of revoked": revoked()}
         path.write_bytes(bodies[kind])
+    if kind == "huge":
+        os.truncate(path, 16 * 1024 * 1024 + 1)
+    reason = {"huge": "more than", "without end": "not a regular file"}.get(kind, ".")
 
-    with pytest.raises(ConfigurationError) as caught:
+    with pytest.raises(ConfigurationError, match=reason) as caught:
         quick_fetcher(ca_file=str(path))
 
     assert str(path) in caught.value.message
     assert "-o ca_file=FILE" in caught.value.hint
-
-
-def test_a_file_of_authorities_without_end_is_a_mistake() -> None:
-    with pytest.raises(ConfigurationError, match="not a regular file"):
-        quick_fetcher(ca_file="/dev/zero")
-
-
-def test_a_huge_file_of_authorities_is_a_mistake(tmp_path: Path) -> None:
-    path = tmp_path / "ca.pem"
-    with path.open("wb") as stream:
-        stream.truncate(16 * 1024 * 1024 + 1)
-
-    with pytest.raises(ConfigurationError, match="more than"):
-        quick_fetcher(ca_file=str(path))

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read as read_document
 from resourcesync.errors import MalformedDocumentError
 from tests.support.documents.hostile_documents import ROWS, Hostile, read
 from tests.support.documents.text import RESOURCE_LIST, URI, document, url
@@ -57,8 +57,8 @@ def test_nothing_outside_is_asked_while_a_document_is_read() -> None:
         ]
         for data in hostile[:2]:
             with pytest.raises(MalformedDocumentError, match="DOCTYPE"):
-                read_stream(io.BytesIO(data), uri=URI)
-        assert len(list(read_stream(io.BytesIO(hostile[2]), uri=URI).entries())) == 1
+                read_document(io.BytesIO(data), uri=URI)
+        assert len(list(read_document(io.BytesIO(hostile[2]), uri=URI).entries())) == 1
 
         with pytest.raises(BlockingIOError):
             listener.accept()

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import DocumentError, TruncatedDocumentError
 from resourcesync.model.vocabulary import Capability
 from tests.support.documents.text import URI, document, tell
@@ -65,11 +65,12 @@ KINDS: Final = {
     **{kind.value: whole(kind) for kind in ENTRIES},
     **{f"{kind.value} index": whole(kind, is_index=True) for kind in INDEXED},
 }
+UTF_16: Final = whole(Capability.CHANGE_LIST).decode().replace("UTF-8", "UTF-16").encode("utf-16")
 
 
 def cut(data: bytes) -> DocumentError:
     with pytest.raises(DocumentError) as caught:
-        list(read_stream(io.BytesIO(data), uri=URI).entries())
+        list(read(io.BytesIO(data), uri=URI).entries())
     return caught.value
 
 
@@ -78,19 +79,19 @@ def test_every_kind_is_cut() -> None:
     assert len(KINDS) == 20
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_document_of_any_kind_is_whole_when_it_is_not_cut(kind: str) -> None:
-    told = tell(KINDS[kind])
+@pytest.mark.parametrize(
+    ("data", "least"),
+    [*((data, 0) for data in KINDS.values()), (UTF_16, 2)],
+    ids=[*KINDS, "UTF-16"],
+)
+def test_a_document_of_any_kind_cut_at_any_byte_is_never_a_shorter_list(
+    data: bytes, least: int
+) -> None:
+    told = tell(data)
 
     assert [entry.uri for entry in told.entries] == [f"http://a/{n}?x=1&y=2" for n in (1, 2)]
     assert told.refusals == []
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_document_of_any_kind_cut_at_any_byte_is_never_a_shorter_list(kind: str) -> None:
-    data = KINDS[kind]
-
-    for size in range(len(data)):
+    for size in range(least, len(data)):
         error = cut(data[:size])
         assert isinstance(error, TruncatedDocumentError), (size, error)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from resourcesync.documents.packages.manifest_agreement import check_copy, check_manifest
 from resourcesync.documents.packages.reader import open_package
-from resourcesync.documents.reader import Document, read_stream
+from resourcesync.documents.reader import Document, read
 from resourcesync.errors import PackageError, TruncatedPackageError
 from resourcesync.model.entries import Header, Link, Package, RefusedEntry
 from resourcesync.model.vocabulary import Capability
@@ -185,7 +185,7 @@ def test_a_manifest_of_another_dump_is_refused(
 
 
 def copy(text: bytes) -> Document:
-    return read_stream(io.BytesIO(text), uri="http://h/copy.xml")
+    return read(io.BytesIO(text), uri="http://h/copy.xml")
 
 
 @pytest.mark.conformance("RD04")

@@ -2,7 +2,6 @@
 
 import io
 import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -66,23 +65,3 @@ def test_a_version_before_over_the_bound_is_not_read_into_memory() -> None:
     before = b'{"a":"' + b"x" * MAX_BYTES + b'"}'
     with pytest.raises(PatchError, match="more than"):
         patched(before, [{"op": "remove", "path": "/a"}])
-
-
-POINTERS = st.sampled_from(["", "/", "/a", "/a/0", "/a/-", "/a/1", "/b", "/b/c", "/~0", "x"])
-ANY_OPERATION = st.fixed_dictionaries(
-    {"op": st.sampled_from(["add", "remove", "replace", "move", "copy", "test", "?"])},
-    optional={"path": POINTERS | JSON, "from": POINTERS | JSON, "value": JSON},
-)
-
-
-@given(operations=st.lists(ANY_OPERATION | JSON, max_size=5) | JSON)
-def test_whatever_is_asked_a_patch_is_done_or_refused(operations: Any) -> None:
-    before = b'{"a":[1,2],"b":{"c":null},"":"x"}'
-    with suppress(PatchError):
-        json.loads(patched(before, json.dumps(operations).encode()))
-
-
-@given(before=st.binary(max_size=40), patch=st.binary(max_size=40))
-def test_bytes_of_any_kind_are_refused_or_taken(before: bytes, patch: bytes) -> None:
-    with suppress(PatchError):
-        patched(before, patch)

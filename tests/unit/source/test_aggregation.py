@@ -15,9 +15,9 @@ HERE = {"http://up/meta": "http://mine/meta"}
 ORIGIN = EntryLink("via", "http://origin/x", "text/html", SAME, 3, 1_000_000)
 
 
-def told(*links: EntryLink, all_hops: bool = False, digest: str = SAME) -> tuple[Link, ...]:
-    upstream = UpstreamEntry(uri="http://up/x", modified=2_000_000, hash=digest, links=links)
-    return republished_links(upstream, 3, OURS, HERE.get, all_hops=all_hops)
+def told(*links: EntryLink) -> tuple[Link, ...]:
+    upstream = UpstreamEntry(uri="http://up/x", modified=2_000_000, hash=SAME, links=links)
+    return republished_links(upstream, 3, OURS, HERE.get, all_hops=False)
 
 
 def plain(rel: str, href: str) -> EntryLink:

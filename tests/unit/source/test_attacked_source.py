@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from resourcesync import Catalogue
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.documents.reader import read_stream
+from resourcesync.documents.reader import read
 from resourcesync.errors import OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import CapabilityEntry, Change, Resource
@@ -22,11 +22,11 @@ from resourcesync.ports.originals import Original
 from resourcesync.source import naming
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.in_memory import MemoryOriginals
+from tests.support.sources.opened import open_source
 from tests.support.worlds.dumping import DumpedSource
 from tests.support.worlds.network import BASE
 
@@ -49,7 +49,7 @@ class FlickeringOriginals(MemoryOriginals):
 
 def flickering() -> tuple[DumpedSource, FlickeringOriginals]:
     source = DumpedSource(size=PackageSize())
-    source.lists.files.originals = originals = FlickeringOriginals(source.clock)
+    source.lists.originals = originals = FlickeringOriginals(source.clock)
     for name in "abc":
         source.put(name, f"first {name}")
     source.publish()
@@ -65,7 +65,7 @@ def started_from_the_dump(source: DumpedSource) -> dict[str, str]:
         state[entry.uri] = hashlib.sha256(data).hexdigest()
         assert entry.digests[0].value == state[entry.uri]
         start = package.at
-    for change in read_stream(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
+    for change in read(BytesIO(source.bytes_of(naming.CHANGE_LIST)), uri="x").entries():
         assert isinstance(change, Change)
         assert change.time is not None
         assert start is not None
@@ -95,32 +95,25 @@ def truth(source: DumpedSource) -> dict[str, str]:
     return {uri: hashlib.sha256(data).hexdigest() for uri, data in contents.items()}
 
 
-# --- what is out of sight, or another thing, while it is packed -----------------------------------
-
-
-def test_what_is_gone_for_a_moment_reaches_those_who_start_from_the_dump() -> None:
+@pytest.mark.parametrize("is_gone", [True, False], ids=["gone", "another thing"])
+def test_what_was_otherwise_for_a_moment_does_not_stay_so_with_those_who_took_the_dump(
+    is_gone: bool,
+) -> None:
     source, originals = flickering()
-    originals.hidden = frozenset({BASE + "b"})
+    if is_gone:
+        originals.hidden = frozenset({BASE + "b"})
+    else:
+        source.put("b", "in between")
     source.dump()
+    assert any(data == b"in between" for *_, data in source.members()) is not is_gone
     originals.hidden = frozenset()
+    source.put("b", "first b")
 
     source.publish()
 
     assert started_from_the_dump(source) == truth(source)
     source.dump()
     assert [entry.uri for _, entry, _ in source.members()] == sorted(truth(source))
-
-
-def test_what_is_another_thing_for_a_moment_does_not_stay_so_with_those_who_took_it() -> None:
-    source, _ = flickering()
-    source.put("b", "in between")
-    source.dump()
-    assert any(data == b"in between" for *_, data in source.members())
-    source.put("b", "first b")
-
-    source.publish()
-
-    assert started_from_the_dump(source) == truth(source)
 
 
 def test_what_is_gone_for_a_moment_is_given_back_by_the_change_dump() -> None:
@@ -184,7 +177,7 @@ def test_a_change_is_packed_also_when_other_digests_were_asked_for_since() -> No
         twice.put(uri, data)
     source.clock.advance(seconds=60)
     assert scan(twice, source.catalogue, source.clock.now(), anew=True).touched == 3
-    source.lists.files.originals = twice
+    source.lists.originals = twice
 
     source.dump(resources=False, changes=True)
 
@@ -197,7 +190,7 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
     source.put("a", "second a")
     source.publish()
     source.dump(changes=True)
-    source.lists.files.originals = MemoryOriginals(source.clock)
+    source.lists.originals = MemoryOriginals(source.clock)
     source.originals.put(OTHER + "a", b"second a")
     source.scan()
 
@@ -205,13 +198,9 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
         if content:
             source.originals.put(OTHER + "a", content.encode())
             source.scan()
-        contents, names = PresentContents(source.originals), SourceNaming(base_uri=OTHER)
-        DumpPublisher(
-            source.catalogue, source.documents, contents, names=names, clock=source.clock
-        ).publish(changes=True)
-        ListPublisher(
-            source.catalogue, source.documents, base_uri=OTHER, clock=source.clock
-        ).publish()
+        other = open_source(source.catalogue, source.documents, source.clock, OTHER)
+        DumpPublisher(other, PresentContents(source.originals)).publish(changes=True)
+        ListPublisher(other).publish()
 
     assert [(entry.uri, data) for _, entry, data in source.members(naming.CHANGE_DUMP)] == [
         (OTHER + "a", b"third a")
@@ -220,40 +209,34 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
 
 
 def led_to(source: DumpedSource) -> set[str]:
-    entries = read_stream(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="x").entries()
+    entries = read(BytesIO(source.bytes_of(naming.CAPABILITY_LIST)), uri="x").entries()
     return {entry.uri.rpartition("/")[2] for entry in entries if isinstance(entry, CapabilityEntry)}
 
 
-def test_lists_that_start_over_go_with_no_older_dump() -> None:
+@pytest.mark.parametrize(
+    ("base", "dumps"),
+    [(BASE, {"resourcedump.xml"}), (OTHER, {"resourcedump.xml", "changedump.xml"})],
+    ids=["started over", "another base"],
+)
+def test_lists_that_start_over_or_have_another_base_go_with_no_older_dump(
+    base: str, dumps: set[str]
+) -> None:
     source, _ = flickering()
-    source.dump()
+    source.dump(changes=base == OTHER)
     source.publish()
-    assert "resourcedump.xml" in led_to(source)
+    assert dumps <= led_to(source)
+    step = PublicationStep.INITIALISE if base == BASE else PublicationStep.DUE
 
-    ListPublisher(source.catalogue, source.documents, base_uri=BASE, clock=source.clock).publish(
-        PublicationStep.INITIALISE
-    )
+    ListPublisher(open_source(source.catalogue, source.documents, source.clock, base)).publish(step)
 
-    assert "resourcedump.xml" not in led_to(source)
-    source.dump()
-    source.publish()
-    assert "resourcedump.xml" in led_to(source)
-    assert source.dump().packages == ()
-    assert started_from_the_dump(source) == truth(source)
+    assert dumps.isdisjoint(led_to(source))
+    if base == BASE:
+        source.dump()
+        source.publish()
+        assert "resourcedump.xml" in led_to(source)
+        assert source.dump().packages == ()
+        assert started_from_the_dump(source) == truth(source)
 
-
-def test_another_base_leads_to_no_dump_of_the_former() -> None:
-    source, _ = flickering()
-    source.dump(changes=True)
-    source.publish()
-    assert {"resourcedump.xml", "changedump.xml"} <= led_to(source)
-
-    ListPublisher(source.catalogue, source.documents, base_uri=OTHER, clock=source.clock).publish()
-
-    assert {"resourcedump.xml", "changedump.xml"}.isdisjoint(led_to(source))
-
-
-# --- what other programs post --------------------------------------------------------------------
 
 LINK: list[object] = ["describedby", "http://x.example/", "", None, "", "", None, "", None, []]
 
@@ -309,6 +292,6 @@ def test_a_post_that_no_list_can_say_stops_no_other(
 
     for name in (naming.RESOURCE_LIST, naming.CHANGE_LIST):
         with (tmp_path / name).open("rb") as stream:
-            listed = {entry.uri: entry for entry in read_stream(stream, uri=name).entries()}
+            listed = {entry.uri: entry for entry in read(stream, uri=name).entries()}
         assert BASE + "a" in listed or name == naming.CHANGE_LIST
         assert (BASE + "b" in listed) == (column != "uri")

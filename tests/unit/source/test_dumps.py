@@ -104,9 +104,6 @@ def test_what_nobody_is_led_to_is_removed_a_day_later(source: DumpedSource) -> N
     assert contents(source) == source.originals.contents()
 
 
-# --- while files change --------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["8.txt", "9.txt"])
 def test_a_file_that_only_grew_goes_in_whole(source: DumpedSource, name: str) -> None:
     source.put(name, source.originals.contents()[BASE + name].decode() + ", and more")

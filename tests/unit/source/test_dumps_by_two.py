@@ -44,10 +44,10 @@ class Inline:
         self._function = None
 
 
-def made(second: Inline | None, *, files: int = 9) -> DumpedSource:
+def made(second: Inline | None) -> DumpedSource:
     source = DumpedSource(size=SIZE)
     source.second = second
-    for number in range(files):
+    for number in range(9):
         source.put(f"{number}.txt", f"content {number}")
     source.publish()
     return source
@@ -71,31 +71,24 @@ def test_two_processes_write_what_one_writes(lost: bool) -> None:
     assert (second.started, second.stopped) == (2, 0)  # five packages, and the fifth is alone
 
 
-def test_only_what_changed_is_packed_and_one_package_needs_no_second_process() -> None:
-    second = Inline()
-    source = made(second)
-    source.dump()
-    second.started = 0
-    source.put("3.txt", "new")
-    source.publish()
-
-    outcome = source.dump()
-
-    assert (len(outcome.packages), outcome.reused, second.started) == (1, 4, 0)
-
-
-def test_packages_stay_in_the_order_of_their_uris_when_some_are_reused() -> None:
+@pytest.mark.parametrize(("numbers", "started"), [((3,), 0), ((0, 8), 1)])
+def test_only_what_changed_is_packed_again_in_the_order_of_its_uris(
+    numbers: tuple[int, ...], started: int
+) -> None:
     second, alone = Inline(), made(None)
     together = made(second)
     for source in (alone, together):
         source.dump()
-        for number in (0, 8):
+        for number in numbers:
             source.put(f"{number}.txt", "new")
         source.publish()
-        source.dump()
+    second.started = 0
+    alone.dump()
+
+    outcome = together.dump()
 
     assert documents(together) == documents(alone)
-    assert second.started == 3
+    assert (len(outcome.packages), second.started) == (len(numbers), started)
 
 
 COPIED = """
@@ -108,7 +101,7 @@ from resourcesync.source import naming
 from tests.support.commands.started import python
 from tests.support.worlds.dumping import DumpedSource
 source = DumpedSource(size=PackageSize(max_entries=2))
-source.lists.files.documents = source.documents = FolderDocuments(Path(sys.argv[1]))
+source.lists.documents = source.documents = FolderDocuments(Path(sys.argv[1]))
 source.second = ForkedProcess()
 for number in range(4):
     source.put(f"{number}.txt", f"content {number}")
@@ -132,23 +125,16 @@ def test_what_a_copy_packs_in_a_newer_state_is_recorded_as_a_change(tmp_path: Pa
     assert not any(name.startswith(".") for name in names)
 
 
-def test_the_second_process_is_stopped_when_the_first_fails() -> None:
-    second = Inline()
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_an_error_in_either_process_stops_the_other_and_is_found_by_the_first(
+    is_beside: bool,
+) -> None:
+    second = Inline(lost=is_beside)
     source = made(second)
-    source.restless.add(source.uri("0.txt"))
+    source.restless.add(source.uri("2.txt" if is_beside else "0.txt"))
 
     with pytest.raises(OriginalChangedError):
         source.dump()
 
-    assert second.stopped == 1
-    assert source.documents.open(naming.RESOURCE_DUMP) is None
-
-
-def test_an_error_beside_this_process_is_found_again_by_this_process() -> None:
-    source = made(Inline(lost=True))
-    source.restless.add(source.uri("2.txt"))
-
-    with pytest.raises(OriginalChangedError):
-        source.dump()
-
+    assert second.stopped == (not is_beside)
     assert source.documents.open(naming.RESOURCE_DUMP) is None

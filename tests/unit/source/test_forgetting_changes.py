@@ -18,15 +18,13 @@ from resourcesync.source import naming, plan
 from resourcesync.source.contents import PresentContents
 from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.naming import SourceNaming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.in_memory import ManualClock
+from tests.support.sources.opened import open_source
 from tests.support.sources.publishing import BASE, Source, content_of
 from tests.support.sources.recording import NOW, changes, record_first, resource
 
-HOUR = 3_600_000_000
-DAY = 24 * HOUR
 STREAM = Policy(rotate=3 * 86_400, keep=21 * 86_400, rebase_every=21 * 86_400)
 
 
@@ -105,7 +103,7 @@ def test_a_change_dump_never_leaps_over_what_is_forgotten() -> None:
 
     dump_changes(source)
 
-    recorded, dumps = plan.read_plan(source.catalogue), read_dumps(source.catalogue)
+    recorded, dumps = plan.PLAN.read(source.catalogue), read_dumps(source.catalogue)
     assert recorded is not None
     assert [change.since for change in dumps.changes] == [recorded.start]
     with source.catalogue.snapshot() as snapshot:
@@ -117,13 +115,9 @@ def test_a_change_dump_never_leaps_over_what_is_forgotten() -> None:
 
 
 def dump_changes(source: Source) -> None:
-    DumpPublisher(
-        source.catalogue,
-        source.documents,
-        PresentContents(source.originals),
-        names=SourceNaming(base_uri=BASE),
-        clock=source.clock,
-    ).publish(resources=False, changes=True)
+    opened = open_source(source.catalogue, source.documents, source.clock, BASE)
+    contents = PresentContents(source.originals)
+    DumpPublisher(opened, contents).publish(resources=False, changes=True)
 
 
 @settings(max_examples=20)
@@ -163,6 +157,6 @@ def change_lists(source: Source) -> dict[str, list[object]]:
     for name in source.documents.names():
         if naming.change_list_number(name) or "changelist_" in name:
             content = content_of(source.documents, name)
-            document = reader.read_stream(BytesIO(content), uri=name)
+            document = reader.read(BytesIO(content), uri=name)
             found[name] = list(document.entries())
     return found

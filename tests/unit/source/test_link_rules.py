@@ -104,31 +104,6 @@ def test_any_text_is_a_rule_or_is_refused(text: str) -> None:
     links_by_rule(Resource(uri=BASE + "a/b.c"), [rule], BASE, lambda _: True)
 
 
-def test_links_are_recorded_with_the_resources() -> None:
-    clock = ManualClock()
-    originals, catalogue = MemoryOriginals(clock), SourceCatalogue()
-    originals.put(BASE + "a.pdf", b"x")
-    originals.put(BASE + "a.pdf.xml", b"<x/>")
-    originals.put(BASE + "b.pdf", b"y")
-    rules = [
-        parse_rule("describedby:{path}.xml only=*.pdf"),
-        parse_rule("describes:{dir}{stem} only=*.xml"),
-    ]
-
-    scan(LinkedOriginals(originals, rules, BASE), catalogue, clock.now())
-
-    with catalogue.snapshot() as snapshot:
-        told = {
-            resource.uri.removeprefix(BASE): [(n.rel, n.href) for n in resource.links]
-            for resource in snapshot.resources()
-        }
-    assert told == {
-        "a.pdf": [("describedby", BASE + "a.pdf.xml")],
-        "a.pdf.xml": [("describes", BASE + "a.pdf")],
-        "b.pdf": [],
-    }
-
-
 def test_another_link_is_a_change_of_the_resource_and_another_time_of_equal_bytes_is_none() -> None:
     """Where there is no Resource List, nothing but the Change List tells of it."""
     clock, catalogue = ManualClock(), SourceCatalogue()

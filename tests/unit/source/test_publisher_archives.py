@@ -18,9 +18,6 @@ from tests.support.sources.publishing import (
     view,
 )
 
-HOUR = 3_600_000_000
-DAY = 24 * HOUR
-
 
 @pytest.mark.founding("D-Lib §2", "A Source keeps its former lists in archives", "`-o archive=30d`")
 @pytest.mark.parametrize("count", [2, 9])

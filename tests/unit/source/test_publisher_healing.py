@@ -3,18 +3,14 @@
 import copy
 import threading
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.errors import StateError, StorageError
+from resourcesync.errors import StateError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.publisher import Publication
-from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import (
     SMALL,
     DyingDocuments,
@@ -26,8 +22,6 @@ from tests.support.sources.publishing import (
     split_source,
     view,
 )
-
-# --- healing ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", range(9))
@@ -94,9 +88,6 @@ def test_a_catalogue_that_was_started_anew_never_reuses_a_name() -> None:
     after = fresh.contents()
     assert all(after[name] == before[name] for name in before if naming.is_replaceable(name))
     assert view(fresh) == fresh.truth()
-
-
-# --- killed -------------------------------------------------------------------------------------
 
 
 def edits(source: Source) -> Iterator[None]:
@@ -191,32 +182,6 @@ def test_a_publisher_killed_while_it_takes_notes_is_healed_by_the_next(
     assert source.publish() == Publication()
 
 
-def test_a_full_disk_leaves_what_is_public_and_the_next_run_goes_on() -> None:
-    class Full(MemoryDocuments):
-        full = False
-
-        def write(self, name: str, chunks: object, check: object = None) -> int:
-            if self.full and "000003" in name:
-                raise StorageError("no space left")
-            return super().write(name, chunks, check)  # type: ignore[arg-type]  # passed on
-
-    documents = Full()
-    source = Source(limits=SMALL, documents=documents)
-    source.publish()
-    source.put(*"abcd")
-    source.publish()
-    documents.full = True
-    source.put(*"efghi")
-
-    with pytest.raises(StorageError, match="no space"):
-        source.publish()
-
-    Reader(documents).view()
-    documents.full = False
-    source.publish()
-    assert view(source) == source.truth()
-
-
 @pytest.mark.parametrize("key", ["publication-plan", "publication-record"])
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"closed": 1}', '{"documents": {"a": 1}}'])
 def test_damaged_bookkeeping_is_told_of_and_changes_nothing(key: str, text: str) -> None:
@@ -228,9 +193,6 @@ def test_damaged_bookkeeping_is_told_of_and_changes_nothing(key: str, text: str)
         source.publish_only()
 
     assert source.contents() == before
-
-
-# --- readers meanwhile --------------------------------------------------------------------------
 
 
 def test_a_reader_that_follows_links_always_finds_a_consistent_set() -> None:
@@ -270,25 +232,3 @@ def test_a_reader_that_follows_links_always_finds_a_consistent_set() -> None:
         assert found.changes == log[: len(found.changes)]
         found.current()
     assert view(source) == source.truth()
-
-
-# --- on the disk --------------------------------------------------------------------------------
-
-
-def on_disk(tmp_path: Path, catalogue: SourceCatalogue) -> Source:
-    return Source(limits=SMALL, catalogue=catalogue, documents=FolderDocuments(tmp_path))
-
-
-def test_a_document_altered_on_the_disk_is_noticed_and_written_again(tmp_path: Path) -> None:
-    with SourceCatalogue(tmp_path / ".resourcesync/catalogue.db", ManualClock()) as catalogue:
-        source = on_disk(tmp_path, catalogue)
-        run(source, 4)
-        source.publish()
-        path = tmp_path / "resourcesync/changelist-000001.xml"
-        before = path.read_bytes()
-        path.write_bytes(before.replace(b"created", b"updated"))
-
-        publication = source.publish()
-
-    assert names_of(publication) == ["resourcesync/changelist-000001.xml"]
-    assert path.read_bytes() == before

@@ -25,6 +25,7 @@ from tests.support.commands.forking import Forked
 from tests.support.commands.run import environment
 from tests.support.crashes.publish_forever import BASE, POLICIES, publish
 from tests.support.in_memory import ManualClock
+from tests.support.sources.opened import open_source
 from tests.support.sources.publishing import Reader
 
 ROOT = Path(__file__).parents[3]
@@ -119,7 +120,7 @@ def test_memory_does_not_grow_with_the_number_of_originals(tmp_path: Path) -> No
         clock = ManualClock()
         with SourceCatalogue(tmp_path / f"{count}/catalogue.db", clock) as catalogue:
             originals = Endless(count)
-            publisher = ListPublisher(catalogue, Discarding(), base_uri=BASE, clock=clock)
+            publisher = ListPublisher(open_source(catalogue, Discarding(), clock, BASE))
             tracemalloc.start()
             scan(originals, catalogue, clock.now())
             assert publisher.publish().written[0].entries == count

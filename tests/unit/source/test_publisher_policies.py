@@ -10,6 +10,7 @@ from resourcesync.source.publisher import Publication
 from tests.support.sources.publishing import (
     DyingDocuments,
     Killed,
+    Reader,
     Source,
     files_of,
     header_of,
@@ -17,10 +18,6 @@ from tests.support.sources.publishing import (
     parts_of,
     view,
 )
-
-HOUR = 3_600_000_000
-
-# --- DSpace, 2013 -------------------------------------------------------------------------------
 
 
 def test_a_run_that_was_killed_in_the_first_publication_begins_no_list() -> None:
@@ -32,9 +29,6 @@ def test_a_run_that_was_killed_in_the_first_publication_begins_no_list() -> None
     source.publish()
 
     assert not [name for name in files_of(source) if name.startswith("changelist")]
-
-
-# --- rotation -----------------------------------------------------------------------------------
 
 
 @pytest.mark.founding("WWW §4", "arXiv: one Change List a day", "`-o rotate=1d`")
@@ -62,7 +56,16 @@ def test_an_open_list_is_closed_at_its_age_and_an_empty_one_never() -> None:
     assert view(source) == source.truth()
 
 
-# --- retention ----------------------------------------------------------------------------------
+def test_a_small_resource_list_is_written_again_with_each_change() -> None:
+    source = Source(policy=Policy(rebase_up_to=3))
+    source.put(*"abcd")
+    source.publish()
+    source.put("a", content="two")
+    source.remove("b")
+
+    source.publish()
+
+    assert set(Reader(source.documents).view().resources) == set(source.truth())
 
 
 def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,9 +83,6 @@ def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyP
     assert 2 < rebased < 20
 
 
-# --- the policy changes -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "choice",
     [
@@ -94,6 +94,3 @@ def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyP
 def test_a_policy_that_cannot_be_is_refused(choice: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError):
         Policy(**choice)  # type: ignore[arg-type]  # what a caller may get wrong
-
-
-# --- a head that is offered no more ---------------------------------------------------------------

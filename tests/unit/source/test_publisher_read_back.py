@@ -13,15 +13,6 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.sources.publishing import Reader, Source, content_of, view
 
-HOUR = 3_600_000_000
-DAY = 24 * HOUR
-
-
-# --- the plain twin -----------------------------------------------------------------------------
-
-
-# --- reading back -------------------------------------------------------------------------------
-
 
 class Corrupting(MemoryDocuments):
     """A disk that stores something else than it was given."""
@@ -85,29 +76,16 @@ def test_what_does_not_read_back_replaces_nothing(name: str, old: bytes, new: by
     assert view(source) == source.truth()
 
 
-def test_a_list_whose_copy_was_altered_meanwhile_is_written_from_the_catalogue() -> None:
-    source = Source()
-    source.put("a")
-    source.publish()
-    source.put("b")
-    source.publish()
-    altered = content_of(source.documents, naming.CHANGE_LIST).replace(b"data/b", b"data/x")
-    source.documents.write(naming.CHANGE_LIST, [altered])
-    source.put("c")
+class Untold(MemoryDocuments):
+    """Files whose times were put back: nothing but their bytes tells of an alteration."""
 
-    source.publish()
-
-    assert view(source) == source.truth()
+    def signature(self, name: str) -> str | None:
+        return None if super().signature(name) is None else "as ever"
 
 
-def test_a_list_that_was_altered_without_a_trace_is_never_copied() -> None:
-    class Untold(MemoryDocuments):
-        """Files whose times were put back: nothing but their bytes tells of the alteration."""
-
-        def signature(self, name: str) -> str | None:
-            return None if super().signature(name) is None else "as ever"
-
-    source = Source(documents=Untold())
+@pytest.mark.parametrize("documents", [MemoryDocuments, Untold], ids=["seen", "without a trace"])
+def test_a_list_that_was_altered_is_never_copied(documents: type[MemoryDocuments]) -> None:
+    source = Source(documents=documents())
     source.put("a")
     source.publish()
     source.put("b")

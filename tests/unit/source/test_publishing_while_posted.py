@@ -20,6 +20,7 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher
 from tests.support.in_memory import ManualClock
+from tests.support.sources.opened import open_source
 
 BASE = "https://h.example/"
 SIZE = 40
@@ -47,7 +48,7 @@ def entries(documents: MemoryDocuments, name: str) -> tuple[datetime | None, lis
     """The ``at`` of a list, and all that it says; of an index all that its parts say."""
     stream = documents.open(name)
     assert stream is not None
-    document = reader.read_stream(BytesIO(stream.read()), uri=name)
+    document = reader.read(BytesIO(stream.read()), uri=name)
     found: list[object] = []
     for entry in document.entries():
         if isinstance(entry, Part):
@@ -87,14 +88,9 @@ def test_lists_are_of_one_moment_whatever_is_posted_meanwhile(tmp_path: Path, re
                 PublicationStep.DUE,
             ):
                 clock.advance(hours=1)
-                ListPublisher(
-                    catalogue,
-                    documents,
-                    base_uri=BASE,
-                    clock=clock,
-                    limits=PageLimits(max_entries=7),
-                    policy=Policy(rebase_every=rebase),
-                ).publish(step)
+                parts = (PageLimits(max_entries=7), Policy(rebase_every=rebase))
+                source = open_source(catalogue, documents, clock, BASE, *parts)
+                ListPublisher(source).publish(step)
                 check(documents, list(log.values()), first=dict.fromkeys(range(SIZE), 1))
 
 

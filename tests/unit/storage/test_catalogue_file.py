@@ -14,30 +14,15 @@ import pytest
 
 from resourcesync.catalogue.database import PublishLock, SourceCatalogue
 from resourcesync.catalogue.reader import CatalogueReader
-from resourcesync.errors import DiskFullError, LockedError, StateError, StorageError
+from resourcesync.errors import LockedError, StateError, StorageError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Link, Resource
 from tests.support.in_memory import ManualClock
-from tests.support.sources.recording import NOW, changes, record_first, resource
-from tests.support.storage.sqlite_connections import prepared
+from tests.support.sources.recording import NOW, record_first, resource
 
 
 def open_file(path: Path) -> SourceCatalogue:
     return SourceCatalogue(path, ManualClock(NOW))
-
-
-def test_numbers_of_changes_are_never_used_again(tmp_path: Path) -> None:
-    path = tmp_path / "catalogue.db"
-    with open_file(path) as catalogue:
-        record_first(catalogue)
-        record_first(catalogue, resource("a"))
-    with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM change")
-    connection.close()
-
-    with open_file(path) as catalogue:
-        record_first(catalogue, resource("b"))
-        assert [number for number, _ in changes(catalogue)] == [2]
 
 
 def test_state_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -103,18 +88,6 @@ def test_a_place_that_cannot_hold_a_catalogue_is_an_error_of_storage(tmp_path: P
             open_file(path)
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "catalogue.db"
-    prepared(monkeypatch, lambda connection: connection.execute("PRAGMA max_page_count = 40"))
-    with open_file(path) as catalogue:
-        record_first(catalogue, resource("a"))
-
-        with pytest.raises(DiskFullError):
-            record_first(catalogue, *(resource(f"b{number}") for number in range(5_000)))
-
-        assert [uri for uri, _ in catalogue.fingerprints()] == ["https://h/a"]
-
-
 def test_a_full_disk_does_not_keep_the_lock_from_being_held(tmp_path: Path) -> None:
     path = tmp_path / "catalogue.db"
     with open_file(path):
@@ -145,9 +118,6 @@ def test_a_dry_run_takes_every_step_and_records_nothing(tmp_path: Path) -> None:
     with open_file(path) as catalogue:
         assert [uri for uri, _ in catalogue.fingerprints()] == [resource("a").uri]
         assert (catalogue.note("key"), catalogue.latest()) == (None, NOW)
-
-
-# --- single resources of a catalogue that a publisher may write, or replace, meanwhile ----------
 
 
 URI = "http://h.example/a"

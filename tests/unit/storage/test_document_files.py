@@ -40,16 +40,18 @@ def test_only_documents_of_its_folders_are_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_is_a_link_is_not_written_through(tmp_path: Path) -> None:
+def test_nothing_is_written_or_removed_through_a_folder_that_is_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "root").mkdir()
-    (tmp_path / "root/resourcesync").symlink_to(tmp_path / "elsewhere")
-    store = FolderDocuments(tmp_path / "root")
+    (tmp_path / "elsewhere/.rs-tmp-9-1").write_bytes(b"mine")
+    (tmp_path / "resourcesync").symlink_to(tmp_path / "elsewhere")
+    store = FolderDocuments(tmp_path)
 
     with pytest.raises(StorageError):
         store.write(NAME, [b"x"])
+    with pytest.raises(StorageError):
+        store.remove_leftovers()
 
-    assert list((tmp_path / "elsewhere").iterdir()) == []
+    assert [path.name for path in (tmp_path / "elsewhere").iterdir()] == [".rs-tmp-9-1"]
 
 
 def test_a_link_in_the_place_of_a_document_is_replaced_and_not_followed(tmp_path: Path) -> None:
@@ -66,27 +68,28 @@ def test_a_link_in_the_place_of_a_document_is_replaced_and_not_followed(tmp_path
     assert content(store) == b"x"
 
 
-def test_what_a_crash_left_is_removed_by_the_next_run_that_writes(tmp_path: Path) -> None:
-    for folder in ("resourcesync", ".well-known"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / ".rs-tmp-1-1").write_bytes(b"part")
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_what_a_crash_left_is_removed_once_by_a_run_that_writes_and_no_other(
+    tmp_path: Path, is_asked: bool
+) -> None:
+    left = [tmp_path / folder / ".rs-tmp-1-1" for folder in ("resourcesync", ".well-known")]
+    for path in left:
+        path.parent.mkdir()
+        path.write_bytes(b"half")
     store = FolderDocuments(tmp_path)
     assert list(store.names()) == []
+    assert all(path.exists() for path in left), "another run may be writing them"
 
+    if is_asked:
+        store.remove_leftovers()
+    else:
+        store.write(NAME, [b"x"])
+        store.write(".well-known/resourcesync", [b"x"])
+
+    assert not any(path.exists() for path in left)
+    left[0].write_bytes(b"of a copy of this process")
     store.write(NAME, [b"x"])
-    store.write(".well-known/resourcesync", [b"x"])
-
-    left = [name.name for folder in tmp_path.iterdir() for name in folder.iterdir()]
-    assert sorted(left) == ["changelist.xml", "resourcesync"]
-
-
-def test_a_store_that_only_reads_leaves_another_runs_temporary_files_alone(tmp_path: Path) -> None:
-    (tmp_path / "resourcesync").mkdir()
-    (tmp_path / "resourcesync/.rs-tmp-1-1").write_bytes(b"part")
-
-    list(FolderDocuments(tmp_path).names())
-
-    assert (tmp_path / "resourcesync/.rs-tmp-1-1").exists()
+    assert left[0].exists()
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
@@ -170,35 +173,6 @@ def test_a_document_that_cannot_be_read_is_told_as_the_disks_fault(tmp_path: Pat
     with pytest.raises(StorageError, match="not an ordinary file"):
         FolderDocuments(tmp_path).open("resourcesync/a.xml")
     assert len(os.listdir("/proc/self/fd")) == held
-
-
-def test_leftovers_can_be_removed_before_anything_is_written(tmp_path: Path) -> None:
-    left = [tmp_path / folder / ".rs-tmp-9-1" for folder in ("resourcesync", ".well-known")]
-    for path in left:
-        path.parent.mkdir()
-        path.write_bytes(b"half")
-    store = FolderDocuments(tmp_path)
-
-    store.remove_leftovers()
-
-    assert not any(path.exists() for path in left)
-    left[0].write_bytes(b"of a copy of this process")
-    store.write(NAME, [b"x"])
-    assert left[0].exists()
-
-
-def test_leftovers_in_a_folder_that_is_a_link_are_not_removed(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere/.rs-tmp-9-1").write_bytes(b"mine")
-    (tmp_path / "resourcesync").symlink_to(tmp_path / "elsewhere")
-
-    with pytest.raises(StorageError):
-        FolderDocuments(tmp_path).remove_leftovers()
-
-    assert (tmp_path / "elsewhere/.rs-tmp-9-1").exists()
-
-
-# --- what is made in a folder that was not there outlives a power cut ---------------------------
 
 
 def hub(folder: Path) -> None:

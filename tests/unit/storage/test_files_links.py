@@ -13,8 +13,6 @@ from resourcesync.adapters.files import FileSelection, RereadSchedule
 from resourcesync.errors import OriginalChangedError
 from tests.support.sources.trees import BASE, originals, published, put, reasons
 
-# --- links -------------------------------------------------------------------------------------
-
 
 @pytest.fixture
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -65,51 +63,26 @@ def test_a_link_to_a_file_that_is_not_published_is_omitted(tmp_path: Path) -> No
     assert published(originals(tmp_path, selection)) == []
 
 
-def test_a_file_replaced_by_a_link_after_the_scan_is_not_read(
-    tmp_path: Path, outside: Path
+@pytest.mark.parametrize("in_mid_scan", [False, True])
+def test_a_file_that_is_replaced_by_a_link_or_a_pipe_is_not_read(
+    tmp_path: Path, outside: Path, in_mid_scan: bool
 ) -> None:
-    put(tmp_path, "a", "d/b")
+    put(tmp_path, "a", "d/b", "p")
     found = originals(tmp_path)
-    scanned = list(found.scan())
-    (tmp_path / "a").unlink()
+    scanning = found.scan()
+    scanned = [next(scanning)] if in_mid_scan else list(scanning)
+    for name in ("a", "d/b", "p"):
+        (tmp_path / name).unlink()
     (tmp_path / "a").symlink_to(outside / "secret")
-    (tmp_path / "d/b").unlink()
     (tmp_path / "d").rmdir()
     (tmp_path / "d").symlink_to(outside)
     (outside / "b").write_bytes(b"secret")
+    os.mkfifo(tmp_path / "p")
 
     for original in scanned:
         with pytest.raises(OriginalChangedError):
             found.measure(original)
         assert found.open(original.uri) is None
-
-
-def test_a_file_replaced_by_a_link_in_mid_scan_is_not_read(tmp_path: Path, outside: Path) -> None:
-    put(tmp_path, "a")
-    found = originals(tmp_path)
-    for original in found.scan():
-        (tmp_path / "a").unlink()
-        (tmp_path / "a").symlink_to(outside / "secret")
-
-        with pytest.raises(OriginalChangedError):
-            found.measure(original)
-
-
-def test_a_file_replaced_by_a_pipe_does_not_hang(tmp_path: Path) -> None:
-    put(tmp_path, "a")
-    found = originals(tmp_path)
-    (original,) = found.scan()
-    (tmp_path / "a").unlink()
-    os.mkfifo(tmp_path / "a")
-
-    with pytest.raises(OriginalChangedError):
-        found.measure(original)
-
-
-# --- serving -----------------------------------------------------------------------------------
-
-
-# --- files that are opened one after the other --------------------------------------------------
 
 
 _NAMES = """
@@ -183,9 +156,6 @@ def test_no_descriptor_stays_open(tree: Path) -> None:
         _read(opening, BASE + "d/e/z")
 
     assert os.listdir("/proc/self/fd") == before
-
-
-# --- files that change though nothing shows it --------------------------------------------------
 
 
 DAY = 24 * 3_600 * 1_000_000

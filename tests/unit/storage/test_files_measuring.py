@@ -3,7 +3,6 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,15 +10,10 @@ import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
 from resourcesync.adapters.system import SystemClock
-from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import Digest
-from resourcesync.ports.originals import MeasuredRun, Original, WrappedOriginals
-from resourcesync.source.scan import scan
 from tests.support.in_memory import ManualClock
 from tests.support.sources.trees import BASE, LATER, originals, put
-
-# --- reading -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [0, 1, 1_000, 262_143, 262_144, 262_145, 700_000])
@@ -46,53 +40,33 @@ def test_length_and_digests_are_those_of_the_bytes(tmp_path: Path, size: int) ->
     assert resource.uri == original.uri == BASE + "a.html"
 
 
-def test_a_file_that_changes_while_it_is_read_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("times", [2, 100])
+def test_a_file_that_never_rests_is_left_for_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     put(tmp_path, "a", content=b"first")
     found = originals(tmp_path)
     (original,) = found.scan()
-    writes = [b"second!", b"third!!!"]
-    read = os.read
+    writes = [b"more" * (number + 2) for number in range(times)]
+    read, reads = os.read, list[int]()
 
     def interrupted(descriptor: int, size: int) -> bytes:
         chunk = read(descriptor, size)
         if writes:
+            reads.append(size)
             (tmp_path / "a").write_bytes(writes.pop(0))
         return chunk
 
     monkeypatch.setattr(os, "read", interrupted)
 
-    resource, _ = found.measure(original)
-
-    assert resource.digests == (Digest("sha-256", hashlib.sha256(b"third!!!").hexdigest()),)
-    assert resource.length == 8
-
-
-def test_a_file_that_never_rests_is_left_for_the_next_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    put(tmp_path, "a")
-    found = originals(tmp_path)
-    (original,) = found.scan()
-    read = os.read
-    reads = []
-
-    def interrupted(descriptor: int, size: int) -> bytes:
-        chunk = read(descriptor, size)
-        reads.append(size)
-        with (tmp_path / "a").open("ab") as stream:
-            stream.write(b"more")
-        return chunk
-
-    monkeypatch.setattr(os, "read", interrupted)
-
-    with pytest.raises(OriginalChangedError, match="changed each time"):
-        found.measure(original)
-    assert len(reads) == 3
-
-
-# --- failures ----------------------------------------------------------------------------------
+    if times == 2:  # it rests, and is read again
+        resource, _ = found.measure(original)
+        digest = hashlib.sha256(b"more" * 3).hexdigest()
+        assert (resource.length, resource.digests) == (12, (Digest("sha-256", digest),))
+    else:
+        with pytest.raises(OriginalChangedError, match="changed each time"):
+            found.measure(original)
+        assert len(reads) == 3
 
 
 def test_a_folder_that_cannot_be_opened_is_an_error(
@@ -142,30 +116,6 @@ def test_what_vanishes_during_the_scan_is_simply_gone(tmp_path: Path) -> None:
 
     assert [original.uri for original in listed] == [BASE + "a", BASE + "b/a"]
     assert found.omissions() == ()
-
-
-def test_what_vanishes_before_it_is_read_is_left_for_the_next_scan(tmp_path: Path) -> None:
-    put(tmp_path, "a", "b", "c")
-    found, catalogue = originals(tmp_path), SourceCatalogue()
-
-    class Vanishing(WrappedOriginals):
-        """Files one of which is removed once they are listed."""
-
-        def runs(self) -> Iterator[Sequence[Original]]:
-            for run in found.runs():
-                (tmp_path / "b").unlink()
-                yield run
-
-        def measure_run(self, run: Sequence[Original]) -> MeasuredRun:
-            return found.measure_run(run)
-
-    report = scan(Vanishing(found), catalogue, datetime.now(UTC))
-
-    assert (report.files, report.created, report.changing) == (3, 2, 1)
-    assert [uri for uri, _ in catalogue.fingerprints()] == [BASE + "a", BASE + "c"]
-
-
-# --- fingerprints ------------------------------------------------------------------------------
 
 
 def seen(path: Path, *, age: timedelta, modified: int = 1_700_000_000_123_456_789) -> str:
@@ -229,18 +179,13 @@ def test_a_write_that_sets_the_time_back_shows_in_the_fingerprint(tmp_path: Path
     assert found.measure(before)[1] == after.fingerprint
 
 
-def test_an_old_file_that_was_just_touched_is_not_trusted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_old", [True, False])
+def test_a_file_that_was_just_written_or_touched_is_not_trusted_by_the_real_clock(
+    tmp_path: Path, is_old: bool
+) -> None:
     put(tmp_path, "a")
-    os.utime(tmp_path / "a", ns=(WHOLE, WHOLE))
-    found = FileTreeOriginals(tmp_path, BASE, clock=SystemClock())
-
-    (original,) = found.scan()
-
-    assert original.fingerprint == ""
-
-
-def test_a_file_just_written_is_not_trusted_by_the_real_clock(tmp_path: Path) -> None:
-    put(tmp_path, "a")
+    if is_old:
+        os.utime(tmp_path / "a", ns=(WHOLE, WHOLE))
     found = FileTreeOriginals(tmp_path, BASE, clock=SystemClock())
 
     (original,) = found.scan()

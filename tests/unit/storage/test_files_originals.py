@@ -37,55 +37,15 @@ def test_a_segment_names_a_file_only_in_its_one_spelling(segment: str) -> None:
     assert name is None or to_segment(name) == segment
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"new\x0bline",
-        b"a&b<c>\"d'",
-        "😀".encode(),
-        b"latin\xe9",
-        b"\xff\xfe",
-        b"tab\t",
-        b"100%",
-        b"a+b;c",
-    ],
-)
-def test_any_name_that_a_file_can_have_is_published_and_found_again(
-    tmp_path: Path, raw: bytes
-) -> None:
-    Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + raw)).write_bytes(b"content of " + raw)
-    found = originals(tmp_path)
-
-    (original,) = found.scan()
-    resource, _ = found.measure(original)
-    stream = found.open(original.uri)
-
-    assert stream is not None
-    with stream:
-        assert stream.read() == b"content of " + raw
-    assert resource.length == len(raw) + 11
-    assert found.locate(original.uri) == os.fsdecode(raw)
-
-
+@pytest.mark.parametrize("count", [6, 7, 8, 14, 50])
 def test_a_folder_too_large_for_memory_is_listed_window_by_window(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(folders, "WINDOW", 7)
-    put(tmp_path, *(f"{number:03}" for number in range(50)))
-
-    found = published(originals(tmp_path))
-
-    assert found == [f"{number:03}" for number in range(50)]
-
-
-@pytest.mark.parametrize("count", [6, 7, 8, 14])
-def test_no_name_is_lost_at_the_edge_of_a_window(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     monkeypatch.setattr(folders, "WINDOW", 7)
-    put(tmp_path, *(f"{number:03}" for number in range(count)))
+    names = [f"{number:03}" for number in range(count)]
+    put(tmp_path, *names)
 
-    assert len(published(originals(tmp_path))) == count
+    assert published(originals(tmp_path)) == names
 
 
 def test_a_tree_deeper_than_the_descriptors_we_hold_is_read_whole(
@@ -133,9 +93,6 @@ def test_a_tree_so_deep_that_its_uris_are_too_long_is_cut_there_and_said_so(abys
     assert [omission.reason for omission in found.omissions()] == [
         "its URI is longer than 2048 characters"
     ]
-
-
-# --- what is published -------------------------------------------------------------------------
 
 
 def test_hidden_files_and_backups_are_left_out_and_said_so(tmp_path: Path) -> None:

@@ -85,26 +85,19 @@ def test_what_a_failed_run_left_in_doubt_is_an_update(state: SqliteMirrorState) 
     assert told(state) == [("created", "a"), ("updated", "a"), ("touched", "a")]
 
 
-def test_a_first_reading_has_what_is_being_replaced(tmp_path: Path) -> None:
+def test_a_first_reading_has_what_is_being_replaced(state: SqliteMirrorState) -> None:
     """If the same bytes are installed, no later change would tell of it."""
-    with SqliteMirrorState(tmp_path / "s") as state:
-        put(state, copy("a", "1"), None)
-        put(state, copy("b", "1"), None)
-        state.commit(
-            StateTransaction(
-                suspect=[
-                    as_unknown(copy("a", "1")),
-                    as_unknown(copy("new", "1")._replace(signature="")),
-                ]
-            )
-        )
-        reader = ChangeLogReader(state=state)
+    put(state, copy("a", "1"), None)
+    put(state, copy("b", "1"), None)
+    new = copy("new", "1")._replace(signature="")
+    state.commit(StateTransaction(suspect=[as_unknown(copy("a", "1")), as_unknown(new)]))
+    reader = ChangeLogReader(state=state)
 
-        read = [(row.kind, row.uri, row.digests) for row in reader.read_new()]
+    read = [(row.kind, row.uri, row.digests) for row in reader.read_new()]
 
-        digest = f"sha-256:{'1' * 64}"
-        assert read == [("created", "a", digest), ("created", "b", digest)]
-        assert reader.position == (2, 5, "")
+    digest = f"sha-256:{'1' * 64}"
+    assert read == [("created", "a", digest), ("created", "b", digest)]
+    assert reader.position == (2, 5, "")
 
 
 def test_a_position_whose_change_was_deleted_proves_nothing(
@@ -188,10 +181,7 @@ def test_a_thousand_runs_are_stored_and_the_first_of_those_that_failed(
 
 def test_other_algorithms_of_the_same_bytes_are_no_change(state: SqliteMirrorState) -> None:
     put(state, copy("a", "1"), None)
-    state.commit(
-        StateTransaction(
-            installed=[copy("a", "1")._replace(digests=f"md5:{'0' * 32} sha-256:{'1' * 64}")]
-        )
-    )
+    more = f"md5:{'0' * 32} sha-256:{'1' * 64}"
+    state.commit(StateTransaction(installed=[copy("a", "1")._replace(digests=more)]))
 
     assert told(state) == [("created", "a"), ("touched", "a")]

@@ -7,7 +7,6 @@ import resource
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.open_folders import MAX_OPEN
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import DiskFullError, StorageError
-from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CopyContent, CopyInstallation, CopyMove, CopyRemoval
 from tests.support.storage.racing import race
 
@@ -62,54 +60,27 @@ def temporary(mirror: MirrorFolder) -> list[str]:
     return os.listdir(mirror.root / ".resourcesync" / "tmp")
 
 
-@pytest.mark.parametrize("year", [1, 9999])
-def test_a_time_no_file_system_can_hold_is_bent_to_one_it_can(
-    mirror: MirrorFolder, year: int
+@pytest.mark.parametrize("kind", ["file", "link", "hard link"])
+def test_what_is_planted_at_the_target_is_set_aside_and_its_goal_is_untouched(
+    mirror: MirrorFolder, tmp_path: Path, kind: str
 ) -> None:
-    copies = copies_of(mirror)
-    staged = copies.stage([])
-    staged.seal()
-
-    moment = to_microseconds(datetime(year, 1, 1, tzinfo=UTC))
-    result = copies.install([CopyInstallation(staged=staged, path="x", lastmod=moment)])
-
-    assert isinstance(result[0], str)
-
-
-def test_a_file_that_we_never_fetched_is_set_aside_and_not_lost(mirror: MirrorFolder) -> None:
-    (mirror.root / "x").write_bytes(b"somebody's own")
+    canary, target = tmp_path / "canary", mirror.root / "x"
+    canary.write_bytes(b"precious")
+    if kind == "link":
+        target.symlink_to(canary)
+    elif kind == "hard link":
+        os.link(canary, target)
+    else:
+        target.write_bytes(b"somebody's own")
 
     put(mirror, "x", b"new")
 
-    assert (mirror.root / "x").read_bytes() == b"new"
-    assert quarantine(mirror) == [b"somebody's own"]
+    assert canary.read_bytes() == b"precious"
+    assert not target.is_symlink()
+    assert target.read_bytes() == b"new"
+    held = {"file": b"somebody's own", "link": str(canary).encode(), "hard link": b"precious"}
+    assert quarantine(mirror) == [held[kind]]
     assert notes(mirror) == ["was at: x\nbecause: not what resourcesync put there\n"]
-
-
-def test_a_link_planted_at_the_target_is_replaced_and_its_goal_is_untouched(
-    mirror: MirrorFolder, tmp_path: Path
-) -> None:
-    canary = tmp_path / "canary"
-    canary.write_bytes(b"precious")
-    (mirror.root / "x").symlink_to(canary)
-
-    put(mirror, "x", b"new")
-
-    assert canary.read_bytes() == b"precious"
-    assert not (mirror.root / "x").is_symlink()
-    assert quarantine(mirror) == [str(canary).encode()]
-
-
-def test_a_hard_link_planted_at_the_target_leaves_its_other_name_untouched(
-    mirror: MirrorFolder, tmp_path: Path
-) -> None:
-    canary = tmp_path / "canary"
-    canary.write_bytes(b"precious")
-    os.link(canary, mirror.root / "x")
-
-    put(mirror, "x", b"new")
-
-    assert canary.read_bytes() == b"precious"
 
 
 def test_a_link_planted_as_a_folder_stops_the_copy_and_nothing_leaves_the_mirror(
@@ -187,17 +158,6 @@ def test_looking_never_follows_a_link(mirror: MirrorFolder, tmp_path: Path) -> N
         assert copies.digest(path, ["sha-256"]) is None
 
 
-def test_an_error_of_the_disk_names_the_folder_of_the_mirror(tmp_path: Path) -> None:
-    with (
-        pytest.raises(DiskFullError) as caught,
-        MirrorFolder(tmp_path / "mirror", SystemClock()) as mirror,
-        files_of_at_most(1_000),
-    ):
-        copies_of(mirror).stage([]).write(b"x" * 40_000)
-
-    assert caught.value.evidence[0] == ("folder", str(tmp_path / "mirror"))
-
-
 @contextmanager
 def files_of_at_most(size: int) -> Iterator[None]:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -210,14 +170,25 @@ def files_of_at_most(size: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, previous)
 
 
-def test_a_full_disk_is_told_as_such_and_leaves_nothing_half_written(tmp_path: Path) -> None:
-    with MirrorFolder(tmp_path / "mirror", SystemClock()) as mirror:
+def overfill(root: Path) -> None:
+    with MirrorFolder(root, SystemClock()) as mirror:
         staged = copies_of(mirror).stage([])
-        with files_of_at_most(1_000), pytest.raises(DiskFullError):
-            staged.write(b"x" * 40_000)
-        staged.discard()
-        staged.discard()
-        assert temporary(mirror) == []
+        try:
+            with files_of_at_most(1_000):
+                staged.write(b"x" * 40_000)
+        finally:
+            staged.discard()
+            staged.discard()
+            assert temporary(mirror) == []
+
+
+def test_a_full_disk_is_told_with_its_folder_and_leaves_nothing_half_written(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(DiskFullError) as caught:
+        overfill(tmp_path / "mirror")
+
+    assert caught.value.evidence[0] == ("folder", str(tmp_path / "mirror"))
 
 
 def test_a_disk_too_full_for_few_bytes_is_told_when_they_are_installed(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.errors import StateError, StorageError
+from resourcesync.errors import StateError
 from resourcesync.mirror_state.database import SqliteMirrorState, conflicting_paths
 from resourcesync.mirror_state.rows import (
     Copy,
@@ -30,16 +30,6 @@ def copy(uri: str) -> Copy:
 def state(tmp_path: Path) -> Iterator[SqliteMirrorState]:
     with SqliteMirrorState(tmp_path / "state.db") as state:
         yield state
-
-
-def test_a_step_that_fails_leaves_nothing_of_itself(state: SqliteMirrorState) -> None:
-    broken = copy("b")._replace(path=None)  # type: ignore[arg-type]  # that is what is wrong
-
-    with pytest.raises(StorageError):
-        state.commit(StateTransaction(installed=[copy("a"), broken], notes={"k": "v"}))
-
-    assert state.count() == 0
-    assert state.note("k") is None
 
 
 def test_rows_may_be_written_behind_the_reader(state: SqliteMirrorState) -> None:
@@ -91,9 +81,6 @@ def test_a_list_with_another_from_is_another_list(state: SqliteMirrorState) -> N
     assert state.document("list", 5) == new
     assert state.document("list") == new
     assert state.document("list", 9) is None
-
-
-# --- what the memory of a mirror knows of links and patches -------------------------------------
 
 
 COPY = Copy("x", "x", 3, "", "", None, "", "", "sig", "weak", 0)
@@ -150,9 +137,6 @@ def test_looking_for_orphans_reads_only_what_was_forgotten(
     assert "SEARCH link USING PRIMARY KEY (uri=? AND via>?)" in plan[-1]
 
 
-# --- what new paths would meet in a mirror's state, found by indexes as by reading all of it ----
-
-
 BASE = "http://source.example/"
 PATHS = st.lists(st.sampled_from(["a", "b", "a.b", "a0", "a!9"]), min_size=1, max_size=3).map(
     "/".join
@@ -202,9 +186,6 @@ def test_what_is_looked_up_is_what_reading_all_finds(
 
     assert meets(found, paths) == meets(conflicting_paths(everything, paths, str), paths)
     assert set(found) <= set(everything)
-
-
-# --- what the memory of a mirror knows of the links of entries, and when it tells of others -----
 
 
 ABOUT = '[["describedby","http://h/meta","","",null,null]]'

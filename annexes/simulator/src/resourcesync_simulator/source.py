@@ -31,11 +31,9 @@ from resourcesync.model.timestamps import to_microseconds
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.document_writer import WrittenDocument
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
-from resourcesync.source.naming import SourceNaming
-from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.publication_settings import Policy
-from resourcesync.source.publisher import ListPublisher
+from resourcesync.source.publication_settings import PublicationSettings
+from resourcesync.source.publisher import ListPublisher, OpenSource
 from resourcesync_simulator.clock import SimulatedClock, SteppingClock
 from resourcesync_simulator.faults import Crash, OnFault
 from resourcesync_simulator.origin import BASE, SimulatedOrigin, SimulatedVersion
@@ -252,7 +250,7 @@ class SimulatedSource:
             step = check_clock(self._catalogue, now, step)
             self._record()
             dumped = self._pack()
-            done = self._publisher().publish(step)
+            done = ListPublisher(self._opened()).publish(step)
         except (ResourceSyncError, Crash) as error:
             self.error = error.code if isinstance(error, ResourceSyncError) else "died"
             return False
@@ -407,33 +405,25 @@ class SimulatedSource:
 
     def _dumps(self) -> DumpPublisher:
         of = self._settings
-        return DumpPublisher(
-            self._catalogue,
-            self._documents,
-            self._contents,
-            names=SourceNaming(base_uri=self.origin.base),
-            clock=self.clock,
-            size=PackageSize(
-                max_bytes=of.max_package, max_entries=min(_MOST_PACKED, of.max_entries)
-            ),
-            limits=PageLimits(max_entries=of.max_entries),
-        )
+        size = PackageSize(max_bytes=of.max_package, max_entries=min(_MOST_PACKED, of.max_entries))
+        return DumpPublisher(self._opened(), self._contents, size)
 
-    def _publisher(self) -> ListPublisher:
+    def _opened(self) -> OpenSource:
         of = self._settings
-        return ListPublisher(
-            self._catalogue,
-            self._documents,
-            base_uri=self.origin.base,
+        settings = PublicationSettings(
+            url=self.origin.base,
+            max_entries=of.max_entries,
+            rotate=of.rotate,
+            rebase_every=of.rebase,
+            rebase_up_to=of.rebase_up_to,
+            keep=of.keep,
+            sitemap=of.strategy == "sitemap",
+        )
+        return OpenSource(
+            catalogue=self._catalogue,
+            documents=self._documents,
+            settings=settings,
             clock=self.clock,
-            limits=PageLimits(max_entries=of.max_entries),
-            policy=Policy(
-                rotate=of.rotate,
-                rebase_every=of.rebase,
-                rebase_up_to=of.rebase_up_to,
-                keep=of.keep,
-                sitemap=of.strategy == "sitemap",
-            ),
         )
 
     def _without_times(self, body: bytes, path: str) -> bytes:

@@ -130,13 +130,11 @@ class _Globs:
         self.unmatched = dict(self._globs)
 
     def match(self, path: str) -> bool:
-        """Return whether a glob matches a file."""
         place = normal_path(path)
         found = [text for text, glob in self._globs.items() if glob.matches(place, None)]
         return self._note(found)
 
     def match_all_below(self, folder: str) -> bool:
-        """Return whether a glob matches everything in a folder."""
         place = normal_path(folder)
         found = [text for text, glob in self._globs.items() if glob.matches_all_below(place)]
         return self._note(found)
@@ -160,8 +158,6 @@ _MIXER: Final = 2_654_435_761
 
 
 class _RereadState(msgspec.Struct, frozen=True):
-    """State from one scan to the next."""
-
     at: int
     place: int
 

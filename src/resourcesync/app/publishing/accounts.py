@@ -20,7 +20,7 @@ from resourcesync.ports import CancelToken, Clock
 from resourcesync.ports.accounts import AccountOptions, Posted, ResourceAccount
 from resourcesync.settings import environment
 from resourcesync.settings.mirror import Network
-from resourcesync.source.account_follower import VALUES_NOTE, AccountFollower, FollowSettings
+from resourcesync.source.account_follower import VALUES_NOTE, AccountFollower
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import CATALOGUE, INPUT_NOTE, decode_settings
@@ -56,7 +56,7 @@ def publish_account(
 ) -> PublicationResult:
     """Update our catalogue from another system, and publish it."""
     with _open_follower(followed, chosen, clock, asked) as follower:
-        return follower.publish(follower.synchronize(allow_empty=asked.allow_empty), asked)
+        return follower.publish(follower.synchronize(), asked)
 
 
 def publish_continuously(
@@ -74,7 +74,7 @@ def publish_continuously(
     the last publication has just ended.
     """
     with _open_follower(followed, chosen, clock, asked) as follower:
-        counts = follower.synchronize(allow_empty=asked.allow_empty, most=every)
+        counts = follower.synchronize(most=every)
         while True:
             began = clock.monotonic()
             done = follower.publish(counts, asked)
@@ -82,21 +82,17 @@ def publish_continuously(
             yield replace(done, seconds=seconds)
             asked = replace(asked, step=PublicationStep.DUE)
             soonest = max(seconds * _PAUSE_SHARE, _SHORTEST_PAUSE)
-            counts = _follow(follower, clock, every, soonest, asked)
+            counts = _follow(follower, clock, every, soonest)
 
 
-def _follow(
-    follower: AccountFollower, clock: Clock, every: float, soonest: float, asked: PublishRequest
-) -> Posted:
+def _follow(follower: AccountFollower, clock: Clock, every: float, soonest: float) -> Posted:
     """Record changes until the next publication; return what was recorded."""
     began = clock.monotonic()
-    counts = follower.follow(every, allow_empty=asked.allow_empty)
+    counts = follower.follow(every)
     is_woken = follower.is_prompt and clock.monotonic() < began + every
     until = began + (min(soonest, every) if is_woken else every)
     clock.sleep(max(0.0, until - clock.monotonic()))
-    if not is_woken:
-        return counts
-    return follower.follow_rest(counts, every, allow_empty=asked.allow_empty)
+    return follower.follow_rest(counts, every) if is_woken else counts
 
 
 def _checked_url(url: str, followed: FollowedAccount) -> str:
@@ -121,7 +117,7 @@ def _open_follower(
         options = AccountOptions(
             address=followed.address,
             base_uri=url if url.endswith("/") else f"{url}/",
-            values=resolve_values(followed.values),
+            values={key: _resolve_value(key, text) for key, text in followed.values.items()},
             memory=str(path.parent / "account"),
             out=str(followed.out),
             clock=clock,
@@ -135,19 +131,17 @@ def _open_follower(
         if catalogue is None:
             catalogue = stack.enter_context(catalogues.open_catalogue(path))
         if not known_url:  # stored even if the first run fails
-            catalogue.write_notes(initial_notes(url, followed.values))
-        settings = FollowSettings(
-            address=followed.address,
-            base_uri=options.base_uri,
+            notes = {_URL_NOTE: url, _INITIAL_VALUES_NOTE: encode_values(followed.values)}
+            catalogue.write_notes(notes)
+        out, chosen = followed.store or followed.out, {**chosen, "url": url}
+        yield AccountFollower(
+            options,
+            account,
+            catalogue,
+            lambda request: catalogues.publish(path, out, chosen, clock=clock, asked=request),
             values=encode_values(followed.values),
             read_again=followed.read_again,
         )
-        out, chosen = followed.store or followed.out, {**chosen, "url": url}
-
-        def publish(request: PublishRequest) -> PublicationResult:
-            return catalogues.publish(path, out, chosen, clock=clock, asked=request)
-
-        yield AccountFollower(settings, account, catalogue, publish, clock)
 
 
 def check_account_address(address: str) -> None:
@@ -168,12 +162,8 @@ def check_account_address(address: str) -> None:
         )
 
 
-def resolve_values(given: Mapping[str, str]) -> dict[str, str]:
-    """Return values with the content that ``env:NAME`` and ``file:PATH`` refer to."""
-    return {key: _resolve_value(key, value) for key, value in given.items()}
-
-
 def _resolve_value(key: str, value: str) -> str:
+    """Return a value, or the content that ``env:NAME`` or ``file:PATH`` refers to."""
     kind, colon, place = value.partition(":")
     if not colon or kind not in {"env", "file"}:
         return value
@@ -200,11 +190,6 @@ def encode_values(values: Mapping[str, str]) -> str:
         if not _SECRET.search(key) or value.startswith(("env:", "file:"))
     }
     return msgspec.json.encode(stored, order="sorted").decode()
-
-
-def initial_notes(url: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the notes of the first values, before anything is published."""
-    return {_URL_NOTE: url, _INITIAL_VALUES_NOTE: encode_values(values)}
 
 
 def read_values(catalogue: SourceCatalogue) -> tuple[str, dict[str, str]]:

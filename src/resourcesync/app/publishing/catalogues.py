@@ -35,7 +35,7 @@ from resourcesync.source.publication_settings import (
     PublicationSettings,
     decode_settings,
 )
-from resourcesync.source.publisher import OpenSource, Publication
+from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
 from resourcesync.source.round_trip import check_own_resource, find_fault
 from resourcesync.source.scan import ScanReport
 
@@ -137,9 +137,7 @@ def publish(
 ) -> PublicationResult:
     """Publish the content of a catalogue; no folder is scanned."""
     _check_exists(path)
-    for name in ("url", "described_by"):
-        if chosen.get(name):
-            trees.check_address(str(chosen[name]))
+    trees.check_addresses(chosen)
     attempt = partial(_publish, path, out, chosen, clock, asked)
     return publish_mended(path, clock, asked, attempt)
 
@@ -170,7 +168,7 @@ def _publish(
         done, notified = Publication(), None
         if not asked.dry_run:
             catalogue.write_notes({INPUT_NOTE: msgspec.json.encode(settings).decode()})
-            done = shared.update(source.publisher().publish(step))
+            done = shared.update(ListPublisher(source).publish(step))
             notified = trees.notify_hubs(source, root)
         return PublicationResult(
             settings=settings,

@@ -255,7 +255,6 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def _root(self) -> Path:
-        """The folder that is published."""
         target = self.target
         if target.startswith(("http://", "https://")):
             raise ConfigurationError(
@@ -429,7 +428,6 @@ class PublishLoop:
         self._on_published(replace(done, seconds=ended - began))
 
     def _wait(self, watcher: "Watcher") -> None:
-        """Wait for a hint, or until the next run is due."""
         self._clock.sleep(self._rest)
         self._rest = 0.0
         while (left := self._next - self._clock.monotonic()) > 0:
@@ -437,7 +435,6 @@ class PublishLoop:
                 return
 
     def _poll_seconds(self, done: PublicationResult) -> float:
-        """Return the seconds to the next scan without a hint."""
         if done.scan.changing or done.publication.written:
             return self._pace.quiet
         if done.notified is not None and (done.notified.problems or done.notified.error):

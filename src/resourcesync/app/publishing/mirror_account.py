@@ -27,7 +27,7 @@ from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.model.timestamps import from_microseconds
+from resourcesync.model.timestamps import SECOND, from_microseconds
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, ChangeKind, Dialect
 from resourcesync.ports import Clock
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
@@ -41,7 +41,6 @@ _DESCRIPTION: Final = WELL_KNOWN_PATH.removeprefix("/")
 _APPEARED: Final = frozenset({"created", "deleted"})
 _BATCH: Final = 5_000
 _POLL_SECONDS: Final = 1.0
-_SECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
 
 
@@ -140,15 +139,19 @@ class MirrorAccount(ResourceAccount):
             last = next(self._state.changes(cursor - 1), None) if cursor > forgotten else None
             if last is None or (last.seq, last.time) == (cursor, int(time)):
                 return cursor
-        raise _position_lost_error(position)
+        raise ChangesLostError(
+            "the mirror's change log is another one than before",
+            evidence=(("position", position[:100]),),
+            hint="all copies are read again",
+        )
 
     def _latest_changes(self, rows: Sequence[LoggedChange]) -> list[Change]:
         """Return the last change of each copy, as it is now."""
         builder = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
         last: dict[str, LoggedChange] = {}
         for row in rows:
-            if row.kind == "touched" and not self._has_new_links(row):
-                continue
+            if row.kind == "touched" and self._state.entry_changed(row.uri) != row.seq:
+                continue  # it has no new links
             last.pop(row.uri, None)
             last[row.uri] = row
         changes = [builder.change(row) for row in last.values()]
@@ -158,25 +161,12 @@ class MirrorAccount(ResourceAccount):
             changes += [builder.updated(uri, rows[-1].time) for uri in linking]
         return [change for change in changes if change is not None]
 
-    def _has_new_links(self, row: LoggedChange) -> bool:
-        return self._state.entry_changed(row.uri) == row.seq
-
 
 def _position(number: int, time: int) -> str:
     return f"{number} {time}"
 
 
-def _position_lost_error(position: str) -> ChangesLostError:
-    return ChangesLostError(
-        "the mirror's change log is another one than before",
-        evidence=(("position", position[:100]),),
-        hint="all copies are read again",
-    )
-
-
 class _EntryBuilder:
-    """Builds the new Source's entries of copies."""
-
     def __init__(self, state: SqliteMirrorState, base: str, *, all_hops: bool) -> None:
         self._state = state
         self._base = base
@@ -222,7 +212,7 @@ class _EntryBuilder:
         digests = parse_digests(copy.digests)
         return Resource(
             uri=self._base + tail,
-            lastmod=from_microseconds(copy.installed // _SECOND * _SECOND),
+            lastmod=from_microseconds(copy.installed // SECOND * SECOND),
             length=copy.length,
             digests=digests,
             media_type=media_type(copy.path),

@@ -124,7 +124,7 @@ def check_originals(settings: PublicationSettings, known: PublicationSettings) -
 def _load_originals(settings: PublicationSettings) -> Iterator[Originals]:
     options = OriginalsOptions(
         address=settings.originals,
-        base_uri=_base_of(settings),
+        base_uri=settings.names.base_uri,
         algorithms=settings.hashes,
         values=dict(settings.originals_with),
     )
@@ -134,10 +134,6 @@ def _load_originals(settings: PublicationSettings) -> Iterator[Originals]:
         if missing:
             raise _bad_plugin_error(f"what it opens has no {', '.join(missing)}")
         yield originals
-
-
-def _base_of(settings: PublicationSettings) -> str:
-    return settings.url if settings.url.endswith("/") else f"{settings.url}/"
 
 
 def _bad_plugin_error(got: str, *evidence: tuple[str, str]) -> ConfigurationError:
@@ -154,7 +150,7 @@ class _SelectedOriginals(WrappedOriginals):
 
     def __init__(self, originals: Originals, settings: PublicationSettings) -> None:
         super().__init__(originals)
-        self._base = _base_of(settings)
+        self._base = settings.names.base_uri
         home = settings.originals.rstrip("/")
         found = set()
         for out in (settings.out, *settings.earlier):

@@ -25,7 +25,7 @@ from resourcesync.source import naming
 from resourcesync.source.account_follower import SYSTEM_NOTE
 from resourcesync.source.clock_guard import check_clock
 from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import PublicationStep, read_plan, read_record
+from resourcesync.source.plan import PLAN, RECORD, PublicationStep
 from resourcesync.source.publication_options import LeftAddress, PublicationResult, PublishRequest
 from resourcesync.source.publication_settings import (
     CATALOGUE,
@@ -56,7 +56,6 @@ class _Folders(msgspec.Struct, frozen=True):
 
     @property
     def own(self) -> Path:
-        """The folder of the catalogue."""
         return (self.home / CATALOGUE).parent
 
 
@@ -85,7 +84,7 @@ def _publish(
     with ExitStack() as stack:
         catalogue = stack.enter_context(_catalogue(folders.home, clock, dry_run=asked.dry_run))
         known = decode_settings(catalogue.note(NOTE))
-        _refuse_other_input(root, catalogue)
+        _check_input(root, catalogue)
         settings = merge_settings(root, known, chosen)
         settings = sites.place(root, root, known, settings)
         originals.check_originals(settings, known)
@@ -103,25 +102,21 @@ def _publish(
         left = _left_address(known.url, settings.url, store)
         versions = _open_versions(folders, source)
         content = versions.originals(found.originals)
-        tree = _Tree(folders, source, found, versions, content, shared, source.publisher())
+        tree = _Tree(folders, source, found, versions, content, shared)
         done = tree.publish(asked, anew=settings.entries != known.entries)
         done = structs.replace(done, root=root, left=left, unmatched=found.unmatched())
         return _with_changes(done, settings, known)
 
 
 class _Tree(NamedTuple):
-    """A tree that is open."""
-
     folders: _Folders
     source: OpenSource
     found: originals.OpenedOriginals
     versions: TreeVersions
     originals: Originals
     shared: SharedDescription
-    publisher: ListPublisher
 
     def publish(self, asked: PublishRequest, *, anew: bool) -> PublicationResult:
-        """Scan the tree; unless in a dry run, write the changes."""
         source, now = self.source, self.source.clock.now()
         catalogue, settings, versions = source.catalogue, source.settings, self.versions
         step = check_clock(catalogue, now, asked.step)
@@ -140,12 +135,12 @@ class _Tree(NamedTuple):
             try:
                 dumped = self._dump(asked.dumps)
             finally:  # the lists are published even if something could not be packed
-                done = self.publisher.publish(step, anew=anew, now=now)
+                done = ListPublisher(source).publish(step, anew=anew, now=now)
                 done = self.shared.update(done)
             versions.conclude(packed=asked.dumps is not None and asked.dumps.changes)
-            if settings.robots and self.publisher.sitemap_uri:
+            if settings.robots and settings.sitemap_uri:
                 folder = self.folders.root / settings.out
-                document_stores.write_robots(folder, self.publisher.sitemap_uri)
+                document_stores.write_robots(folder, settings.sitemap_uri)
             notified = notify_hubs(source, self.folders.own)
         omissions = (*self.originals.omissions(), *self._among_documents())
         return PublicationResult(
@@ -173,12 +168,9 @@ class _Tree(NamedTuple):
         from resourcesync.source.dumps import dump_publisher  # noqa: PLC0415 - rarely needed
 
         source = self.source
-        plan = read_plan(source.catalogue)
-        if (
-            plan is not None
-            and plan.base_uri != SourceNaming(base_uri=source.settings.url).base_uri
-        ):
-            self.publisher.publish()  # lists that start over do not continue older dumps
+        plan = PLAN.read(source.catalogue)
+        if plan is not None and plan.base_uri != source.settings.names.base_uri:
+            ListPublisher(source).publish()  # lists that start over do not continue older dumps
         with self.found.reading() as opening:
             contents = self.versions.contents(self.originals, opening)
             return dump_publisher.dump(asked, source, contents, self._second_process(asked))
@@ -239,7 +231,7 @@ def _globs_of(settings: PublicationSettings) -> list[tuple[str, str]]:
     return included + [("exclude", glob) for glob in settings.exclude]
 
 
-def _refuse_other_input(root: Path, catalogue: SourceCatalogue) -> None:
+def _check_input(root: Path, catalogue: SourceCatalogue) -> None:
     """Refuse a folder with the lists of another input: its resources are not the files there."""
     if catalogue.note(NOTE) is None and catalogue.note(INPUT_NOTE) is not None:
         system = catalogue.note(SYSTEM_NOTE) or f"catalogue:{root / CATALOGUE}"
@@ -262,35 +254,23 @@ def _left_address(known: str, url: str, documents: DocumentStore) -> LeftAddress
 
 def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
     """Return the store of former versions, if there is one; a dry run stores nothing."""
-    catalogue, settings = source.catalogue, source.settings
-    names = SourceNaming(base_uri=settings.url)
-    is_enabled = is_retention_enabled(settings, names, catalogue)
-    if catalogue.dry_run or not is_enabled:
+    settings = source.settings
+    if source.catalogue.dry_run or not is_retention_enabled(source):
         return TreeVersions()
     from resourcesync.app import plugins  # noqa: PLC0415 - the same
     from resourcesync.catalogue.version_files import FolderVersions  # noqa: PLC0415 - few keep versions
     from resourcesync.source.versions.version_recording import (  # noqa: PLC0415 - the same
         PatchGenerator,
-        VersionNames,
-        VersionPolicy,
         VersionRecorder,
     )
     from resourcesync.source.versions.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
 
-    index = catalogue.versions()
     store = FolderVersions(
         settings.versions_folder(folders.root if settings.versions_in else folders.home)
     )
     patches = PatchGenerator(plugins.patch_makers, plugins.patch_formats)
-    recorder = VersionRecorder(
-        index,
-        store,
-        VersionNames(naming=names),
-        source.clock,
-        keeping=VersionPolicy(is_public=settings.versions, most=settings.versions_max_bytes),
-        patches=patches if settings.patches else None,
-    )
-    return StoredTreeVersions(settings, catalogue, index, store, recorder, source.clock)
+    recorder = VersionRecorder(source, store, patches if settings.patches else None)
+    return StoredTreeVersions(source, recorder)
 
 
 @contextmanager
@@ -324,8 +304,7 @@ def _check(folders: _Folders, chosen: Mapping[str, object]) -> None:
         )
     if chosen.get("url"):
         check_base(str(chosen["url"]))
-    if chosen.get("described_by"):
-        check_address(str(chosen["described_by"]))
+    check_addresses(chosen)
 
 
 def refuse_foreign(source: OpenSource, known: PublicationSettings, step: PublicationStep) -> None:
@@ -336,7 +315,7 @@ def refuse_foreign(source: OpenSource, known: PublicationSettings, step: Publica
         return
     from resourcesync.source import foreign_documents  # noqa: PLC0415 - few runs need it
 
-    record = read_record(source.catalogue)
+    record = RECORD.read(source.catalogue)
     if not has_begun:
         written = {} if record is None else record.documents
         foreign_documents.refuse_foreign(source.documents, settings.names, written, step)
@@ -349,6 +328,13 @@ def check_base(url: str) -> None:
     """Refuse an address that cannot be that of a tree."""
     SourceNaming(base_uri=url)
     check_address(url)
+
+
+def check_addresses(chosen: Mapping[str, object]) -> None:
+    """Refuse addresses among settings that Destinations would refuse."""
+    for name in ("url", "described_by"):
+        if chosen.get(name):
+            check_address(str(chosen[name]))
 
 
 def check_address(url: str) -> None:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Generic, TypeVar, final
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,6 @@ from resourcesync import __version__
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.app import document_stores, source_runs
 from resourcesync.app.serving import hubs, published_tree
-from resourcesync.app.serving.hubs import OpenHub
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.destination.reports import report_fields
 from resourcesync.documents import reader
@@ -26,17 +25,14 @@ from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Clock
 from resourcesync.server.access_log import AccessLog
 from resourcesync.server.admin import MetricsSource, OperationsApplication
-from resourcesync.server.app import Application, LinksOf, ServedSource, create_app, no_links
+from resourcesync.server.app import Application, LinksOf, ServedSource
+from resourcesync.server.connection_limits import ConnectionLimits
 from resourcesync.server.dashboard.views import DocumentFile, SourceView
 from resourcesync.server.files import FileState, ServedFolder
-from resourcesync.server.mementos import MementoApplication, ServedVersions
-from resourcesync.server.metrics import Metric, gauge, report_figures
-from resourcesync.server.uvicorn_server import (
-    ConnectionLimits,
-    SecondApplication,
-    ServerThread,
-    serve_forever,
-)
+from resourcesync.server.mementos import MementoApplication
+from resourcesync.server.metrics import Metric, RequestTally, gauge, report_figures
+from resourcesync.server.uvicorn_server import ServerThread, serve_forever
+from resourcesync.server.websub import HubApplication
 from resourcesync.source.naming import (
     CAPABILITY_LIST,
     DESCRIPTION,
@@ -44,32 +40,15 @@ from resourcesync.source.naming import (
     SourceNaming,
     is_sitemap,
 )
-from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
+from resourcesync.source.publication_settings import CATALOGUE
 from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
 
+__all__ = ["AccessLog", "ConnectionLimits", "ServerThread", "serve_forever"]
+
+T = TypeVar("T")
 MOUNT: Final = f"/{FOLDER}{VERSIONS_FOLDER}".rstrip("/")
 """Path of the application of versions, in that of the tree."""
 _NON_RESOURCES: Final = (FOLDER, ".well-known/")
-
-
-def memento_application(
-    root: Path,
-    asked: PublicationSettings,
-    url: str,
-    is_published: Callable[[str], bool],
-    catalogue: Path | None = None,
-) -> MementoApplication:
-    """Return the application that answers at the addresses of versions."""
-    names = SourceNaming(base_uri=url)
-    return MementoApplication(
-        ServedVersions(
-            index=CatalogueReader(catalogue or root / CATALOGUE),
-            contents=ServedFolder(asked.versions_folder(root)),
-            names=VersionNames(naming=names),
-            uri_of=lambda path: _uri_of(names, path),
-            is_published=is_published,
-        )
-    )
 
 
 def _is_resource(path: str) -> bool:
@@ -91,34 +70,31 @@ _MOST_SUBSCRIBERS: Final = 50
 class ServedStatus:
     """The state of a tree's documents and catalogue, read again at each call."""
 
-    def __init__(self, address: str, documents: Path, catalogue: Path | None, name: str) -> None:
-        self._address = address
-        self._documents = documents
-        self._catalogue = catalogue
-        self._name = name
+    def __init__(self, tree: "PublishedTree") -> None:
+        self._tree, self._documents = tree, tree.out / FOLDER
 
     def check(self) -> None:
         """Check that the tree can be served."""
         path = self._documents / _CAPABILITY_LIST_NAME
         try:
             with path.open("rb") as stream:
-                for _ in reader.read_stream(stream, uri=str(path)).entries():
+                for _ in reader.read(stream, uri=str(path)).entries():
                     pass
         except OSError as error:
             raise StorageError(f"cannot read {path}: {error.strerror}") from error
         self._status()
 
     def _status(self) -> source_runs.SourceStatus | None:
-        path = self._catalogue
-        return None if path is None else source_runs.read_status(self._name, path)
+        path, name = self._tree.present_catalogue(), self._tree.root.absolute().name
+        return None if path is None else source_runs.read_status(name, path)
 
-    def view(self, now: datetime, hub: OpenHub | None) -> SourceView:
+    def view(self, now: datetime, hub: HubApplication | None) -> SourceView:
         """Return the Source as its operators see it."""
         status = self._status()
         subscribers = None if hub is None else tuple(hub.store.list_subscribers(_MOST_SUBSCRIBERS))
         return SourceView(
             now=now,
-            address=self._address,
+            address=self._tree.base,
             documents=self._files(),
             resources=None if status is None else status.resources,
             changes=None if status is None else status.changes,
@@ -155,19 +131,6 @@ class ServedStatus:
         )
 
 
-__all__ = [
-    "AccessLog",
-    "Application",
-    "ConnectionLimits",
-    "LateApplication",
-    "PublishedTree",
-    "SecondApplication",
-    "ServerThread",
-    "find_tree",
-    "serve_forever",
-]
-
-
 class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
     """A published tree, the folder of its documents, and the address of its Capability List.
 
@@ -186,49 +149,53 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
         return self.address or self.capability_list.removesuffix(CAPABILITY_LIST)
 
     @property
-    def head(self) -> Path:
-        """The document that is written again if the address of the tree changes."""
-        return self.out / (CAPABILITY_LIST if self.address else DESCRIPTION)
-
-    @property
     def _own_catalogue(self) -> Path:
         return self.catalogue or self.root / CATALOGUE
 
+    def _current(self) -> "CurrentPublication[PublishedTree]":
+        head = CAPABILITY_LIST if self.address else DESCRIPTION
+        return CurrentPublication(self, self.out / head, PublishedTree._read_again)
+
+    def _read_again(self) -> "PublishedTree":
+        if self.catalogue is not None:
+            return replace(self)  # its site has the same address
+        return find_tree(self.root, self.out)
+
     def application(
-        self, clock: Clock, *, hub: OpenHub | None = None, links: LinksOf = no_links
-    ) -> Application:
+        self, clock: Clock, *, hub: HubApplication | None = None, links: LinksOf = lambda _: ()
+    ) -> "CurrentApplication":
         """Return the application that serves it."""
-        current = CurrentTree(self)
-        mounts: dict[str, ASGIApp] = {} if hub is None else {hub.path: hub.application}
-        if published_tree.published_settings(self._own_catalogue).versions:
-            mounts[MOUNT] = _CurrentApplication(current, PublishedTree._mementos)
-        served = self
+        tally = RequestTally()
 
-        def republished() -> tuple[ServedSource, LinksOf] | None:
-            nonlocal served
-            if (found := current.find()) is served:
-                return None
-            served = found
-            return found.source(), found.links(links)
+        def build(tree: PublishedTree) -> ASGIApp:
+            mounts: dict[str, ASGIApp] = {} if hub is None else {hub.path: hub}
+            if published_tree.published_settings(tree._own_catalogue).versions:
+                mounts[MOUNT] = tree._mementos()
+            return Application(
+                tree.source(),
+                clock=clock,
+                mounts=mounts,
+                links=tree.links(links),
+                count=tally.count,
+            )
 
-        return create_app(
-            self.source(),
-            clock=clock,
-            mounts=mounts,
-            links=self.links(links),
-            republished=republished,
-        )
+        return CurrentApplication(self._current(), build, tally.metrics)
 
     def _mementos(self) -> ASGIApp:
-        catalogue = self._own_catalogue
+        catalogue, names = self._own_catalogue, SourceNaming(base_uri=self.base)
         settings = published_tree.published_settings(catalogue)
-        is_published = published_tree.published_files(self.root, catalogue)
         root = self.root if settings.versions_in else catalogue.parent.parent
-        return memento_application(root, settings, self.base, is_published, catalogue)
+        return MementoApplication(
+            index=CatalogueReader(catalogue),
+            contents=ServedFolder(settings.versions_folder(root)),
+            names=VersionNames(naming=names),
+            uri_of=lambda path: _uri_of(names, path),
+            is_published=published_tree.published_files(self.root, catalogue),
+        )
 
-    def links(self, links: LinksOf) -> LinksOf:
+    def links(self, links: LinksOf = lambda _: ()) -> LinksOf:
         """Return the function for ``Link`` fields: of hubs and TimeGates, and these."""
-        known = published_tree.any_settings(self._catalogue() or self._own_catalogue)
+        known = published_tree.any_settings(self.present_catalogue() or self._own_catalogue)
         channels = hubs.channel_links(known.hubs, hubs.names_at(known, self.base))
         naming, is_published = SourceNaming(base_uri=self.base), None
         if published_tree.published_settings(self._own_catalogue).versions:
@@ -245,7 +212,7 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
 
     def source(self) -> ServedSource:
         """Return what the application serves, with the digests and links of its entries."""
-        root, catalogue, copies = self.root, self._catalogue(), None
+        root, catalogue, copies = self.root, self.present_catalogue(), None
         if published_tree.is_aggregated(root):
             copies = published_tree.PublishedCopies(root)
         file_at = copies.file_at if copies is not None and copies.base else None
@@ -253,9 +220,9 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
             root=root,
             capability_list_uri=self.capability_list,
             media_type=media_type,
-            documents=self.out / "resourcesync",
+            documents=self.out / FOLDER,
             well_known=self.out / DESCRIPTION,
-            is_published=_follows_no_link
+            is_published=(lambda _: False)  # a published path follows no symbolic link
             if file_at
             else published_tree.published_files(root, self._own_catalogue),
             file_at=file_at,
@@ -266,82 +233,76 @@ class PublishedTree(msgspec.Struct, frozen=True, kw_only=True):
 
     def operations(self, *counts: MetricsSource) -> OperationsApplication:
         """Return the application for the operators of the server."""
-        lookout = self.status()
-        return OperationsApplication(look=lookout.check, counts=(lookout.figures, *counts))
+        status = ServedStatus(self)
+        return OperationsApplication(look=status.check, counts=(status.figures, *counts))
 
-    def board(self, clock: Clock, hub: OpenHub | None, *counts: MetricsSource) -> ASGIApp:
+    def board(self, clock: Clock, hub: HubApplication | None, *counts: MetricsSource) -> ASGIApp:
         """Return the page for the operators, with the application for them."""
         from resourcesync.server.dashboard.app import source_pages  # noqa: PLC0415 - few have it
 
         def build(tree: PublishedTree) -> ASGIApp:
-            status = tree.status()
+            status = ServedStatus(tree)
             return source_pages(
                 lambda: status.view(clock.now(), hub), clock.now, tree.operations(*counts)
             )
 
-        return _CurrentApplication(CurrentTree(self), build)
+        return CurrentApplication(self._current(), build)
 
-    def own_hub(self, clock: Clock, *, private: bool = False) -> OpenHub:
+    def own_hub(self, clock: Clock, *, private: bool = False) -> HubApplication:
         """Open the hub of the tree; see ``open_own_hub``."""
-        current = CurrentTree(self)
+        current = self._current()
         return hubs.open_own_hub(self.root, lambda: current.find().base, clock, private=private)
 
-    def status(self) -> ServedStatus:
-        """Return the status of its documents and its catalogue."""
-        documents, name = self.out / "resourcesync", self.root.absolute().name
-        return ServedStatus(self.base, documents, self._catalogue(), name)
-
-    def _catalogue(self) -> Path | None:
+    def present_catalogue(self) -> Path | None:
+        """Return its catalogue, which another program may have made elsewhere."""
         paths = (self._own_catalogue, self.out / CATALOGUE)
         return next((path for path in paths if path.exists()), None)
 
 
 @final
-class CurrentTree:
-    """A tree as it was published last: its address may change while it is served."""
+class CurrentPublication(Generic[T]):
+    """A tree or a site as it was published last: its address may change while it is served.
 
-    def __init__(self, tree: PublishedTree) -> None:
-        self._tree = tree
-        self._head = str(tree.head)  # each request asks it
+    It is read again once the file that names its address was replaced; while that fails, it is the
+    one before.
+    """
+
+    def __init__(self, found: T, head: Path, read_again: Callable[[T], T]) -> None:
+        self._found, self._read_again = found, read_again
+        self._head = str(head)  # each request asks it
         self._seen = FileState.at(self._head)
 
-    def find(self) -> PublishedTree:
-        """Return the tree; its Source Description is read again once it was replaced.
-
-        While that cannot be read, the tree is the one before.
-        """
+    def find(self) -> T:
+        """Return it."""
         seen = FileState.at(self._head)
         if seen != self._seen:
             self._seen = seen
             with contextlib.suppress(ResourceSyncError):
-                if self._tree.catalogue is None:
-                    self._tree = find_tree(self._tree.root, self._tree.out)
-                else:
-                    self._tree = replace(self._tree)  # its site has the same address
-        return self._tree
+                self._found = self._read_again(self._found)
+        return self._found
 
 
 @final
-class _CurrentApplication:
-    """An application of a tree that is built again for a new address."""
+class CurrentApplication:
+    """An application that is built again when what it serves was published again."""
 
-    def __init__(self, current: CurrentTree, build: Callable[[PublishedTree], ASGIApp]) -> None:
-        self._current = current
-        self._builder = build
-        self._tree = current.find()
-        self._application = build(self._tree)
+    def __init__(
+        self,
+        current: CurrentPublication[T],
+        build: Callable[[T], ASGIApp],
+        metrics: MetricsSource = tuple,
+    ) -> None:
+        self._find, self._builder = current.find, build
+        self._found = current.find()
+        self._application = build(self._found)
+        self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if (tree := self._current.find()) is not self._tree:
-            self._tree, self._application = tree, self._builder(tree)
+        if (found := self._find()) is not self._found:
+            with contextlib.suppress(ResourceSyncError):  # the next request tries it again
+                self._application, self._found = self._builder(found), found
         await self._application(scope, receive, send)
-
-
-def _follows_no_link(path: str) -> bool:
-    """True: a published path follows no symbolic link, wherever that leads."""
-    del path
-    return False
 
 
 def _not_published_error(root: Path, description: Path) -> ConfigurationError:
@@ -377,7 +338,7 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
     description = out / DESCRIPTION
     try:
         with description.open("rb") as stream:
-            found = list(_capability_lists(reader.read_stream(stream, uri=str(description))))
+            found = list(_capability_lists(reader.read(stream, uri=str(description))))
     except FileNotFoundError as error:
         raise _not_published_error(root, description) from error
     except OSError as error:
@@ -414,13 +375,11 @@ class LateApplication:
     """
 
     def __init__(self) -> None:
-        self.application: ASGIApp = _unready
+        self.application: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        await self.application(scope, receive, send)
-
-
-async def _unready(scope: Scope, receive: Receive, send: Send) -> None:
-    if scope["type"] == "http":
-        await Response(status_code=503, headers={"retry-after": "1"})(scope, receive, send)
+        if self.application is not None:
+            await self.application(scope, receive, send)
+        elif scope["type"] == "http":
+            await Response(status_code=503, headers={"retry-after": "1"})(scope, receive, send)

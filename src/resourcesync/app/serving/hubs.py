@@ -2,15 +2,12 @@
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
 from random import SystemRandom
 from typing import Final
-
-import msgspec
-from msgspec.structs import replace
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.app import document_stores
@@ -20,13 +17,13 @@ from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.own_files import NEW, open_path, read_file
 from resourcesync.ports import Clock
 from resourcesync.push_state.stores import FileHub
-from resourcesync.server.metrics import Metric, counter, gauge
-from resourcesync.server.websub import HubApplication, HubWorker
+from resourcesync.server.websub import HubApplication
 from resourcesync.source import naming, notifications, publication_settings
 from resourcesync.source.naming import SourceNaming
+from resourcesync.source.publisher import OpenSource
 from resourcesync.websub import publisher
-from resourcesync.websub.delivery import OUTCOMES, Deliveries
-from resourcesync.websub.hub import Hub, HubRules
+from resourcesync.websub.delivery import Deliveries
+from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import link_field
 from resourcesync.websub.publisher import Notice, NoticeOutcome
 
@@ -111,47 +108,16 @@ def new_token() -> str:
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
-class OpenHub(msgspec.Struct, frozen=True, kw_only=True):
-    """A hub that is ready to be mounted."""
-
-    application: HubApplication
-    deliveries: Deliveries
-    store: FileHub
-    path: str = ""
-    """Its path in the application of the Source, such as ``/hub``."""
-
-    def figures(self) -> Iterator[Metric]:
-        """Yield the number of subscriptions, and the outcomes of deliveries and requests."""
-        subscribed = float(self.store.count_subscriptions())
-        what = "Subscriptions to the channels of this Source."
-        yield gauge("subscriptions", what, {(): subscribed})
-        yield counter(
-            "notifications_total",
-            "Deliveries and subscription requests since the start, by outcome.",
-            {
-                (("direction", "out"), ("outcome", outcome)): self.deliveries.counts[outcome]
-                for outcome in OUTCOMES
-            },
-        )
-
-
 def open_hub(
     path: Path, rules: Callable[[], HubRules], clock: Clock, *, private: bool = False
-) -> OpenHub:
-    """Open a hub."""
+) -> HubApplication:
+    """Open a hub that is ready to be mounted."""
     store = FileHub(path)
     deliveries = Deliveries(store, clock, rules, chance=SystemRandom().random, challenge=new_token)
     limits = rules()
     jobs = limits.at_once + limits.at_once // 2 + _VERIFICATIONS
     messenger = open_messenger(clock, jobs=jobs, per_host=limits.per_host, private=private)
-    worker = HubWorker(deliveries, messenger)
-    hub = Hub(store, clock, rules, wake=worker.wake)
-
-    def end() -> None:
-        messenger.close()
-        store.close()
-
-    return OpenHub(application=HubApplication(hub, worker, end), deliveries=deliveries, store=store)
+    return HubApplication(store, clock, rules, deliveries, messenger, messenger.close)
 
 
 def notify_published(catalogue: Path, root: Path, clock: Clock) -> notifications.Notified:
@@ -162,19 +128,17 @@ def notify_published(catalogue: Path, root: Path, clock: Clock) -> notifications
             hint="publish it first: "
             f"resourcesync publish {quoted(root, 'DIR')} --url https://HOST/",
         )
-    with closing(SourceCatalogue(catalogue, clock)) as opened:
-        settings = publication_settings.decode_settings(
-            opened.note(publication_settings.NOTE) or opened.note(publication_settings.INPUT_NOTE)
+    settings = any_settings(catalogue)
+    if not settings.hubs:
+        raise ConfigurationError(
+            f"{root} has no hub",
+            hint="publish it with the address of a hub: "
+            f"resourcesync publish {quoted(root, 'DIR')} --hub https://HOST/hub",
         )
-        if not settings.hubs:
-            raise ConfigurationError(
-                f"{root} has no hub",
-                hint="publish it with the address of a hub: "
-                f"resourcesync publish {quoted(root, 'DIR')} --hub https://HOST/hub",
-            )
-        documents = document_stores.documents_at(root, settings.out)
-        send = notice_sender(clock, catalogue.parent)
-        return notifications.notify(opened, documents, settings, clock, send)
+    documents = document_stores.documents_at(root, settings.out)
+    with closing(SourceCatalogue(catalogue, clock)) as opened:
+        source = OpenSource(catalogue=opened, documents=documents, settings=settings, clock=clock)
+        return notifications.notify(source, notice_sender(clock, catalogue.parent))
 
 
 HUB_STORE: Final = "hub.db"
@@ -188,7 +152,7 @@ def names_at(settings: publication_settings.PublicationSettings, base: str) -> S
 
 def open_own_hub(
     root: Path, base: Callable[[], str], clock: Clock, *, private: bool = False
-) -> OpenHub:
+) -> HubApplication:
     """Open the hub of a tree; publications of the tree sign their submissions from now on.
 
     It has the topics of the present address of the tree, and its path stays the same.
@@ -215,11 +179,11 @@ def open_own_hub(
         )
 
     hub = open_hub(folder / HUB_STORE, lambda: rules_at(base()), clock, private=private)
-    return replace(hub, path="/" + address.removeprefix(first).strip("/"))
+    hub.path = "/" + address.removeprefix(first).strip("/")
+    return hub
 
 
 def _own_address(root: Path, base: str) -> str:
-    """Return the hub of a tree below its address; empty for none."""
     below = (
         name
         for name in any_settings(root / publication_settings.CATALOGUE).hubs

@@ -1,6 +1,5 @@
 """Serving of a site: the Source Description that its sets share, and each set below its address."""
 
-import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -10,26 +9,26 @@ from typing import Final, final
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resourcesync.adapters.files.names import media_type
 from resourcesync.app import document_stores, sites
 from resourcesync.app.serving import applications
-from resourcesync.app.serving.applications import PublishedTree
+from resourcesync.app.serving.applications import (
+    CurrentApplication,
+    CurrentPublication,
+    PublishedTree,
+)
 from resourcesync.app.sites import SETS, SiteSet, SiteState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.server import asgi
-from resourcesync.server.app import ServedSource, create_app, no_links
-from resourcesync.server.files import FileState
+from resourcesync.server.app import Application, ServedSource
 from resourcesync.source.naming import CAPABILITY_LIST, DESCRIPTION, FOLDER, SITE_ABOUT
 
 _OWN: Final = frozenset(f"/{name}".encode() for name in (DESCRIPTION, SITE_ABOUT))
 _ABSENT: Final = 404
-
-
-def _is_robots(path: str) -> bool:
-    return path == document_stores.ROBOTS_FILE
 
 
 class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,9 +42,14 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
         """The address of the site."""
         return self.state.address
 
-    def application(self, clock: Clock) -> "SiteApplication":
-        """Return the application that serves it."""
-        return SiteApplication(self, clock)
+    def application(self, clock: Clock) -> CurrentApplication:
+        """Return the application that serves it, and sets that come later too."""
+        current = CurrentPublication(self, self.folder / SETS, PublishedSite._read_again)
+        return CurrentApplication(current, lambda site: _SiteApplication(site, clock))
+
+    def _read_again(self) -> "PublishedSite":
+        state = sites.read_state(self.folder)
+        return self if state is None or not state.sets else replace(self, state=state)
 
     def mounts(self, clock: Clock) -> dict[str, ASGIApp]:
         """Return what answers below each path of the site, the longest path first.
@@ -61,7 +65,7 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
     def own(self, clock: Clock) -> ASGIApp:
         """Return what serves the documents of the site itself."""
         first = next(iter(self.state.sets.values()))
-        return create_app(_documents(self.folder, first.names.uri(CAPABILITY_LIST)), clock=clock)
+        return Application(_documents(self.folder, first.names.uri(CAPABILITY_LIST)), clock=clock)
 
     def _applications(self, clock: Clock) -> Iterator[tuple[str, ASGIApp]]:
         for place, each in self.state.sets.items():
@@ -86,25 +90,23 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _path(self, uri: str) -> str | None:
-        """Return the path of an address in the site; ``None`` if it is elsewhere."""
         path, above = (urlsplit(address).path for address in (uri, self.state.address))
         return unquote(path[len(above) - 1 :]).rstrip("/") if path.startswith(above) else None
 
 
 def _documents_application(tree: PublishedTree, clock: Clock) -> ASGIApp:
     source = _documents(tree.out, tree.capability_list)
-    return create_app(source, clock=clock, links=tree.links(no_links))
+    return Application(source, clock=clock, links=tree.links())
 
 
 def _documents(folder: Path, capability_list: str) -> ServedSource:
-    """Return what serves the documents in a folder, and nothing else of it."""
     return ServedSource(
         root=folder,
         capability_list_uri=capability_list,
         media_type=media_type,
         documents=folder / FOLDER,
         well_known=folder / DESCRIPTION,
-        is_published=_is_robots,
+        is_published=lambda path: path == document_stores.ROBOTS_FILE,
     )
 
 
@@ -119,30 +121,14 @@ def find(
 
 
 @final
-class SiteApplication:
-    """ASGI application that serves a site; what its sets are is read again when it changes."""
-
+class _SiteApplication:
     def __init__(self, site: PublishedSite, clock: Clock) -> None:
-        self._clock = clock
-        self._sets = str(site.folder / SETS)
-        self._folder = site.folder
-        self._seen = FileState.at(self._sets)
-        self._serve(site)
-
-    def _serve(self, site: PublishedSite) -> None:
-        mounts = site.mounts(self._clock)
+        mounts = site.mounts(clock)
         self._rest = mounts.pop("")
         self._mounts = asgi.MountedApplications(mounts)
-        self._own = site.own(self._clock)
+        self._own = site.own(clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        if (seen := FileState.at(self._sets)) != self._seen:
-            self._seen = seen
-            with contextlib.suppress(ResourceSyncError):
-                state = sites.read_state(self._folder)
-                if state is not None and state.sets:
-                    self._serve(PublishedSite(folder=self._folder, state=state))
         if scope["type"] == "http" and asgi.path_within(scope) not in _OWN:
             application, scope = self._mounts.find(scope) or (self._rest, scope)
             await application(scope, receive, send)

@@ -15,7 +15,7 @@ from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import StorageError
-from resourcesync.server.admin import AdminApplication, MetricsSource, OperationsApplication
+from resourcesync.server.admin import MetricsSource, OperationsApplication
 from resourcesync.server.dashboard.views import EndedPull, Operate, Views
 from resourcesync.server.uvicorn_server import ServerThread
 
@@ -139,8 +139,7 @@ def serve_operators(
     )
 
     host, port = address
-    health = OperationsApplication(look=check_health, counts=[figures])
+    health = OperationsApplication(look=check_health, counts=[figures], status=status)
     actions = None if operator is None else OperatorApplication(*operator)
-    application = AdminApplication(status, mirror_pages(views, health, actions))
-    with ServerThread(application, host=host, port=port) as server:
+    with ServerThread(mirror_pages(views, health, actions), host=host, port=port) as server:
         yield server.uri

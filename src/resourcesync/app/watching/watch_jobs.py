@@ -22,7 +22,7 @@ from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import LoggedChange, RunRow
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
 from resourcesync.ports import CancelToken, Clock
 from resourcesync.server.dashboard import views
 from resourcesync.watch.scheduler import MirrorHistory
@@ -31,7 +31,6 @@ ChangeLine = Callable[[LoggedChange, Callable[[str], str]], bytes]
 """Writes a change, with the function for present addresses, as a line."""
 
 _LOG = logging.getLogger(__name__)
-_SECOND = 1_000_000
 _SPAN: Final = timedelta(days=7)
 
 
@@ -74,8 +73,8 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
         folder, lambda state: (state.last_run(), SyncState(state).audited_at)
     )
     return MirrorHistory(
-        pulled=None if last is None else last.ended / _SECOND,
-        audited=None if audited is None else audited / _SECOND,
+        pulled=None if last is None else last.ended / SECOND,
+        audited=None if audited is None else audited / SECOND,
         has_failed=last is not None and not last.mode,
     )
 

@@ -135,7 +135,6 @@ class _Audits:
     def run(
         self, places: Sequence[str], targets: Callable[[str], Iterable[tuple[Path, Network]]]
     ) -> CommandOutcome:
-        """Audit the mirrors; after a failure, the others go on."""
         outcomes: list[CommandOutcome] = []
         found: dict[Path, Network] = {}
         for place in places:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
@@ -73,7 +73,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, **values: Any) -> Job
     form = "".join(forms)
     return Job(
         work=lambda screen: _changes(mirror_folder, values, change_writer(form, screen), screen),
-        render=render_change,
+        render=_render_change,
         subject=mirror_folder.name,
         fields={"mirror": str(mirror_folder), "consumer": consumer},
         resume_command=f"resourcesync changes {mirror_folder}",
@@ -94,7 +94,7 @@ def _changes(
         before, present_uri = reader.position, opened.present_uris()
         for change in reader.read_new():
             position = reader.position or position
-            write(change, _ChangePlace(position, opened.state, present_uri))
+            write(change, position, opened.state, present_uri)
             count += 1
         position = reader.position or position
         if values["ack"] and consumer and position != before:
@@ -137,8 +137,7 @@ def change_fields(
     return {name: value for name, value in fields.items() if value != ""}
 
 
-def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
-    """Yield the line of a change."""
+def _render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
     if event == "change":
         at = moment(fields["time"])  # type: ignore[arg-type]  # set by change_fields
         size = fields["bytes"]
@@ -146,15 +145,10 @@ def render_change(event: str, fields: Mapping[str, object]) -> Iterator[TextLine
         yield TextLine(f"/{fields['path']}   {amount}   {at}", _SYMBOLS[str(fields["change"])])
 
 
-class _ChangePlace(NamedTuple):
-    """Where a change was read: the position after it, the state, and the present addresses."""
-
-    position: rows.ChangeLogPosition
-    state: SqliteMirrorState
-    present_uri: Callable[[str], str]
-
-
-_WriteChange = Callable[[rows.LoggedChange, _ChangePlace], None]
+_WriteChange = Callable[
+    [rows.LoggedChange, rows.ChangeLogPosition, SqliteMirrorState, Callable[[str], str]], None
+]
+"""Writes a change, by the position after it, the state, and the function of present addresses."""
 
 
 def change_writer(form: str, screen: Screen) -> _WriteChange:
@@ -164,16 +158,15 @@ def change_writer(form: str, screen: Screen) -> _WriteChange:
     """
     match form:
         case "paths0":
-            return lambda change, place: _write_path(change, there=True, state=place.state)
+            return lambda change, _, state, __: _write_path(change, there=True, state=state)
         case "deleted_paths0":
-            return lambda change, place: _write_path(change, there=False, state=place.state)
+            return lambda change, _, state, __: _write_path(change, there=False, state=state)
         case "csv":
             lines = CsvLines(_CSV_COLUMNS)
-            return lambda change, place: lines.write(change_fields(change, place.present_uri))
+            return lambda change, _, __, present: lines.write(change_fields(change, present))
         case _:
-            return lambda change, place: screen.report(
-                "change",
-                change_fields(change, place.present_uri) | {"position": str(place.position)},
+            return lambda change, position, _, present: screen.report(
+                "change", change_fields(change, present) | {"position": str(position)}
             )
 
 

@@ -88,11 +88,15 @@ def command(output: OutputOptions, **values: Any) -> Job:
     _check_flags(action, values)
 
     def work(screen: Screen) -> CommandOutcome:
-        if action in _SERVICES and any(mistakes_of(_find_file(named))):
+        if action in _SERVICES and any(_mistakes_of(_find_file(named))):
             return _check(_find_file(named), screen)
         if action not in _ACTIONS:
             text = _generated_file(action, values)
-            return _print(text, screen, name=action, as_json=output.json)
+            if output.json:
+                screen.report("file", {"name": action, "text": text})
+            else:
+                write_line(sys.stdout, text.rstrip("\n"))
+            return CommandOutcome()
         match action:
             case "init":
                 return _init(named or Path(files.NAME))
@@ -172,16 +176,8 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
             return text
 
 
-def _print(text: str, screen: Screen, *, name: str, as_json: bool) -> CommandOutcome:
-    if as_json:
-        screen.report("file", {"name": name, "text": text})
-    else:
-        write_line(sys.stdout, text.rstrip("\n"))
-    return CommandOutcome()
-
-
 def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
-    errors: list[ResourceSyncError] = list(mistakes_of(file))
+    errors: list[ResourceSyncError] = list(_mistakes_of(file))
     if not errors:
         from resourcesync.app.watching.watch_settings import watch_problems  # noqa: PLC0415 - help stays quick
 
@@ -216,7 +212,7 @@ def _log_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncEr
             yield error
 
 
-def mistakes_of(file: files.ConfigFile) -> Iterator[ConfigurationError]:
+def _mistakes_of(file: files.ConfigFile) -> Iterator[ConfigurationError]:
     """Yield every mistake in a configuration file; no secret is read."""
     shared = list(configured_mirrors.global_mistakes(file))
     if shared:

@@ -99,15 +99,12 @@ def _folder(keep: Path | None) -> Iterator[Path]:
 
 
 class _Demo:
-    """One demonstration."""
-
     def __init__(self, screen: Screen, folder: Path, *, kept: bool) -> None:
         self._screen, self._clock, self._keeps_files = screen, screen.clock, kept
         self._tree, self._mirror = folder / "tree", folder / "mirror"
         self._began = self._last = self._clock.monotonic()
 
     def run(self, source: Path) -> CommandOutcome:
-        """Run all steps; return the outcome."""
         self._copy(source)
         late = app.applications.LateApplication()
         with app.applications.ServerThread(late) as server:
@@ -206,7 +203,6 @@ def _copy_tree(source: Path, target: Path) -> tuple[int, int]:
 
 
 def _change_tree(tree: Path) -> dict[str, int]:
-    """Create, update and delete some files; return the number of each."""
     present = sorted(
         path
         for path in tree.rglob("*")

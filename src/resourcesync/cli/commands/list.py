@@ -38,7 +38,7 @@ def command(output: OutputOptions, mirror: MirrorArgument, *, csv: bool) -> Job:
         raise click.UsageError("choose one of --json and --csv")
     return Job(
         work=lambda screen: _list(mirror.folder, screen, csv=csv),
-        render=render_copy,
+        render=_render_copy,
         subject=mirror.folder.name,
         fields={"mirror": str(mirror.folder)},
     )
@@ -73,8 +73,7 @@ def _fields(resource: "app.mirror_changes.MirroredResource", folder: Path) -> di
     return {name: value for name, value in fields.items() if value not in (None, "")}
 
 
-def render_copy(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
-    """Yield the line of a copy."""
+def _render_copy(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
     if event == "copy":
         amount = f"{count(fields['bytes'])} B" if "bytes" in fields else "unknown"
         at = moment(fields["fetched"])

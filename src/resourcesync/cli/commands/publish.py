@@ -33,7 +33,7 @@ from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model import formatting
 from resourcesync.settings import files
-from resourcesync.settings.schema import Field, fields_of, without_empty
+from resourcesync.settings.schema import fields_of, without_empty
 from resourcesync.source.publication_settings import PublicationSettings
 
 if TYPE_CHECKING:
@@ -54,18 +54,15 @@ _PLACES: Final = frozenset({"out", "versions_in"})
 
 def _given_settings(values: Mapping[str, Any]) -> dict[str, object]:
     """Return the given settings by their names; without those that are places."""
-    for key, field in fields_of(PublicationSettings).items():
+    fields = fields_of(PublicationSettings)
+    for key, field in fields.items():
         if values[key] == "" and not field.setting.is_clearable:
             raise ConfigurationError(f"--{key.replace('_', '-')} is empty")
     return {
         field.name: without_empty(field, values[key])
-        for key, field in fields_of(PublicationSettings).items()
-        if key not in _PLACES and _is_given(field, values[key])
+        for key, field in fields.items()
+        if key not in _PLACES and values[key] not in (None, ())
     }
-
-
-def _is_given(field: Field, value: object) -> bool:
-    return value not in (None, ()) and (value != "" or field.setting.is_clearable)
 
 
 def _forced_step(values: Mapping[str, Any]) -> str:
@@ -146,7 +143,8 @@ def command(**values: Any) -> Job:
         return _job_of_all(sources, values, given)
     _refuse_ambiguous(tree, sources)
     tree, values = _resolve_target(tree, values, sources, given)
-    _check_address(tree)
+    if ":" in tree and app.inputs.kind_of(tree) is app.inputs.InputKind.SYSTEM:
+        app.accounts.check_account_address(tree)  # a secret in it is never shown or logged
 
     return Job(
         acts=True,
@@ -158,16 +156,9 @@ def command(**values: Any) -> Job:
     )
 
 
-def _check_address(target: str) -> None:
-    """Refuse the address of another system with a secret in it, before it is shown or logged."""
-    if ":" in target and app.inputs.kind_of(target) is app.inputs.InputKind.SYSTEM:
-        app.accounts.check_account_address(target)
-
-
 def _notification_job(
     tree: str | None, sources: ConfiguredSources, values: dict[str, Any], given: frozenset[str]
 ) -> Job:
-    """Return the job that only notifies the hubs."""
     if others := sorted(given & _PUBLISHING):
         other = others[0].replace("_", "-")
         raise click.UsageError(f"--notify-only and --{other} exclude each other")
@@ -195,7 +186,6 @@ def _check_dumps(values: Mapping[str, Any], given: frozenset[str]) -> None:
 def _resolve_target(
     target: str, values: dict[str, Any], sources: ConfiguredSources, given: frozenset[str]
 ) -> tuple[str, dict[str, Any]]:
-    """Return the path or address of a name or folder, and its settings."""
     if target not in sources.names:
         return target, values
     source = sources.source(target)
@@ -336,7 +326,6 @@ def _watch(
 
 
 def _watch_reporters(name: str, screen: Screen) -> "tuple[OnPublished, OnFailed]":
-    """Return the functions that report each publication, and each failure."""
     reported: set[str] = set()  # each omission is reported once
 
     def published(done: "PublicationResult") -> None:

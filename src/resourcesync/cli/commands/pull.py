@@ -86,7 +86,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     fields = {"mirror": str(target.folder), "source": target.address}
     return Job(
         acts=True,
-        work=lambda screen: PullView(words, screen).show(puller, target, screen.report),
+        work=lambda screen: _PullView(words, screen).show(puller, target, screen.report),
         render=words,
         subject=target.folder.name or str(target.folder),
         fields={**fields, "dry_run": values["dry_run"]},
@@ -98,7 +98,7 @@ def _job_of_many(names: Sequence[str], chosen: TargetResolver, words: "PullRende
     from resourcesync.cli import batch  # noqa: PLC0415 - most pull one
 
     def work(screen: Screen) -> CommandOutcome:
-        puller, view = _puller(chosen.configuration), PullView(words, screen)
+        puller, view = _puller(chosen.configuration), _PullView(words, screen)
 
         def pull_one(name: str, report: Reporter) -> CommandOutcome:
             screen.report("mirror", {"mirror": name})
@@ -129,7 +129,6 @@ def _check(
     *,
     every: bool,
 ) -> None:
-    """Refuse options that exclude each other."""
     if values["set"] and values["all_sets"]:
         raise click.UsageError("--set and --all-sets: choose one")
     if every and places:
@@ -206,9 +205,7 @@ def _folder_name(address: str) -> str:
     return host if port is None else f"{host}_{port}"
 
 
-class PullView:
-    """The view of the pulls of a command: their events as text, and their outcomes."""
-
+class _PullView:
     def __init__(self, renderer: "PullRenderer", screen: Screen) -> None:
         self._words, self._screen = renderer, screen
         self._plan: Mapping[str, object] = {}

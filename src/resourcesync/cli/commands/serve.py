@@ -18,8 +18,6 @@ from resourcesync.ports import Clock
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from resourcesync.app.serving.applications import ConnectionLimits
-
 
 _STDOUT = Path("-")
 _LEAST_SHARE = 8
@@ -112,7 +110,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutcome:
-    clock, hub, second = screen.clock, None, None
+    clock, hub, second, most = screen.clock, None, None, values["connections"]
+    limits = app.applications.ConnectionLimits(
+        connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
+    )
     is_alone = values["hub"] or values["admin"] is not None
     found = app.site.find(tree, values["out"], alone=is_alone)
     if isinstance(found, app.site.PublishedSite):
@@ -122,8 +123,9 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         counts = [] if hub is None else [hub.figures]
         application = served = found.application(clock, hub=hub)
         if values["admin"] is not None:
-            operations = found.board(clock, hub, served.metrics, *counts)
-            second = app.applications.SecondApplication(operations, *values["admin"])
+            host, port = values["admin"]
+            board = found.board(clock, hub, served.metrics, *counts)
+            second = app.applications.ServerThread(board, host=host, port=port, limits=limits)
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
@@ -132,21 +134,14 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         fields = {"uri": uri, "pull": address if is_same else "", "tree": str(tree)}
         screen.report("ready", fields | ({"admin": admin} if admin else {}))
         if not is_same:
-            screen.report("warning", address_warning(tree, found.base, address))
+            screen.report("warning", _address_warning(tree, found.base, address))
 
-    running = nullcontext() if hub is None else hub.application.running()
+    running = nullcontext() if hub is None else hub.running()
     with running, _access_log(application, clock, values, screen) as logged:
         app.applications.serve_forever(
-            logged, *values["bind"], on_ready=ready, limits=_limits(values), aside=second
+            logged, *values["bind"], on_ready=ready, limits=limits, aside=second
         )
     return CommandOutcome(closing=(TextLine("no longer served", "Stopped", QUIET),))
-
-
-def _limits(values: Mapping[str, Any]) -> "ConnectionLimits":
-    most: int = values["connections"]
-    return app.applications.ConnectionLimits(
-        connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
-    )
 
 
 @contextmanager
@@ -184,7 +179,7 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
             yield TextLine(str(fields["admin"]), "Admin", QUIET)
 
 
-def address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
+def _address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
     """Return the warning that the lists name another address than the one served."""
     return {
         "code": "published-elsewhere",

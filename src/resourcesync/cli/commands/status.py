@@ -250,7 +250,7 @@ def _read_apart(
     """Return the mirrors of a name or a folder; of no name, those in the current folder."""
 
     def read() -> _Found:
-        targets = _targets(place, configuration) if place else _targets_here()
+        targets = _targets(place, configuration) if place else _targets_in_current_folder()
         is_paused = place in check.paused
         return [_measure(target, check, now, is_paused=is_paused) for target in targets]
 
@@ -287,8 +287,8 @@ def _unreadable(
             hint="correct its permissions, or name another folder",
         )
     problem = problem_of(error)
-    named = () if noun in dict(problem.evidence) else ((noun, name),)
-    problem = problem._replace(evidence=(*named, *problem.evidence))
+    if noun not in dict(problem.evidence):
+        problem = problem.about(noun, name)
     return Unreadable(name, problem, noun, str(folder))
 
 
@@ -341,7 +341,7 @@ def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:
     )
 
 
-def _targets_here() -> list[_StatusTarget]:
+def _targets_in_current_folder() -> list[_StatusTarget]:
     """Return the mirrors in the current folder."""
     here = [place for place in (Path(), *sorted(Path().iterdir())) if _is_mirror_folder(place)]
     if not here:
@@ -362,7 +362,6 @@ def _is_mirror_folder(folder: Path) -> bool:
 
 
 def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarget]:
-    """Return the mirrors of a name or a folder."""
     named = configuration.mirror(place) if place in configuration else None
     folder = configuration.folder(place)
     own = app.mirror_state.each_mirror(folder)

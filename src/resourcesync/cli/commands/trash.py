@@ -12,14 +12,13 @@ from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.options import SectionedCommand, option
 from resourcesync.cli.output import DETAIL, QUIET, CommandOutcome, Job, Screen, TextLine
 from resourcesync.model import formatting
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
+from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
     from resourcesync.app.mirrors.mirror_state import Home
     from resourcesync.app.mirrors.trash import TrashFilter
     from resourcesync.destination.trash import TrashResult
 
-_SECOND: Final = 1_000_000
 _NO_MATCH: Final = "nothing in the trash matches"
 
 
@@ -52,20 +51,14 @@ def command(**values: Any) -> Job:
     restored file is a normal copy; later pulls do not delete it again, but repair --delete does.
     Exit 1 if no file in the trash matches GLOB.
     """  # noqa: D301 - click's mark for lines that are not to be filled
-    action, glob, every = values["action"], values["glob"], values["all"]
-    older_than: float | None = values["older_than"]
-    if action == "list" and (every or values["dry_run"]):
-        raise click.UsageError("--all and --dry-run are for restore and empty")
-    if every and (glob or older_than is not None):
-        raise click.UsageError("--all excludes GLOB and --older-than")
-    if action != "list" and not (every or glob or older_than is not None):
-        raise click.UsageError(f"name the files to {action}: a GLOB, --older-than, or --all")
+    action, glob, older_than = values["action"], values["glob"], values["older_than"]
+    _check_selection(action, values)
     home = _home_of(values["mirror"], values["config"])
 
     def work(screen: Screen) -> CommandOutcome:
         before = None
         if older_than is not None:
-            before = to_microseconds(screen.clock.now()) - int(older_than * _SECOND)
+            before = to_microseconds(screen.clock.now()) - int(older_than * SECOND)
         fits = app.trash.trash_filter(glob, before)
         if action == "list":
             return _list(home, fits, screen, narrowed=bool(glob))
@@ -73,11 +66,10 @@ def command(**values: Any) -> Job:
         with app.trash.open_trash(
             home, dry_run=dry_run, report=screen.report, clock=screen.clock
         ) as trash:
-            done = (
-                trash.restore(app.trash.read_rows(home.folder, fits), dry_run=dry_run)
-                if action == "restore"
-                else trash.empty(fits, dry_run=dry_run)
-            )
+            if action == "restore":
+                done = trash.restore(app.trash.read_rows(home.folder, fits), dry_run=dry_run)
+            else:
+                done = trash.empty(fits, dry_run=dry_run)
         is_idle = action == "restore" and glob and not (done.files or done.failed)
         if is_idle and app.trash.is_restored(home.folder, fits):
             return CommandOutcome(
@@ -96,6 +88,16 @@ def command(**values: Any) -> Job:
             "dry_run": values["dry_run"],
         },
     )
+
+
+def _check_selection(action: str, values: Mapping[str, Any]) -> None:
+    narrows = bool(values["glob"]) or values["older_than"] is not None
+    if action == "list" and (values["all"] or values["dry_run"]):
+        raise click.UsageError("--all and --dry-run are for restore and empty")
+    if values["all"] and narrows:
+        raise click.UsageError("--all excludes GLOB and --older-than")
+    if action != "list" and not (values["all"] or narrows):
+        raise click.UsageError(f"name the files to {action}: a GLOB, --older-than, or --all")
 
 
 def _home_of(mirror: str, config: Any) -> "app.mirror_state.Home":

@@ -94,7 +94,7 @@ def _why(
     found = asked.explain(resource, offline=offline, on_event=report)
     code = ExitCode.OK if found.verdict.is_well else ExitCode.FINDINGS
     lines = tuple(TextLine(text, label, QUIET) for label, text in explanation_lines(found, mirror))
-    return CommandOutcome(exit=code, closing=lines, fields=explanation_fields(found))
+    return CommandOutcome(exit=code, closing=lines, fields=_explanation_fields(found))
 
 
 def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str, str]]:
@@ -109,7 +109,10 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
     if pending is not None and pending.tries:
         tries = formatting.counted(pending.tries, "time") if pending.tries != 1 else "once"
         since = formatting.moment(from_microseconds(pending.first))
-        yield "Tried", f"{tries} since {since}: {pending.reason}{_retry_note(found)}"
+        again = ""
+        if found.next_try is not None:
+            again = f"; next try after {formatting.moment(from_microseconds(found.next_try))}"
+        yield "Tried", f"{tries} since {since}: {pending.reason}{again}"
     elif pending is not None and pending.reason and not found.finding:
         yield "Tried" if pending.task == "fetch" else "Deletion", pending.reason
     if found.finding is not None:
@@ -122,7 +125,6 @@ def explanation_lines(found: "Explanation", mirror: Path) -> Iterator[tuple[str,
 
 
 def _subject(found: "Explanation", mirror: Path) -> str:
-    """Return the URI of a resource, and the path of its file if there is one."""
     is_here = found.copy is not None or found.is_present
     path = found.copy.path if found.copy is not None else found.path
     names = [found.address] if "://" in found.address else []
@@ -133,15 +135,7 @@ def _subject(found: "Explanation", mirror: Path) -> str:
     return "  ".join(names) or found.address
 
 
-def _retry_note(found: "Explanation") -> str:
-    """Return the time of the next try, if the resource failed so often that it waits."""
-    if found.next_try is None:
-        return ""
-    return f"; next try after {formatting.moment(from_microseconds(found.next_try))}"
-
-
 def _finding_state(found: "Explanation") -> str:
-    """Return the present state of a finding: the bytes were read just now."""
     if found.copy is None or not found.is_present or found.file_content is None:
         return ""
     return (
@@ -191,7 +185,6 @@ def _source(found: "Explanation") -> Iterator[tuple[str, str]]:
 
 
 def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
-    """Yield the links to a resource, and the result of its last patch."""
     if found.via:
         more = f" and {formatting.count(len(found.via) - 1)} more" if len(found.via) > 1 else ""
         yield "Linked by", f"{found.via[0]}{more}"
@@ -233,8 +226,7 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
             return None
 
 
-def explanation_fields(found: "Explanation") -> dict[str, object]:
-    """Return an explanation as the fields of ``run.end``."""
+def _explanation_fields(found: "Explanation") -> dict[str, object]:
     rows = {
         "here": found.copy,
         "listed": found.listed,

@@ -12,7 +12,7 @@ from resourcesync.destination.reports import report_fields
 from resourcesync.discovery.tree import DocumentReading, DocumentSurvey, PartsTotal, SourceNode
 from resourcesync.model import formatting
 from resourcesync.model.digests import format_digests
-from resourcesync.model.entries import Package, find_link
+from resourcesync.model.entries import Package
 from resourcesync.model.vocabulary import Capability, Dialect, Relation
 
 Fields = Mapping[str, Any]
@@ -93,7 +93,7 @@ def _document(reading: DocumentReading) -> dict[str, object]:
 
 
 def _package(package: Package) -> dict[str, object]:
-    contents = find_link(package.links, Relation.CONTENTS)
+    contents = package.contents
     return {
         "kind": PACKAGE,
         "bytes": package.length,
@@ -260,7 +260,6 @@ def _title(fields: Fields) -> Iterator[str]:
 
 
 def _package_parts(fields: Fields) -> Iterator[str]:
-    """Yield the details of a package, in the parts of one line."""
     yield PACKAGE
     if fields["bytes"] is not None:
         yield formatting.size(fields["bytes"])
@@ -280,7 +279,6 @@ def _times(fields: Fields, *, is_open: bool) -> Iterator[str]:
 
 
 def _list_contents(fields: Fields, capability: str) -> Iterator[str]:
-    """Yield the content of a list, in the parts of one line."""
     nouns = _NOUNS.get("changelist" if fields["changes"] else capability, ("resource", "resources"))
     yield f"{formatting.counted(fields['entries'], *nouns)}{_refused(fields)}"
     if fields["bytes"]:

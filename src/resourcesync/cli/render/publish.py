@@ -134,7 +134,6 @@ def _left_lines(done: "PublicationResult") -> Iterator[TextLine]:
 
 
 def _omitted_lines(done: "PublicationResult") -> Iterator[TextLine]:
-    """Yield the lines of the files that are not published, by reasons."""
     label = "Left out"
     for reason, number in sorted(done.omitted_for.items(), key=lambda item: -item[1]):
         text = f"{formatting.count(number)}: {reason}"
@@ -163,7 +162,6 @@ def _place(out: str, name: str) -> str:
 
 
 def _written(done: "PublicationResult") -> Iterator[TextLine]:
-    """Yield the lines of the written documents, with counts after the lists."""
     out, publication = _document_folder(done), done.publication
     names = [_place(out, written.name) for written in done.documents_written]
     width = max(map(len, names)) + 6
@@ -184,7 +182,6 @@ def _written(done: "PublicationResult") -> Iterator[TextLine]:
 
 
 def _document_folder(done: "PublicationResult") -> str:
-    """Return the folder or the store of the documents."""
     out = done.settings.out
     return out if "://" in out else os.path.normpath(done.root / out)
 
@@ -257,42 +254,30 @@ def with_packages(outcome: CommandOutcome, dumped: "DumpOutcome", screen: Screen
             "package", {"name": packed.name, "entries": packed.entries, "bytes": packed.length}
         )
     if dumped.lost:
-        screen.report("warning", _lost_versions(dumped.lost))
-    return CommandOutcome(
-        exit=outcome.exit,
-        closing=(*outcome.closing, _packed_line(dumped)),
-        fields={**outcome.fields, **_packed_fields(dumped)},
-    )
-
-
-def _lost_versions(count: int) -> dict[str, object]:
-    changes = formatting.counted(count, "change")
-    return {
-        "code": "versions-gone",
-        "message": f"{changes} cannot be packed: the bytes of these versions no longer exist",
-        "evidence": (("kept", "all later changes: the Change Dump begins with them"),),
-        "hint": "from now on, changed versions are stored until they are packed",
-    }
-
-
-def _packed_line(dumped: "DumpOutcome") -> TextLine:
-    if not dumped.packages:
-        text = f"nothing new; {formatting.counted(dumped.reused, 'package')} unchanged"
-        return TextLine(text, "Packed", QUIET)
+        changes = formatting.counted(dumped.lost, "change")
+        warning = {
+            "code": "versions-gone",
+            "message": f"{changes} cannot be packed: the bytes of these versions no longer exist",
+            "evidence": (("kept", "all later changes: the Change Dump begins with them"),),
+            "hint": "from now on, changed versions are stored until they are packed",
+        }
+        screen.report("warning", warning)
     entries = sum(package.entries for package in dumped.packages)
     size = sum(package.length for package in dumped.packages)
-    text = (
-        f"{entries:,} {'entry' if entries == 1 else 'entries'} in"
-        f" {formatting.counted(len(dumped.packages), 'package')}, {formatting.size(size)}"
-    )
-    rest = f"; {formatting.counted(dumped.reused, 'package')} unchanged" if dumped.reused else ""
-    return TextLine(text + rest, "Packed", QUIET)
-
-
-def _packed_fields(dumped: "DumpOutcome") -> dict[str, object]:
-    return {
+    fields = {
         "packages": [package.name for package in dumped.packages],
         "packages_kept": dumped.reused,
-        "packed_entries": sum(package.entries for package in dumped.packages),
-        "packed_bytes": sum(package.length for package in dumped.packages),
+        "packed_entries": entries,
+        "packed_bytes": size,
     }
+    unchanged = f"; {formatting.counted(dumped.reused, 'package')} unchanged"
+    text = f"nothing new{unchanged}"
+    if dumped.packages:
+        number = formatting.counted(entries, "entry", "entries")
+        packages = formatting.counted(len(dumped.packages), "package")
+        rest = unchanged if dumped.reused else ""
+        text = f"{number} in {packages}, {formatting.size(size)}{rest}"
+    return outcome._replace(
+        closing=(*outcome.closing, TextLine(text, "Packed", QUIET)),
+        fields={**outcome.fields, **fields},
+    )

@@ -21,6 +21,7 @@ from resourcesync.cli.output import (
     TextLine,
     leniency_line,
     proof,
+    read_tables,
 )
 from resourcesync.cli.terminal import count_field
 from resourcesync.destination.reports import MirrorState, MirrorStatus, RunReport, report_fields
@@ -120,7 +121,6 @@ class PullRenderer(msgspec.Struct, kw_only=True):
 
 
 def _planned(fields: Fields) -> str:
-    """Return the work of a plan."""
     unsized = fields["unsized"]
     more = f" and {formatting.count(unsized)} of unknown size" if unsized else ""
     size = f"{formatting.size(fields['bytes'])}{more} to fetch"
@@ -132,7 +132,6 @@ def _planned(fields: Fields) -> str:
 
 
 def _done(fields: Fields) -> str:
-    """Return what was done for a resource: its bytes and their proof."""
     if fields["action"] == "delete":
         return "deleted (in the trash)"
     before, patch = fields.get("was_bytes"), fields.get("patched")
@@ -181,7 +180,6 @@ _OPTIONS: Final = {
 
 
 def _filters_line(fields: Fields, *, since_moves: bool) -> TextLine:
-    """Return the line about the changed filters and those that still hold."""
     before, after = (_options(fields.get(name) or {}) for name in ("before", "after"))
     names = [name for name in _OPTIONS if before.get(name) != after.get(name)]
     is_moving = since_moves and "since" in before and "since" in after
@@ -199,7 +197,6 @@ def _change(was: str, now: str) -> str:
 
 
 def _options(filters: Fields) -> dict[str, str]:
-    """Return the filters that are set, each as its option is written."""
     found = {}
     for name, option in _OPTIONS.items():
         value = filters.get(name)
@@ -213,25 +210,7 @@ def _options(filters: Fields) -> dict[str, str]:
 
 
 _EITHER: Final = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
-_MARGIN: Final = 27
-"""Width of the names; a row goes on in lines without one."""
-
-
-def _read() -> dict[str, dict[str, str]]:
-    table: dict[str, str] = {}
-    tables: dict[str, dict[str, str]] = {}
-    for line in Path(__file__).with_name("words.txt").read_text("utf-8").splitlines():
-        name, text = line[:_MARGIN].strip(), line[_MARGIN:]
-        if not text:
-            table = tables[name] = {}
-        elif name:
-            table[name] = text
-        else:
-            table[next(reversed(table))] += f"\n{text}"
-    return tables
-
-
-_TABLES: Final = _read()
+_TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
 
 
 def say(
@@ -331,7 +310,6 @@ def exit_code_of(report: RunReport) -> ExitCode:
 
 
 def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLine]:
-    """Return the lines about what a run would do, and would hold back."""
     names = ["create", "update"] if report.held else ["create", "update", "delete"]
     counts = [f"{name} {formatting.count(count_field(plan, name))}" for name in names]
     if report.renamed:
@@ -366,7 +344,6 @@ def _release_steps(report: RunReport, folder: str, *, pruning: bool) -> Iterator
 
 
 def _budget_lines(report: RunReport, folder: str, plan: Mapping[str, object]) -> list[TextLine]:
-    """Return the lines about what a run did within its budget, and what remains."""
     rest = "the number of remaining resources is unknown: the lists were not read to the end"
     if plan:
         size = max(0, count_field(plan, "bytes") - report.fetched.bytes)
@@ -382,7 +359,6 @@ def _budget_lines(report: RunReport, folder: str, plan: Mapping[str, object]) ->
 
 
 def _inventory_lines(report: RunReport, folder: str, plan: Mapping[str, object]) -> list[TextLine]:
-    """Return the lines of a run with ``--lists-only``."""
     listed, pending = report.listed.total, formatting.count(report.listed.pending)
     size = formatting.size(count_field(plan, "bytes"))
     text = f"{formatting.counted(listed, 'resource')} listed; 0 fetched, {pending} to fetch, {size}"

@@ -122,15 +122,12 @@ def _ago(moment: datetime | None, now: datetime) -> str:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return a table as lines; the first row has the names of the columns."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(_cells(row, rows[0], widths)).rstrip() for row in rows]
-
-
-def _cells(row: Sequence[str], heads: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return [
-        cell.rjust(width) if head in _NUMBERS else cell.ljust(width)
-        for head, cell, width in zip(heads, row, widths, strict=True)
-    ]
+    columns = []
+    for head, *cells in zip(*rows, strict=True):
+        width = max(map(len, (head, *cells)))
+        adjust = str.rjust if head in _NUMBERS else str.ljust
+        columns.append([adjust(cell, width) for cell in (head, *cells)])
+    return ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
 
 
 def _row(seen: CheckedMirror, now: datetime) -> tuple[str, ...]:
@@ -179,7 +176,7 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     """Return the notes about a mirror that is not in sync, and the next steps."""
     mirror = seen.status
     listed, ended = mirror.listed, mirror.last_run
-    notes = [*_held(mirror), *_why_failed(mirror), *_uncounted(mirror)]
+    notes = [*_pending_deletions(mirror), *_why_failed(mirror), *_uncounted(mirror)]
     if listed.pending:
         waiting = formatting.counted(listed.pending, "listed resource")
         notes.append(f"{waiting} not in the mirror as listed; {_tried_again(mirror, next_pull)}.")
@@ -193,10 +190,10 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
         *say("remarks", mirror, only=_REMARKS),
     ):
         notes += said.split("\n")
-    return [*notes, *_beyond_limits(seen)]
+    return [*notes, *_exceeded_limits(seen)]
 
 
-def _beyond_limits(seen: CheckedMirror) -> Iterator[str]:
+def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
     """Yield that rechecks or the mirror are late, that no room is left, or the Source quiet."""
     mirror, as_of = seen.status, seen.status.as_of
     if mirror.is_recheck_late:
@@ -218,7 +215,7 @@ def _beyond_limits(seen: CheckedMirror) -> Iterator[str]:
         yield f"the Source {since}: check that it still runs."
 
 
-def _held(mirror: MirrorStatus) -> Iterator[str]:
+def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
     """Yield what deletions wait for."""
     again = f"resourcesync pull {mirror.mirror}"
     if not mirror.held:
@@ -264,13 +261,14 @@ def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
 
 def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     """Yield the time, reason and exit code of the last failed run, and the next step."""
-    failed = mirror.failed_run or FailedRun(code=mirror.outcome)
+    failed = mirror.failed_run
     again = f"resourcesync pull {mirror.mirror}" if mirror.source else ""
     if mirror.judged is not MirrorState.FAILING:
-        if failed.is_stop and mirror.last_run is not None:
+        if failed is not None and failed.is_stop and mirror.last_run is not None:
             at = formatting.moment(mirror.last_run)
             yield f"the last pull was asked to stop {at}; next: {again}"
         return
+    failed = failed or FailedRun(code=mirror.outcome)
     other = f"resourcesync why {failed.code}" if failed.kind else again
     yield from _failed(
         "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or other

@@ -99,13 +99,19 @@ class ValidationTally(msgspec.Struct):
         """Count an event."""
         match event:
             case RuleFinding():
-                self._add_finding(event.severity)
+                self.errors += event.severity is Severity.ERROR
+                self.warnings += event.severity is Severity.WARNING
+                self.advice += event.severity is Severity.ADVICE
             case events.Judged(summary):
                 self.documents += 1
                 self.entries += summary.entries
                 self.plain_sitemaps += summary.complete and summary.dialect is Dialect.SITEMAP
+            case events.Sampled(is_packed=True):  # the resources in packages are in lists, too
+                self.members_checked += event.checked
+                self.members_listed += event.listed
             case events.Sampled():
-                self._add_sample(event)
+                self.resources_checked += event.checked
+                self.resources_listed += event.listed
             case events.Unopened():
                 self.packages_unopened += event.packages
                 self.is_local = event.is_local
@@ -113,19 +119,6 @@ class ValidationTally(msgspec.Struct):
                 self.cut_short += isinstance(event, events.CutShort)
                 self.judged_alone += isinstance(event, events.StandaloneDocument)
                 self.unreached += isinstance(event, Unreached)
-
-    def _add_finding(self, severity: Severity) -> None:
-        self.errors += severity is Severity.ERROR
-        self.warnings += severity is Severity.WARNING
-        self.advice += severity is Severity.ADVICE
-
-    def _add_sample(self, sample: events.Sampled) -> None:
-        if sample.is_packed:  # the resources in packages are in lists, too
-            self.members_checked += sample.checked
-            self.members_listed += sample.listed
-        else:
-            self.resources_checked += sample.checked
-            self.resources_listed += sample.listed
 
     def has_failures(self, fail_on: str) -> bool:
         """True if a finding, or an incomplete check, counts as a failure."""
@@ -259,13 +252,13 @@ def render_github(event: str, fields: Mapping[str, Any]) -> Iterator[TextLine]:
 
 def _github_line(word: str, title: str, text: str, marks: Mapping[str, object]) -> TextLine:
     properties = {**marks, "title": title}
-    said = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return TextLine(f"::{word} {said}::{_data(text)}", level=QUIET)
+    written = {
+        name: _data(str(value)).replace(":", "%3A").replace(",", "%2C")
+        for name, value in properties.items()
+    }
+    fields = ",".join(f"{name}={value}" for name, value in written.items())
+    return TextLine(f"::{word} {fields}::{_data(text)}", level=QUIET)
 
 
 def _data(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -75,7 +75,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
 def _watched_names(
     names: Sequence[str], configuration: MirrorConfiguration, every: float | None
 ) -> tuple[str, ...]:
-    """Return the mirrors that are watched."""
     if names:
         for name in names:
             _check_mirror(name, configuration)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from itertools import starmap
 from pathlib import Path
 from typing import Final
 
@@ -157,7 +156,9 @@ class WatchJobRunner:
         ended = list(puller.pull(target, report))
         self._on_pulled(mirror)
         errors = {str(one.folder): one.error for one in ended if one.error is not None}
-        problems = tuple(starmap(_set_problem, errors.items()))
+        problems = tuple(
+            problem_of(error, folder).about("mirror", folder) for folder, error in errors.items()
+        )
         is_several = len(ended) != 1 or bool(ended[0].of_set)
         reports = [one.report for one in ended if one.report is not None]
         return _job_result(
@@ -228,12 +229,6 @@ class WatchJobRunner:
         except BudgetError:
             return 0, f"was stopped: it took longer than {forms.duration(mirror.limit)}"
         return sent, f"exited with {code}" if code else ""
-
-
-def _set_problem(folder: str, error: ResourceSyncError) -> Problem:
-    """Return the error of one of several sets."""
-    problem = problem_of(error, folder)
-    return problem._replace(evidence=(("mirror", folder), *problem.evidence))
 
 
 def _change_line(

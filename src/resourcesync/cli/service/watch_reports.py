@@ -102,7 +102,6 @@ def _level(kind: str, fields: Mapping[str, Any]) -> int:
 
 
 def _result_parts(kind: str, fields: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the result of a job, in a few words."""
     if "code" in fields:
         text = at_address(fields["message"], fields.get("uri", ""))
         yield f"{kind}: {fields['code']}: {text}"

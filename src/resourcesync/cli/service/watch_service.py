@@ -45,7 +45,6 @@ class _SignalFlags:
         self._wake = wake
 
     def handle(self, number: int, _frame: FrameType | None) -> None:
-        """Record a signal, and wake up the loop."""
         if number == signal.SIGHUP:
             self.reload = True
         elif self.stop and number == signal.SIGINT:
@@ -155,7 +154,6 @@ class _WatchService:
         self._work.release(watched, number)
 
     def _check_health(self) -> None:
-        """Raise if the loop is stuck."""
         late = self._clock.monotonic() - self.watch.beat
         if late > _STUCK_SECONDS:
             raise StateError(f"the loop is stuck for {late:.0f} s")
@@ -207,12 +205,11 @@ class _WatchService:
             return MirrorHistory()
 
     def run_loop(self, signals: _SignalFlags, read_settings: Callable[[], WatchSettings]) -> None:
-        """Run until a signal to stop."""
         pulse = self._watchdog / _PARTS if self._watchdog else _TURN_SECONDS
         self._supervisor.notify(READY=1, STATUS=self._status())
         while not signals.stop:
             self.watch.run_once(pulse)
-            self._record_other_pulls()
+            self._record_external_pulls()
             self._report_subscriptions()
             self._supervisor.notify(WATCHDOG=1, STATUS=self._status())
             if signals.reload:
@@ -238,12 +235,12 @@ class _WatchService:
                 self._screen.report("watch.subscription", fields)
         self._reported = found
 
-    def _record_other_pulls(self) -> None:
+    def _record_external_pulls(self) -> None:
         """Let a good pull by another process end the pause after a failure, as one of ours does."""
         if self._clock.monotonic() - self._looked < _LOOK_SECONDS:
             return
         for name in self.watch.failing():
-            self.watch.record_other_pull(name, self._read_history(name))
+            self.watch.record_external_pull(name, self._read_history(name))
         self._looked = self._clock.monotonic()
 
     def finish(self) -> None:
@@ -277,8 +274,7 @@ class _WatchService:
         now = self._clock.now()
         mirror = done.job.mirror
         for problem in report.problems:
-            evidence = (("mirror", mirror), *problem.evidence)
-            self._screen.problem(problem._replace(evidence=evidence))
+            self._screen.problem(problem.about("mirror", mirror))
         if done.job.kind is JobKind.PULL:
             self._report_warnings(mirror, report.warnings)
         kind = done.job.kind.value.replace(" ", "-")

@@ -141,16 +141,15 @@ class WatchView:
 
     def _read(self, names: Sequence[str]) -> dict[str, StatusResult]:
         """Return the mirrors by the names that are watched; none delays another one."""
+        configuration = self._names()[1]
+        plans = ((name, self.planned(name)) for name in names)
         check = StatusCheck(
             is_requested=False,
             limits=FreshnessSettings(),
             read=self._cache.status,
             apart=self._cache.apart,
+            paused=[name for name, planned in plans if planned is not None and planned.is_paused],
         )
-        configuration = self._names()[1]
-        plans = ((name, self.planned(name)) for name in names)
-        paused = [name for name, planned in plans if planned is not None and planned.is_paused]
-        check = check._replace(paused=paused)
         return {name: read_statuses((name,), configuration, Screen(), check) for name in names}
 
     def count(self, kind: str, fields: Mapping[str, Any], seconds: float) -> None:
@@ -206,7 +205,11 @@ class WatchView:
         pushed = [subscription_fields(standing) for standing in self._standings()]
         rows = {
             "mirrors": mirrors,
-            "next": [json_row("next", "", plan) for plan in self._plans()],
+            "next": [
+                json_row("next", "", _next_pull_fields(name, planned))
+                for name in names
+                if (planned := self.planned(name)) is not None
+            ],
             "ended": [json_row("ended", "", fields) for fields in ended],
             "subscriptions": [json_row("watch.subscription", "", fields) for fields in pushed],
         }
@@ -216,12 +219,6 @@ class WatchView:
         """Return the values of the mirrors that are watched now; a reload may remove some."""
         names = self._names()[0]
         return {labels: value for labels, value in tuple(values.items()) if labels[0][1] in names}
-
-    def _plans(self) -> Iterator[dict[str, object]]:
-        for name in self._names()[0]:
-            planned = self.planned(name)
-            if planned is not None:
-                yield next_pull_fields(name, planned)
 
     def _standings(self) -> Sequence[SubscriptionReport]:
         return () if self.push is None else self.push.standings()
@@ -247,8 +244,7 @@ def _unreadable(mirror: Unreadable) -> views.MirrorSummary:
     )
 
 
-def next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
-    """Return the next pull of a mirror as fields."""
+def _next_pull_fields(mirror: str, planned: "NextPull") -> dict[str, object]:
     return {
         "mirror": mirror,
         "at": None if planned.time is None else datetime.fromtimestamp(planned.time, UTC),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 
 from resourcesync import errors
 from resourcesync.destination.lists.packages import REPORT_IT, too_many_listed
-from resourcesync.destination.lists.proof import is_believed
+from resourcesync.destination.lists.proof import is_trusted
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.discovery.uris import origin, own_entries
 from resourcesync.model.digests import usable
@@ -112,7 +112,7 @@ class ListDocuments:
 
     def _validators(self, uri: str) -> StoredVersion | None:
         known = self._before.get(uri)
-        return known if known and is_believed(known.etag, known.read_at, self._now) else None
+        return known if known and is_trusted(known.etag, known.read_at, self._now) else None
 
     def _reopen(self, uri: str) -> BinaryIO | None:
         known = self._before.get(uri)

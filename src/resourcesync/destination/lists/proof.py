@@ -223,16 +223,16 @@ class ListVersion(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple["ListVersion", ...] | None = None
 
     def without_old_dates(self, read_at: int | None, now: int) -> "ListVersion":
-        """Return the version without the validators that are no longer believed (`is_believed`)."""
+        """Return the version without the validators that are no longer trusted (`is_trusted`)."""
         parts = self.parts and tuple(part.without_old_dates(read_at, now) for part in self.parts)
         version = replace(self, parts=parts)
         return (
-            version if is_believed(self.etag, read_at, now) else replace(version, last_modified="")
+            version if is_trusted(self.etag, read_at, now) else replace(version, last_modified="")
         )
 
 
-def is_believed(etag: str, read_at: int | None, now: int) -> bool:
-    """True if "not modified" is believed of a list.
+def is_trusted(etag: str, read_at: int | None, now: int) -> bool:
+    """True if "not modified" is trusted of a list.
 
     A ``Last-Modified`` may be that of a part of what the list is made of, so without an ``ETag`` a
     list is read without a condition once a day.

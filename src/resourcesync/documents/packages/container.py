@@ -1,6 +1,7 @@
 """The container of a package: named members, their bytes, and limits on both."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 from resourcesync.errors import Evidence, PackageError, PackedMemberError
@@ -37,10 +38,7 @@ class PackageContainer(Protocol):
     kind: str
     is_sequential: bool
     budget: int
-
-    @property
-    def members(self) -> Sequence[PackedMember]:
-        """The members, without folders."""
+    members: Sequence[PackedMember]  # without folders
 
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member, exactly its ``size``, in pieces of at most 64 KiB."""
@@ -50,6 +48,16 @@ class PackageContainer(Protocol):
 
         ``None`` means only: use `read`, for the bytes or the reason why there are none.
         """
+
+
+@contextmanager
+def errors_about(uri: str) -> Iterator[None]:
+    """Give the errors of the block the address of the package that they are about."""
+    try:
+        yield
+    except PackageError as error:
+        error.uri = error.uri or uri
+        raise
 
 
 def member_error(member: PackedMember, *, uri: str) -> PackedMemberError:
@@ -67,7 +75,7 @@ def member_evidence(name: str) -> Evidence:
     return (("member", name[:1024]),) if name else ()
 
 
-def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -> int:
+def find_manifest(members: Sequence[PackedMember], manifest: str) -> int:
     """Return the index of the manifest: the one at the root, in exact case."""
     near: list[str] = []
     for index, member in enumerate(members):
@@ -77,7 +85,6 @@ def find_manifest(members: Sequence[PackedMember], manifest: str, *, uri: str) -
             near.append(member.name[-200:])
     raise PackageError(
         f"The package has no {manifest} at its root",
-        uri=uri,
         evidence=tuple(("found", name) for name in near),
         code="manifest-missing",
     )

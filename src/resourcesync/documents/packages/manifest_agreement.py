@@ -12,13 +12,13 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import errors
+from resourcesync.documents._xml_output import attribute, interval, moment_text
 from resourcesync.documents.packages.planning import ManifestEntry
 from resourcesync.documents.reader import Document
 from resourcesync.documents.writer import render
 from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest, usable
 from resourcesync.model.entries import Change, Header, Package, Part, RefusedEntry, Resource
-from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Capability, Dialect
 
 _MANIFESTS = {
@@ -31,9 +31,9 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
     """Check the root of a manifest against the dump that lists its package."""
     uri = "" if package is None else package.uri
     if dump.capability is None or _MANIFESTS.get(dump.capability) is not manifest.capability:
-        raise _mismatch(f"A {dump.phrase} contains no {manifest.phrase}", uri)
+        raise mismatch_error(f"A {dump.phrase} contains no {manifest.phrase}", uri)
     if manifest.at and dump.at and manifest.at < dump.at:
-        raise _mismatch("The manifest is older than its dump", uri)
+        raise mismatch_error("The manifest is older than its dump", uri)
     if package is None:
         return
     pairs = (
@@ -43,7 +43,7 @@ def check_manifest(manifest: Header, *, dump: Header, package: Package | None = 
         (manifest.until, package.until),
     )
     if any(moment and other and moment != other for moment, other in pairs):
-        raise _mismatch("The manifest covers another time than the dump lists", uri)
+        raise mismatch_error("The manifest covers another time than the dump lists", uri)
 
 
 def check_copy(manifest: Document, copy: Document) -> None:
@@ -53,14 +53,20 @@ def check_copy(manifest: Document, copy: Document) -> None:
     """
     header, other = manifest.header, copy.header
     if (header.capability, header.at, header.from_) != (other.capability, other.at, other.from_):
-        raise _mismatch("The copy of the manifest has another root", copy.uri)
+        raise mismatch_error("The copy of the manifest has another root", copy.uri)
     for entry, copied in zip_longest(manifest.entries(), copy.entries()):
         if entry != copied:
-            raise _mismatch("The copy of the manifest has other entries", copy.uri)
+            raise mismatch_error("The copy of the manifest has other entries", copy.uri)
 
 
-def _mismatch(message: str, uri: str) -> errors.PackageError:
-    return errors.PackageError(message, uri=uri, code="manifest-mismatch")
+def mismatch_error(message: str, uri: str, evidence: errors.Evidence = ()) -> errors.PackageError:
+    """Return the error for a manifest that is not what it must be."""
+    return errors.PackageError(message, uri=uri, evidence=evidence, code="manifest-mismatch")
+
+
+def part_error(reason: str, uri: str, evidence: errors.Evidence = ()) -> errors.PackageError:
+    """Return the error for a part of a manifest that cannot be used."""
+    return mismatch_error(f"A part of the manifest cannot be used: {reason}", uri, evidence)
 
 
 def running_digest(digests: Sequence[Digest]) -> tuple[Digest, "hashlib._Hash"] | None:
@@ -122,8 +128,6 @@ def wrong_length(uri: str, expected: int, actual: str) -> errors.LengthMismatchE
     )
 
 
-__all__ = ["join_manifests"]
-
 MAX_DEPTH: Final = 4
 """Manifests inside each other, the first included."""
 
@@ -157,8 +161,6 @@ def join_manifests(index: Document, open_part: OpenPart, *, most: int) -> Iterat
 
 
 class _ManifestJoiner:
-    """A reader of the parts of one manifest."""
-
     def __init__(self, index: Document, open_part: OpenPart, most: int) -> None:
         self._uri = index.uri
         self._header = replace(index.header, is_index=False)
@@ -166,27 +168,28 @@ class _ManifestJoiner:
         self._left = most
 
     def parts(self, index: Document, depth: int) -> Iterator[_PartEntries]:
-        """Yield what the parts of an index list, in its order."""
         if depth <= 1:
-            raise self._useless("The manifests of the package lie too deep inside each other")
+            raise mismatch_error(
+                "The manifests of the package lie too deep inside each other", self._uri
+            )
         for part in index.entries():
             assert isinstance(part, Part), "an index has parts"
             refused: list[RefusedEntry] = []
             try:
                 document = self._open_part(part.path, refused.append)
                 if document.header.capability is not self._header.capability:
-                    raise self._useless(f"A part of the manifest is a {document.header.phrase}")
+                    raise mismatch_error(
+                        f"A part of the manifest is a {document.header.phrase}", self._uri
+                    )
                 if document.header.is_index:
                     yield from self.parts(document, depth - 1)
                 else:
                     yield self._entries(document, refused)
                     continue
             except errors.DocumentError as error:
-                raise self._useless(
-                    f"A part of the manifest cannot be used: {error.message}"
-                ) from error
+                raise part_error(error.message, self._uri) from error
             if refused:
-                raise self._useless(f"A part of the manifest cannot be used: {refused[0].reason}")
+                raise part_error(refused[0].reason, self._uri)
 
     def _entries(self, document: Document, refused: list[RefusedEntry]) -> _PartEntries:
         packer, pieces, first = zlib.compressobj(1), list[bytes](), None
@@ -222,9 +225,6 @@ class _ManifestJoiner:
             )
         return entry
 
-    def _useless(self, message: str) -> errors.PackageError:
-        return errors.PackageError(message, uri=self._uri, code="manifest-mismatch")
-
 
 def _unusable(uri: str) -> bytes:
     """Return an unusable entry that names its resource: it has ``loc`` twice."""
@@ -232,16 +232,7 @@ def _unusable(uri: str) -> bytes:
 
 
 def _opening(header: Header) -> bytes:
-    times = {
-        "at": header.at,
-        "completed": header.completed,
-        "from": header.from_,
-        "until": header.until,
-        "modified": header.modified,
-    }
-    told = "".join(
-        f' {name}="{format_w3c(moment)}"' for name, moment in times.items() if moment is not None
-    )
+    told = interval(header) + attribute("modified", moment_text(header.modified))
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<urlset xmlns="{SITEMAP_NS}" xmlns:rs="{RS_NS}">\n'

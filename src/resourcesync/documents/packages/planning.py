@@ -20,8 +20,6 @@ from resourcesync.model.entries import (
 )
 from resourcesync.model.vocabulary import MAX_BYTES, MAX_ENTRIES, ChangeKind
 
-__all__ = ["ManifestEntry", "PackageSize", "content_of", "plan_packages"]
-
 ManifestEntry = Resource | Change
 """Entry of a manifest: a resource (§11.2) or a change (§13.2)."""
 
@@ -68,21 +66,19 @@ def plan_packages(
         for at in range(len(part)):
             single = part[at : at + 1]
             if not package.add(single):
-                yield package.placed_entries()
+                yield _placed(package.parts)
                 package = _PackageBuilder(header, size)
                 package.add(single)
     if package:
-        yield package.placed_entries()
+        yield _placed(package.parts)
 
 
 _Part = ResourceRun | list[ManifestEntry]
 
 
 class _PackageBuilder:
-    """A package while it is planned."""
-
     def __init__(self, header: Header, size: PackageSize) -> None:
-        self._parts: list[_Part] = []
+        self.parts: list[_Part] = []
         self._count = 0
         self._header = header
         self._size = size
@@ -93,11 +89,7 @@ class _PackageBuilder:
         self._most = 0  # a bound for the others
 
     def __bool__(self) -> bool:
-        return bool(self._parts)
-
-    def placed_entries(self) -> Sequence[ManifestEntry]:
-        """Return the entries, each with its path."""
-        return _placed(self._parts)
+        return bool(self.parts)
 
     def add(self, part: _Part) -> bool:
         """Put entries into this package, if it has room for all; for the first it always has."""
@@ -107,7 +99,7 @@ class _PackageBuilder:
         is_first = not self._count and len(part) == 1
         if not is_first and not self._measure_room(len(part), length, text):
             return False
-        self._parts.append(part)
+        self.parts.append(part)
         self._count += len(part)
         self._content += length
         self._most += text
@@ -119,7 +111,7 @@ class _PackageBuilder:
             return False
         if self._text + self._most + text > size.max_manifest:
             # The bounds are generous, but measuring means writing: so that only where it matters.
-            tail = _placed(self._parts)[self._measured :]
+            tail = _placed(self.parts)[self._measured :]
             self._text += sum(map(len, write(self._header, tail))) - self._frame
             self._measured, self._most = self._count, 0
         return self._text + self._most + text <= size.max_manifest

@@ -8,12 +8,13 @@ import io
 import zlib
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import BinaryIO, Final, final
+from typing import BinaryIO, Final, cast, final
 
 from resourcesync import errors
 from resourcesync.documents.packages import manifest_agreement, safety
 from resourcesync.documents.packages.container import (
     PackageContainer,
+    errors_about,
     find_manifest,
     member_error,
     member_evidence,
@@ -22,12 +23,10 @@ from resourcesync.documents.packages.planning import ManifestEntry, content_of
 from resourcesync.documents.packages.tar_reader import TarContainer, may_be_tar
 from resourcesync.documents.packages.zip_directory import may_be_truncated_zip
 from resourcesync.documents.packages.zip_reader import ZipContainer
-from resourcesync.documents.reader import Document, read_stream
+from resourcesync.documents.reader import Document, read
 from resourcesync.model.content_codings import ZLIB, Decoder
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Change, Link, RefusedEntry, Resource, ResourceRun
-
-__all__ = ["ManifestMember", "PackageReader", "open_package"]
 
 _START: Final = 512
 _PACKINGS: Final = {
@@ -53,26 +52,26 @@ def open_package(
     ZIP, tar, tar.gz and tar.xz are recognized by their first bytes. A compressed tar is unpacked
     once, to list its members; nothing of it is stored.
     """
+    with errors_about(uri):
+        return PackageReader(_open_container(file, limits), uri=uri, limits=limits)
+
+
+def _open_container(file: BinaryIO, limits: safety.PackageLimits) -> PackageContainer:
     size = file.seek(0, io.SEEK_END)
     file.seek(0)
     start = file.read(_START)
-    container: PackageContainer
     if may_be_truncated_zip(start):
-        container = ZipContainer(file, size, uri=uri, limits=limits)
-    elif may_be_tar(start):
-        container = TarContainer(file, size, uri=uri, limits=limits)
-    elif not start:
-        raise errors.TruncatedPackageError("The package is empty", uri=uri)
-    else:
-        packing = next((name for mark, name in _PACKINGS.items() if start.startswith(mark)), "")
-        what = f"is packed with {packing}" if packing else "is neither ZIP nor tar"
-        raise errors.PackageError(
-            f"The file {what}",
-            uri=uri,
-            hint="ask the Source for ZIP, tar, tar.gz or tar.xz",
-            code="package-unknown",
-        )
-    return PackageReader(container, uri=uri, limits=limits)
+        return ZipContainer(file, size, limits)
+    if may_be_tar(start):
+        return TarContainer(file, size, limits)
+    if not start:
+        raise errors.TruncatedPackageError("The package is empty")
+    packing = next((name for mark, name in _PACKINGS.items() if start.startswith(mark)), "")
+    raise errors.PackageError(
+        f"The file {f'is packed with {packing}' if packing else 'is neither ZIP nor tar'}",
+        hint="ask the Source for ZIP, tar, tar.gz or tar.xz",
+        code="package-unknown",
+    )
 
 
 @final
@@ -127,11 +126,10 @@ class PackageReader:
             is_manifest = safety.MANIFEST in map(safety.name_key, clash)
             raise errors.PackageError(
                 "Two members of the package have names that clash",
-                uri=uri,
                 evidence=(*member_evidence(clash[0]), ("and", clash[1][:1024])),
                 code="manifest-duplicate" if is_manifest else f"{container.kind}-duplicate",
             )
-        self._manifest = find_manifest(members, safety.MANIFEST, uri=uri)
+        self._manifest = find_manifest(members, safety.MANIFEST)
         self._indexes = {member.name: index for index, member in enumerate(members)}
         self._listed = bytearray(len(members))
         self._listed[self._manifest] = True
@@ -147,7 +145,6 @@ class PackageReader:
         if manifest.fault:
             raise errors.PackageError(
                 "The manifest cannot be unpacked",
-                uri=self.uri,
                 evidence=member_evidence(manifest.name),
                 code=manifest.fault,
             )
@@ -155,7 +152,6 @@ class PackageReader:
         if manifest.size > most:
             raise errors.PackageError(
                 "The manifest is too large",
-                uri=self.uri,
                 evidence=(("limit", f"{most:,} bytes"), ("got", f"{manifest.size:,} bytes")),
                 code="manifest-limit",
             )
@@ -165,73 +161,59 @@ class PackageReader:
         document = self._read(self.whole_manifest(), safety.MANIFEST, on_refused)
         header = document.header
         if header.capability is None or not header.capability.is_manifest or header.is_index:
-            raise errors.PackageError(
-                f"The package's {safety.MANIFEST} is no manifest but a {header.phrase}",
-                uri=self.uri,
-                code="manifest-mismatch",
+            raise manifest_agreement.mismatch_error(
+                f"The package's {safety.MANIFEST} is no manifest but a {header.phrase}", self.uri
             )
         return document
 
     def manifest_chunks(self) -> Iterator[bytes]:
-        """Yield the bytes of the manifest, sound or not, for the validator."""
-        return self._manifest_chunks()
+        """Yield the bytes of the manifest, sound or not."""
+        if self._copy is None:
+            return self._bytes_of(self._manifest)
+        return Decoder(ZLIB).feed(self._copy)
 
     def whole_manifest(self) -> Iterator[bytes]:
         """Yield the manifest; of one that is an index (0.5), one with all that its parts list."""
         if self._joined is None:
-            index = self._read(self._manifest_chunks(), safety.MANIFEST, self._no_part)
+            index = self._read(self.manifest_chunks(), safety.MANIFEST, self._no_part)
             kind = index.header.capability
             is_nested = index.header.is_index and kind is not None and kind.is_manifest
             self._joined = self._join(index) if is_nested else b""
-        return Decoder(ZLIB).feed(self._joined) if self._joined else self._manifest_chunks()
+        return Decoder(ZLIB).feed(self._joined) if self._joined else self.manifest_chunks()
 
     def _join(self, index: Document) -> bytes:
-        from resourcesync.documents.packages.manifest_agreement import join_manifests  # noqa: PLC0415 - in drafts only
-
         opened = {self._manifest}
 
         def open_part(path: str, on_refused: Refusals) -> Document:
             found, fault = self._find_path(path)
             if fault is not None:
-                raise errors.PackageError(
-                    f"A part of the manifest cannot be used: {fault.message}",
-                    uri=self.uri,
-                    evidence=member_evidence(path),
-                    code="manifest-mismatch",
-                )
+                raise manifest_agreement.part_error(fault.message, self.uri, member_evidence(path))
             if found in opened:
-                raise errors.PackageError(
-                    "The manifest has a part twice",
-                    uri=self.uri,
-                    evidence=member_evidence(path),
-                    code="manifest-mismatch",
+                raise manifest_agreement.mismatch_error(
+                    "The manifest has a part twice", self.uri, member_evidence(path)
                 )
             opened.add(found)
-            return self._read(self._container.read(found), path.lstrip("/"), on_refused)
+            return self._read(self._bytes_of(found), path.lstrip("/"), on_refused)
 
-        return _packed(join_manifests(index, open_part, most=self._limits.manifest.bytes))
+        most = self._limits.manifest.bytes
+        return _packed(manifest_agreement.join_manifests(index, open_part, most=most))
+
+    def _bytes_of(self, found: int) -> Iterator[bytes]:
+        with errors_about(self.uri):
+            yield from self._container.read(found)
 
     def _read(
         self, chunks: Iterator[bytes], name: str, on_refused: Refusals | None = None
     ) -> Document:
-        return read_stream(
-            io.BufferedReader(_PieceStream(chunks)),
+        return read(
+            cast("BinaryIO", _PieceStream(chunks)),
             uri=f"{self.uri}#/{name}",
             limits=self._limits.manifest,
             on_refused=on_refused,
         )
 
     def _no_part(self, entry: RefusedEntry) -> None:
-        raise errors.PackageError(
-            f"A part of the manifest cannot be used: {entry.reason}",
-            uri=self.uri,
-            code="manifest-mismatch",
-        )
-
-    def _manifest_chunks(self) -> Iterator[bytes]:
-        if self._copy is None:
-            return self._container.read(self._manifest)
-        return Decoder(ZLIB).feed(self._copy)
+        raise manifest_agreement.part_error(entry.reason, self.uri)
 
     def members(
         self, start: int = 0, *, on_refused: Refusals | None = None
@@ -380,7 +362,7 @@ class PackageReader:
     ) -> Iterator[bytes]:
         data = self._container.read_short(found)
         if data is None:
-            pieces = self._container.read(found)
+            pieces = self._bytes_of(found)
             yield from manifest_agreement.checked_chunks(
                 pieces, uri=uri, length=length, digests=digests
             )
@@ -395,24 +377,11 @@ def _packed(chunks: Iterator[bytes]) -> bytes:
     return b"".join((*pieces, packer.flush()))
 
 
-class _PieceStream(io.RawIOBase):
-    """Pieces of bytes as a file to read from."""
+class _PieceStream:
+    """Pieces of bytes, none of them empty, as a file to read from: of any size that they have."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        super().__init__()
         self._pieces = pieces
-        self._held = memoryview(b"")
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]  # any buffer
-        while not self._held:
-            piece = next(self._pieces, None)
-            if piece is None:
-                return 0
-            self._held = memoryview(piece)
-        count = min(len(buffer), len(self._held))
-        buffer[:count] = self._held[:count]
-        self._held = self._held[count:]
-        return count
+    def read(self, _size: int) -> bytes:
+        return next(self._pieces, b"")

@@ -109,7 +109,7 @@ class PackageLimits(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_LIMITS: Final = PackageLimits()
 
 
-def over_budget(budget: int, *, uri: str, code: str) -> PackageError:
+def over_budget(budget: int, *, code: str, uri: str = "") -> PackageError:
     """Return the error for a package that would unpack to more than ``budget`` bytes."""
     return PackageError(
         "The package unpacks to more than its size can justify",

@@ -27,9 +27,8 @@ class UnpackedFile:
     ``is_packed``: going back is expensive. ``rewinds`` counts that.
     """
 
-    def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:
+    def __init__(self, file: BinaryIO, size: int, limits: PackageLimits) -> None:
         self._file = file
-        self._uri = uri
         self._limits = limits
         self._size = size
         self._budget = limits.budget(size)
@@ -72,7 +71,7 @@ class UnpackedFile:
         while len(data) < count:
             piece = self.read(count - len(data))
             if not piece:
-                raise TruncatedPackageError("The package stops before its end", uri=self._uri)
+                raise TruncatedPackageError("The package stops before its end")
             data += piece
         return data
 
@@ -87,14 +86,14 @@ class UnpackedFile:
         piece, self._buffered = self._buffered[:count], self._buffered[count:]
         self.position += len(piece)
         if self.position > self._budget:
-            raise over_budget(self._budget, uri=self._uri, code="tar-ratio")
+            raise over_budget(self._budget, code="tar-ratio")
         return piece
 
     def _all(self) -> Iterator[bytes]:
         assert self._new is not None or not self.is_packed
         streams = at = 0
         decoder = None
-        while data := self._block(at):
+        while self._file.seek(at) == at and (data := self._file.read(_BLOCK)):
             at += len(data)
             while data:
                 if decoder is None:
@@ -109,11 +108,7 @@ class UnpackedFile:
                 data = decoder.unused_data if decoder.eof else b""
                 decoder = None if decoder.eof else decoder
         if decoder is not None:
-            raise TruncatedPackageError("The compressed data stops before its end", uri=self._uri)
-
-    def _block(self, at: int) -> bytes:
-        self._file.seek(at)
-        return self._file.read(_BLOCK)
+            raise TruncatedPackageError("The compressed data stops before its end")
 
     def _started(self, data: bytes) -> "_Inflater | lzma.LZMADecompressor":
         assert self._new is not None
@@ -133,7 +128,7 @@ class UnpackedFile:
             raise self._bad(f"The compressed data is damaged: {error}") from error
 
     def _bad(self, message: str, *, code: str = "tar-data") -> PackageError:
-        return PackageError(message, uri=self._uri, code=code)
+        return PackageError(message, code=code)
 
 
 @final
@@ -159,7 +154,6 @@ _SIZE: Final = 512
 _EMPTY: Final = bytes(_SIZE)
 _MAX_NOTE: Final = 65_536
 """Bytes of a pax header or a long name; real ones are below a kilobyte."""
-_PACKED: Final = (b"\x1f\x8b", b"\xfd7zXZ\0")
 _FILES: Final = b"07\0"
 _FOLDER: Final = b"5"
 _BARE: Final = b"12346"  # links, devices, pipes: they have no bytes, whatever their size says
@@ -167,7 +161,7 @@ _BARE: Final = b"12346"  # links, devices, pipes: they have no bytes, whatever t
 
 def may_be_tar(start: bytes) -> bool:
     """True if a file that starts so is a tar, or something compressed that may be one."""
-    return start.startswith(_PACKED) or (len(start) == _SIZE and _has_checksum(start))
+    return start.startswith((_GZIP, _XZ)) or (len(start) == _SIZE and _has_checksum(start))
 
 
 class _TarExtension(NamedTuple):
@@ -183,24 +177,18 @@ class TarContainer:
 
     kind = "tar"
 
-    def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:
-        self._uri = uri
+    def __init__(self, file: BinaryIO, size: int, limits: PackageLimits) -> None:
         self._limits = limits
         self.budget = limits.budget(size)
         self._size = size
-        self._bytes = UnpackedFile(file, size, uri=uri, limits=limits)
+        self._bytes = UnpackedFile(file, size, limits)
         self.is_sequential = self._bytes.is_packed
         self._members: list[PackedMember] = []
+        self.members: Sequence[PackedMember] = self._members
         self._starts: list[int] = []
         self._scan()
 
-    @property
-    def members(self) -> Sequence[PackedMember]:
-        """The members, without folders."""
-        return self._members
-
     def _scan(self) -> None:
-        """Walk over all headers once."""
         note = _TarExtension()
         count = 0
         while (header := self._bytes.exactly(_SIZE)) != _EMPTY:
@@ -289,7 +277,7 @@ class TarContainer:
         if end > (self.budget if self._bytes.is_packed else self._size):
             if self._bytes.is_packed:
                 raise self._bad("tar-ratio", "A member is larger than the package can justify")
-            raise TruncatedPackageError("The package stops before its end", uri=self._uri)
+            raise TruncatedPackageError("The package stops before its end")
         self._bytes.skip(end - self._bytes.position)
 
     def read_short(self, index: int) -> bytes | None:
@@ -310,9 +298,7 @@ class TarContainer:
                 self._bytes.go_to(at)
             piece = self._bytes.read(min(left, _BLOCK))
             if not piece:
-                raise TruncatedPackageError(
-                    "The package became shorter while it was read", uri=self._uri
-                )
+                raise TruncatedPackageError("The package became shorter while it was read")
             at += len(piece)
             left -= len(piece)
             yield piece
@@ -322,13 +308,12 @@ class TarContainer:
         if is_behind and self._bytes.rewinds >= self._limits.rewinds:
             raise PackedMemberError(
                 "The member stands before others that were read, too often for this package",
-                uri=self._uri,
                 evidence=member_evidence(self._members[index].name),
                 code="tar-order",
             )
 
     def _bad(self, code: str, message: str) -> PackageError:
-        return PackageError(message, uri=self._uri, code=code)
+        return PackageError(message, code=code)
 
 
 def _has_checksum(header: bytes) -> bool:

@@ -50,8 +50,6 @@ DESCRIBED: Final = 0x8  # CRC and sizes follow the data
 UTF8: Final = 0x800
 
 
-__all__ = ["CentralRecord", "DirectoryBounds", "read_bounds", "read_records"]
-
 _MAX_COMMENT: Final = 65_535
 _METHODS: Final = frozenset({STORED, DEFLATED})
 _OTHER_METHODS: Final = {
@@ -104,17 +102,17 @@ _make_record: Final[Callable[[tuple[Any, ...]], CentralRecord]] = partial(
 )
 
 
-def package_error(code: str, message: str, *, uri: str, member: str = "") -> PackageError:
+def package_error(code: str, message: str, member: str = "") -> PackageError:
     """Return the error for a package that is not sound."""
-    return PackageError(message, uri=uri, evidence=member_evidence(member), code=code)
+    return PackageError(message, evidence=member_evidence(member), code=code)
 
 
-def read_bounds(file: BinaryIO, size: int, *, uri: str) -> DirectoryBounds:
+def read_bounds(file: BinaryIO, size: int) -> DirectoryBounds:
     """Find the directory from the end of the file."""
     start = max(0, size - END.size - _MAX_COMMENT)
     file.seek(start)
     tail = file.read(size - start)
-    at = _end_of_directory(tail, uri=uri)
+    at = _end_of_directory(tail)
     _, *disks, here, count, length, offset, _ = END.unpack_from(tail, at)
     end = start + at
     found = DirectoryBounds(offset, length, count, (*disks, count - here))
@@ -122,17 +120,17 @@ def read_bounds(file: BinaryIO, size: int, *, uri: str) -> DirectoryBounds:
         file.seek(end - LOCATOR.size)
         locator = file.read(LOCATOR.size)
         if locator.startswith(LOCATOR_MARK):
-            found, end = _read_zip64(file, locator, found, end - LOCATOR.size, uri=uri)
+            found, end = _read_zip64(file, locator, found, end - LOCATOR.size)
     if any(found.disks):
-        raise package_error("zip-disks", "The package is one of several disks", uri=uri)
+        raise package_error("zip-disks", "The package is one of several disks")
     if found.offset + found.size > end:
-        raise package_error("zip-overlap", "The directory reaches over its end", uri=uri)
+        raise package_error("zip-overlap", "The directory reaches over its end")
     if found.offset + found.size < end:
-        raise package_error("zip-junk", "The package has bytes that belong to nothing", uri=uri)
+        raise package_error("zip-junk", "The package has bytes that belong to nothing")
     return found
 
 
-def _end_of_directory(tail: bytes, *, uri: str) -> int:
+def _end_of_directory(tail: bytes) -> int:
     ends: list[int] = []
     at = tail.find(END_MARK)
     while at >= 0:
@@ -142,42 +140,39 @@ def _end_of_directory(tail: bytes, *, uri: str) -> int:
             ends.append(at)
         at = tail.find(END_MARK, at + 1)
     if not ends or ends[0] + END.size > len(tail):
-        raise TruncatedPackageError("The package does not end where a ZIP ends", uri=uri)
+        raise TruncatedPackageError("The package does not end where a ZIP ends")
     if len(ends) > 1 or tail.find(END_MARK, ends[0] + 1) >= 0:
-        raise package_error(
-            "zip-ambiguous", "The package can be read as two different ones", uri=uri
-        )
+        raise package_error("zip-ambiguous", "The package can be read as two different ones")
     return ends[0]
 
 
 def _read_zip64(
-    file: BinaryIO, locator: bytes, narrow: DirectoryBounds, end: int, *, uri: str
+    file: BinaryIO, locator: bytes, narrow: DirectoryBounds, end: int
 ) -> tuple[DirectoryBounds, int]:
     """Return the numbers of the ZIP64 record, and its offset; ``end`` is its locator."""
     _, disk, at, disks = LOCATOR.unpack(locator)
     if at + END64.size != end:
-        raise package_error("zip-junk", "The ZIP64 record is not where its locator stands", uri=uri)
+        raise package_error("zip-junk", "The ZIP64 record is not where its locator stands")
     file.seek(at)
     mark, length, _, _, *record_disks, here, count, size, offset = END64.unpack(
         file.read(END64.size)
     )
     if mark != END64_MARK or length != END64.size - 12:
-        raise package_error("zip-mismatch", "The ZIP64 record is not one", uri=uri)
+        raise package_error("zip-mismatch", "The ZIP64 record is not one")
     wide = DirectoryBounds(offset, size, count, (disk, disks - 1, *record_disks, count - here))
     pairs = zip(narrow[:3], wide[:3], (FULL32, FULL32, 0xFFFF), strict=True)
     if any(short not in (full, long) for short, long, full in pairs):
-        raise package_error("zip-mismatch", "The ZIP64 record contradicts the end record", uri=uri)
+        raise package_error("zip-mismatch", "The ZIP64 record contradicts the end record")
     return wide, at
 
 
 def read_records(
-    file: BinaryIO, bounds: DirectoryBounds, size: int, *, uri: str, limits: PackageLimits
+    file: BinaryIO, bounds: DirectoryBounds, size: int, limits: PackageLimits
 ) -> list[CentralRecord]:
     """Return the records of the directory, in its order."""
     if bounds.records > limits.members or bounds.size > limits.directory:
         raise PackageError(
             "The package has too many members",
-            uri=uri,
             evidence=(
                 ("limit", f"{limits.members:,} members, {limits.directory:,} bytes of directory"),
                 ("got", f"{bounds.records:,} members, {bounds.size:,} bytes"),
@@ -185,26 +180,22 @@ def read_records(
             code="zip-limit",
         )
     if bounds.records * CENTRAL.size > bounds.size:
-        raise package_error("zip-mismatch", "The directory is too small for its records", uri=uri)
+        raise package_error("zip-mismatch", "The directory is too small for its records")
     file.seek(bounds.offset)
-    records = list(_records(file.read(bounds.size), bounds.records, uri=uri, limits=limits))
-    _check_places(records, bounds.offset, uri=uri)
+    records = list(_records(file.read(bounds.size), bounds.records, limits))
+    _check_places(records, bounds.offset)
     budget = limits.budget(size)
     if sum(record.size for record in records) > budget:
-        raise over_budget(budget, uri=uri, code="zip-ratio")
+        raise over_budget(budget, code="zip-ratio")
     return records
 
 
-def _records(
-    data: bytes, count: int, *, uri: str, limits: PackageLimits
-) -> Iterator[CentralRecord]:
+def _records(data: bytes, count: int, limits: PackageLimits) -> Iterator[CentralRecord]:
     at = 0
     for _ in range(count):
         start = at + CENTRAL.size
         if start > len(data) or not data.startswith(CENTRAL_MARK, at):
-            raise package_error(
-                "zip-mismatch", "The directory has fewer records than it declares", uri=uri
-            )
+            raise package_error("zip-mismatch", "The directory has fewer records than it declares")
         (
             _, _, _, flags, method, _, _, crc, packed, size, length, more, comment,
             disk, _, mode, offset,
@@ -212,27 +203,22 @@ def _records(
         name_end = start + length
         end = name_end + more + comment
         if end > len(data):
-            raise package_error(
-                "zip-mismatch", "A record reaches over the end of the directory", uri=uri
-            )
+            raise package_error("zip-mismatch", "A record reaches over the end of the directory")
         raw = data[start:name_end]
-        name = _name(raw, flags, uri=uri, longest=limits.name)
+        name = _name(raw, flags, limits.name)
         header = b"" if more else LOCAL_MARK + data[at + 6 : at + 32] + raw
         extra = data[name_end : name_end + more]
-        if extra:
-            check_extra(extra, name, uri=uri)
+        wide = check_extra(extra, name) if extra else None
         if FULL32 in (size, packed, offset):
-            size, packed, offset = with_zip64_values(
-                extra, (size, packed, offset), uri=uri, member=name
-            )
+            size, packed, offset = with_zip64_values(wide, (size, packed, offset), name)
         fault = _fault(flags, method, mode)
         record = _make_record((name, raw, flags, method, crc, packed, size, offset, fault, header))
         if disk or packed != size or name[-1:] == "/":
-            _check_record(record, disk, uri=uri)
+            _check_record(record, disk)
         yield record
         at = end
     if at != len(data):
-        raise package_error("zip-mismatch", "The directory has bytes beyond its records", uri=uri)
+        raise package_error("zip-mismatch", "The directory has bytes beyond its records")
 
 
 def _fault(flags: int, method: int, mode: int) -> str:
@@ -251,32 +237,26 @@ def packing_of(record: CentralRecord) -> str:
     return f"method {record.method}{', ' if name else ''}{name}; only store and Deflate are read"
 
 
-def _check_record(record: CentralRecord, disk: int, *, uri: str) -> None:
+def _check_record(record: CentralRecord, disk: int) -> None:
     name = record.name
     if disk:
-        raise package_error(
-            "zip-disks", "The package is one of several disks", uri=uri, member=name
-        )
+        raise package_error("zip-disks", "The package is one of several disks", name)
     differ = record.method == STORED and record.packed != record.size
     if differ and record.fault != "zip-encrypted":
-        raise package_error(
-            "zip-size", "A stored member has two different sizes", uri=uri, member=name
-        )
+        raise package_error("zip-size", "A stored member has two different sizes", name)
     if name.endswith("/") and record.size:
-        raise package_error("zip-mismatch", "A folder has bytes in it", uri=uri, member=name)
+        raise package_error("zip-mismatch", "A folder has bytes in it", name)
 
 
-def _name(raw: bytes, flags: int, *, uri: str, longest: int) -> str:
+def _name(raw: bytes, flags: int, longest: int) -> str:
     if not raw or len(raw) > longest or b"\0" in raw:
-        raise package_error("zip-name", "A name is empty, too long, or has a NUL in it", uri=uri)
+        raise package_error("zip-name", "A name is empty, too long, or has a NUL in it")
     try:
         # Without the flag the standard means code page 437, but most writers mean UTF-8.
         return _from_root(raw.decode())
     except UnicodeDecodeError as error:
         if flags & UTF8:
-            raise package_error(
-                "zip-name", "A name is declared as UTF-8 and is not", uri=uri
-            ) from error
+            raise package_error("zip-name", "A name is declared as UTF-8 and is not") from error
         return _from_root(raw.decode("cp437"))
 
 
@@ -285,9 +265,12 @@ def _from_root(name: str) -> str:
     return name.removeprefix("./").removeprefix("/") or name
 
 
-def check_extra(extra: bytes, name: str, *, uri: str) -> None:
-    """Check the extra fields of a header or a record, which other readers may read differently."""
-    seen: set[int] = set()
+def check_extra(extra: bytes, name: str) -> bytes | None:
+    """Check the extra fields of a header or a record; return that for ZIP64, if there is one.
+
+    Other readers may read them differently.
+    """
+    wide: bytes | None = None
     at = 0
     while at + 4 <= len(extra):
         kind, length = (
@@ -295,33 +278,27 @@ def check_extra(extra: bytes, name: str, *, uri: str) -> None:
             extra[at + 2] | extra[at + 3] << 8,
         )
         body = extra[at + 4 : at + 4 + length]
-        if len(body) < length or (kind == ZIP64 and kind in seen):
-            raise package_error(
-                "zip-mismatch", "The extra fields do not add up", uri=uri, member=name
-            )
+        if len(body) < length or (kind == ZIP64 and wide is not None):
+            raise package_error("zip-mismatch", "The extra fields do not add up", name)
         other = body[_NAME_AT:].removeprefix(b"./").removeprefix(b"/")
         if kind == UNICODE_PATH and other != name.encode():
-            raise package_error(
-                "zip-name", "An extra field gives another name", uri=uri, member=name
-            )
-        seen.add(kind)
+            raise package_error("zip-name", "An extra field gives another name", name)
+        wide = body if kind == ZIP64 else wide
         at += 4 + length
     if any(extra[at:]):  # zeros fill them up to a round number, where a writer aligns
-        raise package_error("zip-mismatch", "The extra fields do not add up", uri=uri, member=name)
+        raise package_error("zip-mismatch", "The extra fields do not add up", name)
+    return wide
 
 
 def with_zip64_values(
-    extra: bytes, values: tuple[int, ...], *, uri: str, member: str = ""
+    body: bytes | None, values: tuple[int, ...], member: str = ""
 ) -> tuple[int, ...]:
     """Return the values, with those that are full replaced from the ZIP64 extra field."""
-    body = _zip64_field(extra)
     taken: list[int] = []
     for value in values:
         if value == FULL32:
             if body is None or len(body) < 8:  # noqa: PLR2004 - one 64-bit number
-                raise package_error(
-                    "zip-mismatch", "A ZIP64 number is missing", uri=uri, member=member
-                )
+                raise package_error("zip-mismatch", "A ZIP64 number is missing", member)
             taken.append(int.from_bytes(body[:8], "little"))
             body = body[8:]
         else:
@@ -329,24 +306,13 @@ def with_zip64_values(
     return tuple(taken)
 
 
-def _zip64_field(extra: bytes) -> bytes | None:
-    at = 0
-    while at + 4 <= len(extra):
-        end = at + 4 + int.from_bytes(extra[at + 2 : at + 4], "little")
-        if int.from_bytes(extra[at : at + 2], "little") == ZIP64 and end <= len(extra):
-            return extra[at + 4 : end]
-        at = end
-    return None
-
-
-def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:
+def _check_places(records: list[CentralRecord], end: int) -> None:
     """Check from the offsets alone that no two members share bytes, nor with the directory."""
     place, before = 0, ""
     for record in sorted(records, key=attrgetter("offset")):
         if record.offset < place:
             raise PackageError(
                 "Two members of the package share bytes",
-                uri=uri,
                 evidence=(
                     *member_evidence(record.name),
                     *((("with", before[:1024]),) if before else ()),
@@ -355,9 +321,7 @@ def _check_places(records: list[CentralRecord], end: int, *, uri: str) -> None:
             )
         place, before = record.offset + _LOCAL_SIZE + len(record.raw) + record.packed, record.name
     if place > end:
-        raise package_error(
-            "zip-overlap", "A member reaches into the directory", uri=uri, member=before
-        )
+        raise package_error("zip-overlap", "A member reaches into the directory", before)
 
 
 def may_be_truncated_zip(start: bytes) -> bool:

@@ -11,8 +11,6 @@ from resourcesync.documents.packages.safety import PackageLimits
 from resourcesync.errors import PackageError, PackedMemberError, TruncatedPackageError
 from resourcesync.model.content_codings import RAW, CodingError, Decoder, ExcessBytesError
 
-__all__ = ["ZipContainer"]
-
 _BLOCK: Final = 65_536
 _LEVEL_FLAGS: Final = 0x6  # only the compression level
 
@@ -24,25 +22,19 @@ class ZipContainer:
     kind = "zip"
     is_sequential = False
 
-    def __init__(self, file: BinaryIO, size: int, *, uri: str, limits: PackageLimits) -> None:
+    def __init__(self, file: BinaryIO, size: int, limits: PackageLimits) -> None:
         self._file = file
-        self._uri = uri
         self.budget = limits.budget(size)
-        bounds = zip_directory.read_bounds(file, size, uri=uri)
-        records = zip_directory.read_records(file, bounds, size, uri=uri, limits=limits)
+        bounds = zip_directory.read_bounds(file, size)
+        records = zip_directory.read_records(file, bounds, size, limits)
         starts = self._check_headers(records, bounds)
         kept = [index for index, record in enumerate(records) if record.name[-1:] != "/"]
         self._records = [records[index] for index in kept]
         self._starts = [starts[index] for index in kept]
-        self._members = [
+        self.members: Sequence[PackedMember] = [
             PackedMember(record.name, record.size, record.fault, zip_directory.packing_of(record))
             for record in self._records
         ]
-
-    @property
-    def members(self) -> Sequence[PackedMember]:
-        """The members, without folders."""
-        return self._members
 
     def _check_headers(
         self, records: list[zip_directory.CentralRecord], bounds: zip_directory.DirectoryBounds
@@ -60,7 +52,7 @@ class ZipContainer:
             starts[index] = self._usual_start(record, place) or self._check_header(record, place)
         if place != bounds.offset:
             raise zip_directory.package_error(
-                "zip-junk", "Bytes before the directory belong to nothing", uri=self._uri
+                "zip-junk", "Bytes before the directory belong to nothing"
             )
         return starts
 
@@ -91,10 +83,9 @@ class ZipContainer:
         start: int = record.offset + zip_directory.LOCAL.size + name + extra
         if start + record.packed > end:
             raise self._bad("zip-overlap", "A member shares bytes with what follows it", record)
-        more = self._file.read(extra)
-        zip_directory.check_extra(more, record.name, uri=self._uri)
+        wide = zip_directory.check_extra(self._file.read(extra), record.name)
         if zip_directory.FULL32 in (packed, size) and not flags & zip_directory.DESCRIBED:
-            size, packed = zip_directory.with_zip64_values(more, (size, packed), uri=self._uri)
+            size, packed = zip_directory.with_zip64_values(wide, (size, packed))
         told = (crc, packed, size)
         known = (record.crc, record.packed, record.size)
         gap = end - start - record.packed
@@ -133,7 +124,7 @@ class ZipContainer:
         return self._bad("zip-junk", "Bytes after a member belong to nothing", record)
 
     def _bad(self, code: str, message: str, record: zip_directory.CentralRecord) -> PackageError:
-        return zip_directory.package_error(code, message, uri=self._uri, member=record.name)
+        return zip_directory.package_error(code, message, record.name)
 
     def read(self, index: int) -> Iterator[bytes]:
         """Yield the bytes of a member; see `PackageContainer.read`."""
@@ -176,9 +167,7 @@ class ZipContainer:
             self._file.seek(start)  # others may read from the same file in between
             piece = self._file.read(min(left, _BLOCK))
             if not piece:
-                raise TruncatedPackageError(
-                    "The package became shorter while it was read", uri=self._uri
-                )
+                raise TruncatedPackageError("The package became shorter while it was read")
             start += len(piece)
             left -= len(piece)
             yield piece
@@ -200,6 +189,4 @@ class ZipContainer:
     def _wrong(
         self, code: str, message: str, record: zip_directory.CentralRecord
     ) -> PackedMemberError:
-        return PackedMemberError(
-            message, uri=self._uri, evidence=member_evidence(record.name), code=code
-        )
+        return PackedMemberError(message, evidence=member_evidence(record.name), code=code)

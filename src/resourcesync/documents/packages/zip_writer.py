@@ -172,7 +172,8 @@ def _pieces(
                 is_stored = compact or not start
                 package.writestr(entry, start, ZIP_STORED if is_stored else ZIP_DEFLATED)
             else:
-                entry = _LongEntry(name, _longest(member), compact=compact)
+                length = 0 if member is None else member.length  # a manifest has at most 50 MiB
+                entry = _LongEntry(name, FULL32 if length is None else length, compact=compact)
                 entry.external_attr = _ATTRIBUTES
                 with package.open(entry, "w") as file:
                     for chunk in _even(chain((start,), chunks)):
@@ -200,13 +201,6 @@ def _start(chunks: Iterator[bytes]) -> bytes:
     while len(first) + len(held) <= BUFFERED and (chunk := next(chunks, None)) is not None:
         held += chunk
     return first + held
-
-
-def _longest(member: Resource | Link | None) -> int:
-    """Return the length of a long member, or more than it may be."""
-    if member is None:
-        return 0  # a manifest has at most 50 MiB
-    return FULL32 if member.length is None else member.length
 
 
 def _members(header: Header, entries: Sequence[ManifestEntry]) -> list[_Member]:

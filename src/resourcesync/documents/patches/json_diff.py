@@ -47,7 +47,6 @@ class _JsonDiffer:
         self._ascii_only = ascii_only
 
     def compare(self, before: Json, after: Json, path: str, depth: int) -> None:
-        """Add what makes one value of the other."""
         start = len(self.operations)
         if depth < _MAX_DEPTH and isinstance(before, dict) and isinstance(after, dict):
             self._compare_objects(before, after, path, depth)
@@ -116,16 +115,17 @@ class _JsonDiffer:
         )
 
     def _add(self, name: str, path: str, value: Json) -> None:
-        self._write(f'{{"op":"{name}","path":{self._text(path)},"value":{self._text(value)}}}')
+        self.operations.append(
+            f'{{"op":"{name}","path":{self._text(path)},"value":{self._text(value)}}}'
+        )
 
     def _do(self, name: str, path: str) -> None:
-        self._write(f'{{"op":"{name}","path":{self._text(path)}}}')
+        self.operations.append(f'{{"op":"{name}","path":{self._text(path)}}}')
 
     def _move(self, start: str, path: str) -> None:
-        self._write(f'{{"op":"move","from":{self._text(start)},"path":{self._text(path)}}}')
-
-    def _write(self, operation: str) -> None:
-        self.operations.append(operation)
+        self.operations.append(
+            f'{{"op":"move","from":{self._text(start)},"path":{self._text(path)}}}'
+        )
 
 
 def _below(path: str, name: str) -> str:

@@ -44,8 +44,6 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
 
 
 class _JsonStyle(NamedTuple):
-    """The formatting of a JSON text."""
-
     indent: str | None
     separators: tuple[str, str]
     ascii_only: bool

@@ -41,7 +41,9 @@ def apply(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> 
     before = read_all(previous, MAX_BYTES, "the version before")
     operations = _parse(read_all(patch, MAX_BYTES, "the patch"), "the patch")
     root = _parse(before, "the version before")
-    start, written = _prolog_of(before), _write(root)
+    prolog, written = _PROLOG.match(before), _write(root)
+    assert prolog is not None, "it may be empty"
+    start = prolog.end()
     if not before.startswith(written, start):
         raise PatchError("the version before is not written as lxml writes it")
     head, tail = before[:start], before[start + len(written) :]
@@ -75,13 +77,6 @@ def _parse(data: bytes, what: str) -> Node:
     if about.encoding is not None and about.encoding.upper() not in _ENCODINGS:
         raise PatchError(f"{what} is not in UTF-8")
     return root
-
-
-def _prolog_of(document: bytes) -> int:
-    """Return where the root begins."""
-    found = _PROLOG.match(document)
-    assert found is not None, "it may be empty"
-    return found.end()
 
 
 def _write(root: Node) -> bytes:

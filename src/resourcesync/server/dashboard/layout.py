@@ -81,6 +81,11 @@ def row(heads: Sequence[str], cells: Iterable[Piece]) -> Markup:
     return tag("tr", drawn)
 
 
+def rows_card(title: str, heads: Sequence[str], cells: Iterable[Iterable[Piece]]) -> Markup:
+    """Return a card with a ``table`` of rows."""
+    return card(table(heads, [row(heads, each) for each in cells]), title=title)
+
+
 def note_row(heads: Sequence[str], *notes: Piece) -> Markup:
     """Return a row below another one, with paragraphs about it."""
     return tag(

@@ -1,4 +1,4 @@
-"""HTML and SVG that cannot be broken by what is in them: everything is escaped, always.
+"""HTML that cannot be broken by what is in it: everything is escaped, always.
 
 Only ``tag`` makes markup. Any other text becomes text in the page, with characters that could
 fool a reader made visible.
@@ -29,10 +29,10 @@ def join_markup(*pieces: Piece) -> Markup:
     return Markup("".join(map(_piece, pieces)))
 
 
-def tag(name: str, /, *pieces: Piece, **attributes: str | float | None) -> Markup:
+def tag(name: str, /, *pieces: Piece, **attributes: str | int | None) -> Markup:
     """Return an element."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{_escape(_text(value))}"'
+        f' {key.rstrip("_").replace("_", "-")}="{_escape(str(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -57,10 +57,6 @@ def _piece(piece: Piece) -> str:
     if isinstance(piece, int):
         return str(piece)
     return "".join(map(_piece, piece))
-
-
-def _text(value: str | float) -> str:
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def _escape(text: str) -> str:

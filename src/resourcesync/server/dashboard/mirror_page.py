@@ -33,16 +33,18 @@ _URL: Final = ("http://", "https://")
 def mirror_page(detail: views.MirrorDetail, *, can_act: bool = False) -> str:
     """Return the page; with a form for operators who may act."""
     summary, now = detail.summary, detail.now
+    causes = [_cause(cause, detail) for cause in detail.causes]
+    audits = [_audit(kept) for kept in detail.audits]
     return layout.page(
         summary.name,
         tag("div", tag("h1", summary.name), state_labels(summary, now), class_="title"),
         tag("p", _source(summary), "next pull: ", next_pull(summary, now), class_="muted"),
         _advice(summary, now),
         None if summary.error else layout.numbers(_numbers(summary)),
-        _causes(detail),
+        layout.rows_card("Pending resources, by cause", _CAUSE_HEADS, causes) if causes else None,
         push_card(summary.push, now),
         _runs(detail),
-        _audits(detail.audits),
+        layout.rows_card("Audits", _AUDIT_HEADS, audits) if audits else None,
         operator_form(summary) if can_act else None,
         now=now,
         home=HOME,
@@ -58,7 +60,6 @@ def _source(summary: views.MirrorSummary) -> Piece:
 
 
 def _advice(summary: views.MirrorSummary, now: datetime) -> Markup | None:
-    """Return since when the mirror fails, when it is tried again, why, and what to do."""
     notes: list[Piece] = [*failing_text(summary, now), *map(layout.sentence, notes_of(summary))]
     bad = summary.error or summary.status.state in {MirrorState.FAILING, MirrorState.STOPPED}
     look = "advice bad" if bad else "advice"
@@ -81,13 +82,6 @@ def _numbers(summary: views.MirrorSummary) -> Iterator[tuple[str, str, Piece]]:
         yield "Disk, free", formatting.size(disk.free), used
 
 
-def _causes(detail: views.MirrorDetail) -> Markup | None:
-    if not detail.causes:
-        return None
-    rows = [layout.row(_CAUSE_HEADS, _cause(cause, detail)) for cause in detail.causes]
-    return layout.card(layout.table(_CAUSE_HEADS, rows), title="Pending resources, by cause")
-
-
 def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
     is_deletion = cause.task == PendingTask.DELETE
     yield tag("strong", cause.code or ("deletion" if is_deletion else "not tried yet"))
@@ -103,26 +97,28 @@ def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
 
 def _runs(detail: views.MirrorDetail) -> Markup:
     """Return the pulls, those with the same result in a row as one."""
-    groups = groupby(detail.runs, key=lambda ran: (ran.outcome, pull_text(ran)))
-    same = [list(group) for _, group in groups]
-    rows = [layout.row(_RUN_HEADS, _run(group)) for group in same[:_SHOWN_RUNS]]
+    groups = groupby(detail.runs, key=lambda ran: (ran.outcome, _pull_text(ran)))
+    same = [list(group) for _, group in groups][:_SHOWN_RUNS]
     since = "since the service was started" if detail.summary.error else "of the last 7 days"
-    return layout.card(layout.table(_RUN_HEADS, rows) if rows else "None.", title=f"Pulls {since}")
+    if not same:
+        return layout.card("None.", title=f"Pulls {since}")
+    return layout.rows_card(f"Pulls {since}", _RUN_HEADS, map(_run, same))
 
 
 def _run(same: Sequence[views.EndedPull]) -> Iterator[Piece]:
     ran, first = same[0], same[-1]
     yield layout.time_tag(ran.ended)
-    yield layout.pill(MirrorState.FAILING if ran.report is None else ran.report.state)
+    stopped = ran.failed is not None and ran.failed.is_stop
+    ended = MirrorState.BEHIND if stopped else MirrorState.FAILING
+    yield layout.pill(ended if ran.report is None else ran.report.state)
     again = (f"; {formatting.counted(len(same), 'time')} since ", layout.time_tag(first.ended))
-    yield pull_text(ran), again if len(same) > 1 else None
+    yield _pull_text(ran), again if len(same) > 1 else None
     yield "-" if ran.report is None else formatting.count(ran.report.requests)
     yield "-" if ran.report is None else formatting.size(ran.report.received_bytes)
     yield formatting.duration((ran.ended - ran.started).total_seconds())
 
 
-def pull_text(ran: views.EndedPull) -> str:
-    """Return the result of a pull in a few words."""
+def _pull_text(ran: views.EndedPull) -> str:
     if ran.failed is not None:
         return f"{ran.failed.code}: {ran.failed.text}" if ran.failed.message else ran.failed.code
     report = ran.report
@@ -133,15 +129,6 @@ def pull_text(ran: views.EndedPull) -> str:
     if report.held:
         parts.append(f"{formatting.counted(report.held, 'deletion')} held")
     return ", ".join(parts) or "nothing new"
-
-
-def _audits(audits: Sequence[AuditRecord]) -> Markup | None:
-    if not audits:
-        return None
-    return layout.card(
-        layout.table(_AUDIT_HEADS, [layout.row(_AUDIT_HEADS, _audit(kept)) for kept in audits]),
-        title="Audits",
-    )
 
 
 def _audit(kept: AuditRecord) -> Iterator[Piece]:

@@ -116,7 +116,10 @@ def select_mirrors(mirrors: Sequence[MirrorSummary], query: MirrorQuery) -> Mirr
     found = [summary for summary in searched if not query.state or query.state in _filters(summary)]
     groups = () if query.text or query.state else _groups(found)
     folded = {summary.name for group in groups for summary in group.mirrors}
-    rows = sorted((summary for summary in found if summary.name not in folded), key=_badness)
+    rows = sorted(
+        (summary for summary in found if summary.name not in folded),
+        key=lambda summary: (not summary.error, summary.seen.rank),
+    )
     last = max(-(-len(rows) // PAGE_SIZE), 1)
     return MirrorSelection(
         query=msgspec.structs.replace(query, page=min(query.page, last)),
@@ -151,7 +154,3 @@ def _groups(mirrors: Sequence[MirrorSummary]) -> tuple[FailureGroup, ...]:
         if len(same) >= _SMALLEST_GROUP
     ]
     return tuple(sorted(groups, key=lambda group: (-len(group.mirrors), group.host, group.code)))
-
-
-def _badness(summary: MirrorSummary) -> tuple[bool, tuple[bool, int, float, str]]:
-    return not summary.error, summary.seen.rank

@@ -140,7 +140,6 @@ def _without_exit(note: str) -> str:
 
 
 def _first_notes(notes: Sequence[str]) -> Iterable[str]:
-    """Return the first note, and the one with the remedy."""
     fixes = (note for note in notes[1:] if "resourcesync " in note or note.startswith("next"))
     return (*notes[:1], *list(fixes)[:1])
 
@@ -186,7 +185,6 @@ def _cells(summary: MirrorSummary, now: datetime) -> Iterator[Piece]:
 
 
 def _pending(status: MirrorStatus) -> str:
-    """Return the number of pending resources, and of deletions that are not applied."""
     if not status.held:
         return formatting.count(status.listed.pending)
     held = f"{formatting.counted(status.held, 'deletion')} held"
@@ -202,7 +200,6 @@ def state_labels(summary: MirrorSummary, now: datetime) -> Piece:
 
 
 def _running_text(job: RunningJob, now: datetime) -> str:
-    """Return the progress of a running job, in a few words."""
     text = f"{job.kind} runs for {formatting.age((now - job.since).total_seconds())}"
     if not job.total:
         return text

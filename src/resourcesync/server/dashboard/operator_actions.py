@@ -23,10 +23,10 @@ from resourcesync.server.asgi import NO_STORE, NOSNIFF, answer_any, read_body, r
 from resourcesync.server.dashboard.layout import card
 from resourcesync.server.dashboard.markup import Markup, address, tag
 from resourcesync.server.dashboard.views import MirrorSummary, Operate
+from resourcesync.websub.messages import FORM
 
 ACT_PATH: Final = b"/act"
 _LOG: Final = logging.getLogger(__name__)
-_FORM: Final = "application/x-www-form-urlencoded"
 _MOST_BODY: Final = 16_384
 _BODY_SECONDS: Final = 10.0
 _ACTIONS: Final = {"pull": "Pull now", "pause": "Pause", "resume": "Resume", "release": "Release"}
@@ -82,7 +82,7 @@ class OperatorApplication:
 
 def is_same_origin(fields: Mapping[str, str]) -> bool:
     """True if a form was sent by a page of this server, or by no page at all."""
-    if fields.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+    if fields.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         return False
     site, origin = fields.get("sec-fetch-site"), fields.get("origin")
     if site is not None:

@@ -17,18 +17,16 @@ _HEADS: Final = ("Document", "#Size", "Written")
 
 def source_page(view: SourceView) -> str:
     """Return the page."""
-    documents = [
-        layout.row(
-            _HEADS, (file.name, formatting.size(file.size), layout.ago(file.written, view.now))
-        )
+    documents = (
+        (file.name, formatting.size(file.size), layout.ago(file.written, view.now))
         for file in view.documents
-    ]
+    )
     return layout.page(
         HOME,
         tag("h1", view.address),
         layout.numbers(_numbers(view)),
         _subscribers(view),
-        layout.card(layout.table(_HEADS, documents), title="Documents"),
+        layout.rows_card("Documents", _HEADS, documents),
         tag("p", tag("a", "Metrics", href="metrics")),
         now=view.now,
         home=HOME,

@@ -14,7 +14,7 @@ Change Dump starts over, at a moment from which it is complete.
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Final
 
 import msgspec
@@ -30,8 +30,8 @@ from resourcesync.model.vocabulary import Capability, ChangeKind, Dialect
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source import description, naming
 from resourcesync.source.document_writer import DocumentWriter, checking_entries, renderer
-from resourcesync.source.dump_record import PublishedPackage
-from resourcesync.source.dumps.package_writer import PackageJob, PackageNames, Packager
+from resourcesync.source.dump_record import PublishedPackage, times_of
+from resourcesync.source.dumps.package_writer import PackageJob, Packager
 
 _EPOCH: Final = from_microseconds(0)
 
@@ -40,7 +40,6 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     snapshot: CatalogueSnapshot,
     known: Sequence[PublishedPackage],
     packager: Packager,
-    contents: ResourceContents,
     *,
     writer: DocumentWriter,
     size: PackageSize,
@@ -51,9 +50,9 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     usable = {package.key: package for package in known if package.since >= oldest}
 
     def planned() -> Iterator[PublishedPackage | PackageJob]:
-        header = manifest_header(writer, snapshot.at)
+        header = _root(writer, Capability.RESOURCE_DUMP_MANIFEST, at=snapshot.at)
         for start, end in _ranges(known, size):
-            resources = _sized(snapshot.batches(start, end), contents)
+            resources = _sized(snapshot.batches(start, end), packager.contents)
             for entries in _planned(header, resources, size):
                 text = renderer(header, writer.dialect)(entries)
                 key = _key(header, text, writer.dialect)
@@ -74,13 +73,10 @@ def pack_resources(  # noqa: PLR0913 - what to pack, how, and what is packed alr
     return tuple(packager.pack_all(planned()))
 
 
-def manifest_header(writer: DocumentWriter, at: datetime) -> Header:
-    """Return the root of the manifest of a package of the moment ``at`` (§11.2)."""
-    return Header(
-        capability=Capability.RESOURCE_DUMP_MANIFEST,
-        at=at,
-        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST),),
-    )
+def _root(writer: DocumentWriter, capability: Capability, **times: datetime) -> Header:
+    """Return the root of the manifest of a package (§11.2, §13.2)."""
+    up = description.up_link(writer.naming, naming.CAPABILITY_LIST)
+    return replace(Header(capability=capability, links=(up,)), **times)
 
 
 def _ranges(
@@ -119,12 +115,11 @@ def _sized(
                 yield replace(found, links=resource.links)
 
 
-def _new_names(at: datetime, taken: set[str]) -> PackageNames:
-    number = 1
-    while (names := naming.resource_package(at, number))[0] in taken:
-        number += 1
-    taken.add(names[0])
-    return PackageNames(package=names[0], manifest=names[1])
+def _new_names(at: datetime, taken: set[str]) -> naming.PackageNames:
+    numbered = (naming.resource_package(at, number) for number in count(1))
+    names = next(names for names in numbered if names.package not in taken)
+    taken.add(names.package)
+    return names
 
 
 def _key(header: Header, text: bytes, dialect: Dialect) -> str:
@@ -146,7 +141,6 @@ def pack_changes(
     snapshot: CatalogueSnapshot,
     reached: PackedUntil,
     packager: Packager,
-    contents: ResourceContents,
     *,
     writer: DocumentWriter,
     size: PackageSize,
@@ -157,19 +151,20 @@ def pack_changes(
     ``find_lost_changes``.
     """
     last, at = snapshot.last_change(), to_microseconds(snapshot.at)
-    here = _packable(snapshot, reached.last, contents)
+    here = _packable(snapshot, reached.last, packager.contents)
     packages: list[PublishedPackage] = []
     since, number = reached.until, reached.number
-    widest = _header(writer, _longest(at), _longest(at))
+    latest = snapshot.at.replace(microsecond=1)  # it takes as many characters as any
+    widest = _root(writer, Capability.CHANGE_DUMP_MANIFEST, from_=latest, until=latest)
     for entries, is_last in _with_last_flag(_planned(widest, here, size)):
         until = at if is_last else _time_of(entries[-1])
-        header = _header(writer, from_microseconds(since), from_microseconds(until))
-        package, manifest = naming.change_package(number)
+        header = replace(widest, **times_of(Capability.CHANGE_DUMP, since, until))
+        names = naming.change_package(number)
         job = PackageJob(
-            names=PackageNames(package=package, manifest=manifest),
+            names=names,
             header=header,
             entries=entries,
-            key=package,
+            key=names.package,
             text=renderer(header, writer.dialect)(entries),
             since=since,
             dialect=writer.dialect,
@@ -195,8 +190,8 @@ def find_lost_changes(
     found: LostChanges | None = None
     for number, change in snapshot.changes(after=after):
         if not _is_available(snapshot, change, contents):
-            count = 1 if found is None else found.count + 1
-            found = LostChanges(count=count, last=number, time=_time_of(change))
+            lost = 1 if found is None else found.count + 1
+            found = LostChanges(count=lost, last=number, time=_time_of(change))
     return found
 
 
@@ -256,17 +251,3 @@ def _time_of(entry: ManifestEntry) -> int:
     assert isinstance(entry, Change), "a Change Dump holds changes"
     assert entry.time is not None, "the catalogue knows the time of each change"
     return to_microseconds(entry.time)
-
-
-def _longest(at: int) -> datetime:
-    """Return a moment that takes as many characters as any."""
-    return from_microseconds(at).replace(microsecond=1)
-
-
-def _header(writer: DocumentWriter, since: datetime, until: datetime) -> Header:
-    return Header(
-        capability=Capability.CHANGE_DUMP_MANIFEST,
-        from_=since,
-        until=until,
-        links=(description.up_link(writer.naming, naming.CAPABILITY_LIST),),
-    )

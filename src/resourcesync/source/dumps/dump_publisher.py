@@ -7,36 +7,33 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.catalogue.database import CatalogueSnapshot, SourceCatalogue
+from resourcesync.catalogue.database import CatalogueSnapshot
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.entries import Header, Part
-from resourcesync.model.timestamps import from_microseconds, to_microseconds
-from resourcesync.model.vocabulary import Capability, Dialect
-from resourcesync.ports import Clock
-from resourcesync.ports.documents import DocumentStore, SecondProcess
+from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
+from resourcesync.model.vocabulary import Capability
+from resourcesync.ports.documents import SecondProcess
 from resourcesync.ports.originals import ResourceContents
-from resourcesync.source import archives, description, dump_record, garbage, naming
+from resourcesync.source import archives, description, dump_record, naming
 from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
 from resourcesync.source.dump_record import ArchivedDump, DumpRecord, PublishedPackage
 from resourcesync.source.dumps import dump_packages
 from resourcesync.source.dumps.dump_packages import PackedUntil
 from resourcesync.source.dumps.package_writer import Packager
 from resourcesync.source.foreign_documents import refuse_foreign_dumps
-from resourcesync.source.naming import SourceNaming
-from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import (
-    GRACE,
+    MOST_LISTS,
+    OFFERS,
+    PLAN,
     Offer,
     PublicationPlan,
-    read_offers,
-    read_plan,
-    write_offers,
+    find_orphans,
+    remove_orphans,
 )
 from resourcesync.source.publisher import OpenSource
 
 _MOST_ENTRIES: Final = 10_000
 """Most files of one package: a change of one file must not repack all small files."""
-_SECOND: Final = 1_000_000
 _log = logging.getLogger(__name__)
 _HEADS: Final = {
     Capability.RESOURCE_DUMP: naming.RESOURCE_DUMP,
@@ -77,30 +74,19 @@ class DumpPublisher:
     of the lists adds them at its next run, and retains the Change Lists that continue from them.
     """
 
-    def __init__(  # noqa: PLR0913 - what is dumped, where, and how
+    def __init__(
         self,
-        catalogue: SourceCatalogue,
-        documents: DocumentStore,
+        source: OpenSource,
         contents: ResourceContents,
-        *,
-        names: SourceNaming,
-        clock: Clock,
         size: PackageSize | None = None,
-        limits: PageLimits | None = None,
-        archive: int = 0,
-        dialect: Dialect = Dialect.V1_1,
         second: SecondProcess | None = None,
     ) -> None:
-        self._catalogue = catalogue
-        self._documents = documents
-        self._contents = contents
-        self._naming = names
-        self._clock = clock
+        self._catalogue, self._documents = source.catalogue, source.documents
+        self._settings, self._naming = source.settings, source.settings.names
+        self._clock = source.clock
         self._size = size or PackageSize()
-        self._limits = limits or PageLimits()
-        self._archive = archive
-        self._dialect = dialect
-        self._packager = Packager(documents, contents, second)
+        self._archive = int(source.settings.archive * SECOND)
+        self._packager = Packager(source.documents, contents, second)
         self._lost = 0
 
     def publish(
@@ -108,20 +94,22 @@ class DumpPublisher:
     ) -> DumpOutcome:
         """Pack what is not packed yet, and list it."""
         with self._catalogue.snapshot() as snapshot:
-            plan, before = read_plan(self._catalogue), dump_record.read_dumps(self._catalogue)
+            plan, before = PLAN.read(self._catalogue), dump_record.read_dumps(self._catalogue)
             writer = DocumentWriter(
                 self._documents,
                 self._naming,
                 before.documents,
-                dialect=self._dialect,
+                dialect=self._settings.dialect,
                 moment=snapshot.at,
             )
             after = self._for_base(before)
-            former = archives.retained_dumps(after.former, self._archive, self._now())
-            after = replace(after, former=former)
+            since = self._now() - self._archive
+            kept = (dump for dump in after.former if self._archive and dump.since >= since)
+            after = replace(after, former=tuple(kept)[-MOST_LISTS:])
             if plan is not None and plan.base_uri != self._naming.base_uri:
                 plan = None
-            if plan is not None and _is_forgotten(after, plan):
+            # Changes without a package are in no list any more: the Change Dump starts over.
+            if plan and after.changes and after.changes[-1].last < plan.known_after:
                 after = replace(after, changes=())
             if resources:
                 # Lists that were started over continue from no older dump.
@@ -157,7 +145,6 @@ class DumpPublisher:
             snapshot,
             record.resources,
             self._packager,
-            self._contents,
             writer=writer,
             size=self._size,
             taken={resource.name for resource in record.resources} | record.orphans.keys(),
@@ -187,15 +174,18 @@ class DumpPublisher:
         plan: PublicationPlan | None,
         oldest: int,
     ) -> DumpRecord:
-        reached = replace(_reached(snapshot, plan, record), number=self._number(record))
-        lost = dump_packages.find_lost_changes(snapshot, reached.last, self._contents)
+        # A number that no package ever had.
+        numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
+        number = max((record.number, *numbers))
+        reached = replace(_reached(snapshot, plan, record), number=number)
+        lost = dump_packages.find_lost_changes(snapshot, reached.last, self._packager.contents)
         if lost is not None:
             _log.info("the bytes of %d changes are gone: the Change Dump starts over", lost.count)
             self._lost = lost.count
             record = replace(record, changes=())
             reached = replace(reached, last=lost.last, until=lost.time + 1)
         new = dump_packages.pack_changes(
-            snapshot, reached, self._packager, self._contents, writer=writer, size=self._size
+            snapshot, reached, self._packager, writer=writer, size=self._size
         )
         self._record_renewed()
         ends = (*record.changes, *new)
@@ -234,11 +224,6 @@ class DumpPublisher:
                     recording.updated(found, "")  # the next scan reads it again
         renewed.clear()
 
-    def _number(self, record: DumpRecord) -> int:
-        """Return the number of the next package: one that no package ever had."""
-        numbers = (naming.change_package_number(name) + 1 for name in self._documents.names())
-        return max((record.number, *numbers))
-
     def _list(
         self,
         writer: DocumentWriter,
@@ -248,47 +233,30 @@ class DumpPublisher:
         former: Sequence[ArchivedDump],
     ) -> None:
         """Write the document that lists packages, unless it is stored already."""
-        assert header.capability is not None
-        archives.write_dump_archive(writer, header.capability, former)
-        header = archives.with_dump_archive_link(writer, header, former)
+        header = archives.write_dump_archive(writer, header, former)
         key = dump_record.dump_key(header, packages)
         if writer.has(head, key):
             return
         links = (description.up_link(self._naming, naming.CAPABILITY_LIST),)
         header = replace(header, links=(*links, *header.links))
         entries = (dump_record.package_entry(self._naming, packed, header) for packed in packages)
-        if len(packages) <= self._limits.max_entries:
+        if len(packages) <= self._settings.max_entries:
             writer.put_entries(head, key, header, entries)
             return
         inner = replace(header, links=(*links, description.index_link(self._naming, head)))
+        parts: list[Part] = []
         for number, some in enumerate(self._groups(packages), 1):
             name = naming.dump_part(head, key, number)
-            writer.put_entries(
-                name,
-                key,
-                dump_record.spanning_header(inner, some),
-                [dump_record.package_entry(self._naming, package, inner) for package in some],
-            )
-        writer.put_entries(
-            head, key, replace(header, is_index=True), self._parts(head, key, header, packages)
-        )
+            root = dump_record.spanning_header(inner, some)
+            within = (dump_record.package_entry(self._naming, package, inner) for package in some)
+            writer.put_entries(name, key, root, within)
+            times = {time: getattr(root, time) for time in ("at", "completed", "from_", "until")}
+            parts.append(Part(uri=self._naming.uri(name), **times))
+        writer.put_entries(head, key, replace(header, is_index=True), parts)
 
     def _groups(self, packages: Sequence[PublishedPackage]) -> Iterator[Sequence[PublishedPackage]]:
-        most = self._limits.max_entries
+        most = self._settings.max_entries
         return (packages[at : at + most] for at in range(0, len(packages), most))
-
-    def _parts(
-        self, head: str, key: str, header: Header, packages: Sequence[PublishedPackage]
-    ) -> Iterator[Part]:
-        for number, some in enumerate(self._groups(packages), 1):
-            part = dump_record.spanning_header(header, some)
-            yield Part(
-                uri=self._naming.uri(naming.dump_part(head, key, number)),
-                at=part.at,
-                completed=part.completed,
-                from_=part.from_,
-                until=part.until,
-            )
 
     def _conclude(self, before: DumpRecord, after: DumpRecord, writer: DocumentWriter) -> None:
         """Record and offer the public dumps, and remove documents unreferenced for a day."""
@@ -296,23 +264,16 @@ class DumpPublisher:
         wanted = {name for offer in offers for name in (offer.name, *offer.documents)}
         now = self._now()
         known, former = before.documents, before.orphans
-        orphans = garbage.find_orphans(
-            self._documents, wanted, known, former, now, naming.is_dump_name
-        )
-        due = [name for name, since in orphans.items() if now - since > GRACE]
+        orphans = find_orphans(self._documents, wanted, known, former, now, naming.is_dump_name)
+        remaining = remove_orphans(self._documents, orphans, now)
         documents = {name: known for name, known in writer.known.items() if name in wanted}
-        remaining = {name: since for name, since in orphans.items() if name not in due}
         record = replace(after, documents=documents, orphans=remaining)
         if record != before:
-            dump_record.write_dumps(self._catalogue, record)
-        unreferenced = [
-            offer for offer in read_offers(self._catalogue) if offer.capability not in _OFFERED
-        ]
-        if (*unreferenced, *offers) != read_offers(self._catalogue):
-            write_offers(self._catalogue, (*unreferenced, *offers))
-        for name in due:
-            _log.info("removing %s, which is no longer listed anywhere", name)
-            self._documents.delete(name)
+            dump_record.DUMPS.write(self._catalogue, record)
+        offered = OFFERS.read(self._catalogue) or ()
+        others = (offer for offer in offered if offer.capability not in _OFFERED)
+        if (now_offered := (*others, *offers)) != offered:
+            OFFERS.write(self._catalogue, now_offered)
 
     def _now(self) -> int:
         return to_microseconds(self._clock.now())
@@ -342,11 +303,6 @@ class DumpPublisher:
 
 def _names(packages: Sequence[PublishedPackage]) -> list[str]:
     return [package.name for package in packages]
-
-
-def _is_forgotten(record: DumpRecord, plan: PublicationPlan) -> bool:
-    """True if changes without a package are in no list any more: the Change Dump starts over."""
-    return bool(record.changes) and record.changes[-1].last < plan.known_after
 
 
 def _reached(
@@ -379,19 +335,10 @@ def dump(
     refuse_foreign_dumps(source.catalogue, source.documents)
     oldest = 0
     if settings.keep:
-        oldest = to_microseconds(clock.now()) - int(settings.keep * _SECOND)
-    return DumpPublisher(
-        source.catalogue,
-        source.documents,
-        contents,
-        names=settings.names,
-        clock=clock,
-        size=PackageSize(
-            max_bytes=settings.max_package or PackageSize().max_bytes,
-            max_entries=min(_MOST_ENTRIES, settings.max_entries),
-        ),
-        limits=settings,
-        archive=int(settings.archive * _SECOND),
-        dialect=settings.dialect,
-        second=second,
-    ).publish(resources=asked.resources, changes=asked.changes, oldest=oldest)
+        oldest = to_microseconds(clock.now()) - int(settings.keep * SECOND)
+    size = PackageSize(
+        max_bytes=settings.max_package or PackageSize().max_bytes,
+        max_entries=min(_MOST_ENTRIES, settings.max_entries),
+    )
+    publisher = DumpPublisher(source, contents, size, second)
+    return publisher.publish(resources=asked.resources, changes=asked.changes, oldest=oldest)

@@ -19,6 +19,7 @@ from resourcesync.model.vocabulary import ChangeKind, Dialect
 from resourcesync.ports.documents import DocumentStore, SecondProcess
 from resourcesync.ports.originals import ResourceContents
 from resourcesync.source.dump_record import PublishedPackage
+from resourcesync.source.naming import PackageNames
 from resourcesync.source.read_back import read_back_error
 
 _TRIES: Final = 3
@@ -34,17 +35,10 @@ _CHANGE_ERRORS: Final = (
 )
 
 
-class PackageNames(msgspec.Struct, frozen=True, kw_only=True):
-    """The names of a package and of the copy of its manifest in the store."""
-
-    package: str
-    manifest: str
-
-
 class PackageJob(msgspec.Struct, frozen=True, kw_only=True):
     """A package to be written."""
 
-    names: PackageNames  # of the package and of the copy of its manifest
+    names: PackageNames
     header: Header  # the root of the manifest
     entries: Sequence[ManifestEntry]
     key: str  # identifies the contents
@@ -65,7 +59,7 @@ class Packager:
     ) -> None:
         self.renewed: dict[str, Resource | None] = {}
         self._store = store
-        self._contents = contents
+        self.contents = contents
         self._second = second
 
     def confirm_unharmed(self, packed: PublishedPackage) -> bool:
@@ -190,9 +184,9 @@ class Packager:
 
     def _bytes_of(self, content: Resource | Link) -> Iterable[bytes]:
         if isinstance(content, Resource):
-            uri, stream = content.uri, self._contents.open(content)
+            uri, stream = content.uri, self.contents.open(content)
         else:
-            uri, stream = content.href, self._contents.open_patch(content)
+            uri, stream = content.href, self.contents.open_patch(content)
         if stream is None:
             raise errors.OriginalChangedError(f"{uri} no longer exists")
         length = content.length
@@ -210,13 +204,16 @@ class Packager:
             if resource is None:
                 yield entry
                 continue
-            found = self._contents.measure(entry.uri)
+            found = self.contents.measure(entry.uri)
             if found is not None:
                 # Links to versions are those of its present version; a patch is not packed by
                 # itself.
                 found = replace(without_patches(found), path=resource.path)
-            if isinstance(entry, Change):
-                yield _changed(entry, found)
+            if isinstance(entry, Change) and found is None:
+                gone = Resource(uri=entry.uri)
+                yield replace(entry, kind=ChangeKind.DELETED, resource=gone)
+            elif isinstance(entry, Change):
+                yield replace(entry, resource=found)
             elif found is not None:
                 yield found
 
@@ -247,12 +244,6 @@ def _read(stream: BinaryIO, uri: str, most: int = _CHUNK) -> bytes:
             hint="make the file readable, or exclude it",
             code="unreadable-file",
         ) from error
-
-
-def _changed(entry: Change, found: Resource | None) -> Change:
-    if found is not None:
-        return replace(entry, resource=found)
-    return replace(entry, kind=ChangeKind.DELETED, resource=Resource(uri=entry.uri))
 
 
 def _check(stream: BinaryIO, name: str, manifest: bytes) -> None:

@@ -11,24 +11,26 @@ from contextlib import closing, suppress
 from datetime import datetime
 from functools import cache
 from tempfile import SpooledTemporaryFile
-from typing import IO, BinaryIO, Final, cast
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from resourcesync.catalogue.version_files import FolderVersions
-from resourcesync.catalogue.versions import ResourceVersion, VersionIndex, VersionPatch
+from resourcesync.catalogue.versions import ResourceVersion, VersionPatch
 from resourcesync.documents.patches.limits import BoundedSink
 from resourcesync.errors import ConfigurationError, OriginalChangedError, PatchError
 from resourcesync.model.digests import Digest, format_digests, parse_digests
 from resourcesync.model.entries import Link, Resource
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
-from resourcesync.ports import Clock
 from resourcesync.ports.originals import Original, Originals, WrappedOriginals
 from resourcesync.ports.patches import PatchComputer, Patcher, PatchFormat, PatchMaker
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming
+
+if TYPE_CHECKING:
+    from resourcesync.source.publisher import OpenSource
 
 _log = logging.getLogger(__name__)
 _MAX_IN_MEMORY: Final = 1 << 20
@@ -71,7 +73,6 @@ class PatchGenerator:
     def _compute_proven(
         self, maker: PatchMaker, before: BinaryIO, after: BinaryIO, patch: IO[bytes], length: int
     ) -> None:
-        """Write a patch and apply it."""
         _rewind(before, after)
         refusal = "the patch is not smaller than the new version"
         limited = cast("BinaryIO", BoundedSink(patch.write, length - 1, refusal))
@@ -137,20 +138,12 @@ class VersionNames(msgspec.Struct, frozen=True, kw_only=True):
     def links(self, resource: Resource, version: ResourceVersion) -> tuple[Link, ...]:
         """Return the links of an entry to its version: never to a patch that it does not have."""
         uri = version.uri
-        found = [
-            Link(
-                rel=Relation.MEMENTO.value,
-                href=self.memento(uri, version.moment),
-                modified=resource.lastmod,
-            ),
+        memento, listed = self.memento(uri, version.moment), "application/link-format"
+        return (
+            Link(rel=Relation.MEMENTO.value, href=memento, modified=resource.lastmod),
             Link(rel=Relation.TIMEGATE.value, href=self.timegate(uri)),
-            Link(
-                rel=Relation.TIMEMAP.value,
-                href=self.timemap(uri),
-                media_type="application/link-format",
-            ),
-        ]
-        return tuple(found)
+            Link(rel=Relation.TIMEMAP.value, href=self.timemap(uri), media_type=listed),
+        )
 
     def patch_link(self, version: ResourceVersion, patch: VersionPatch) -> Link:
         """Return the link to the patch that leads to a version."""
@@ -177,52 +170,42 @@ def parse_stamp(text: str) -> int | None:
     return None
 
 
-class VersionPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Choices for the storage of versions.
+class VersionRecorder:
+    """Recorder of versions; it counts those stored, patched, and skipped for want of room.
 
-    If they are not ``is_public``, entries do not lead to them: only changed versions are stored,
-    for the next package of changes.
+    Where they are not public, entries do not lead to them: only changed versions are stored, for
+    the next package of changes.
     """
 
-    is_public: bool = True
-    most: int = 0  # bytes of all contents; 0 for no limit
-
-
-class VersionRecorder:
-    """Recorder of versions; it counts those stored, patched, and skipped for want of room."""
-
     def __init__(
-        self,
-        index: VersionIndex,
-        store: FolderVersions,
-        names: VersionNames,
-        clock: Clock,
-        *,
-        keeping: VersionPolicy,
-        patches: PatchGenerator | None = None,
+        self, source: "OpenSource", store: FolderVersions, patches: PatchGenerator | None
     ) -> None:
+        settings = source.settings
         self.stored = self.patched = self.skipped = 0
-        self._index = index
-        self._store = store
-        self._names = names
-        self._clock = clock
-        self._policy = keeping
+        self.index = source.catalogue.versions()
+        self.content = store
+        self._names = VersionNames(naming=SourceNaming(base_uri=settings.url))
+        self._clock = source.clock
+        self._is_public, self._most = settings.versions, settings.versions_max_bytes
         self._patches = patches
         self._last = 0
-        self._size = index.stored_bytes() if keeping.most else 0
+        self._size = self.index.stored_bytes() if self._most else 0
 
     def store(
         self, resource: Resource, opening: Callable[[str], BinaryIO | None]
     ) -> tuple[Link, ...] | None:
         """Store the bytes of a measured resource; return the links to them."""
-        is_public = self._policy.is_public
+        is_public = self._is_public
         sha256, length = sha256_of(resource), resource.length
-        if not is_public and (sha256 is None or self._is_known(resource)):
+        if not is_public and (
+            sha256 is None
+            or self.index.recorded_hash(resource.uri) == format_digests(resource.digests)
+        ):
             return ()
         if sha256 is None or length is None:
             raise ConfigurationError(f"versions need a {ALGORITHM}, which is not known")
-        newest = self._index.newest(resource.uri)
-        if not self._store.contains(sha256, length):
+        newest = self.index.newest(resource.uri)
+        if not self.content.contains(sha256, length):
             if not self._make_room(length):
                 self.skipped += 1
                 return ()
@@ -230,7 +213,7 @@ class VersionRecorder:
             if stream is None:
                 return None
             with closing(stream):
-                if not self._store.store(stream, sha256, length):
+                if not self.content.store(stream, sha256, length):
                     return None
             self._size += length
         if newest is None or newest.is_superseded or newest.sha256 != sha256:
@@ -239,10 +222,7 @@ class VersionRecorder:
 
     def flush(self) -> None:
         """Flush the stored bytes to disk, before the catalogue refers to them."""
-        self._store.flush()
-
-    def _is_known(self, resource: Resource) -> bool:
-        return self._index.recorded_hash(resource.uri) == format_digests(resource.digests)
+        self.content.flush()
 
     def _add(
         self, resource: Resource, sha256: str, length: int, before: ResourceVersion | None
@@ -261,9 +241,9 @@ class VersionRecorder:
         )
         if before is not None and self._patches is not None:
             version = replace(version, patch=self._patch(before, version))
-        self._index.add(version)
+        self.index.add(version)
         self.stored += 1
-        if not self._policy.is_public:
+        if not self._is_public:
             return ()
         links = self._names.links(resource, version)
         if version.patch is None:
@@ -277,10 +257,10 @@ class VersionRecorder:
         Its base must be the version that was listed last: some versions may not have been stored.
         """
         assert self._patches is not None, "asked only where patches are computed"
-        listed = parse_digests(self._index.recorded_hash(before.uri))
+        listed = parse_digests(self.index.recorded_hash(before.uri))
         if Digest(ALGORITHM, before.sha256) not in listed:
             return None
-        binary_io, other = self._store.open(before.sha256), self._store.open(after.sha256)
+        binary_io, other = self.content.open(before.sha256), self.content.open(after.sha256)
         if binary_io is None or other is None:
             for stream in filter(None, (binary_io, other)):
                 stream.close()
@@ -303,10 +283,10 @@ class VersionRecorder:
         sha256 = digest_of(patch)
         length = patch.tell()
         patch.seek(0)
-        is_new = not self._store.contains(sha256, length)
+        is_new = not self.content.contains(sha256, length)
         if is_new and not self._make_room(length, leads_to):
             return None
-        if not self._store.store(cast("BinaryIO", patch), sha256, length):
+        if not self.content.store(cast("BinaryIO", patch), sha256, length):
             return None
         self._size += length * is_new
         return VersionPatch(sha256=sha256, length=length, media_type=media_type)
@@ -316,18 +296,18 @@ class VersionRecorder:
 
         The version ``spared`` is about to be current again: the index does not know that yet.
         """
-        most = self._policy.most
+        most = self._most
         if not most:
             return True
         if length > most:
             return False
         while self._size + length > most:
-            gone = self._index.drop_oldest()
+            gone = self.index.drop_oldest()
             if gone is None:
                 return False
             gone = tuple(item for item in gone if item[0] != spared)
             self._size -= sum(size for _, size in gone)
-            self._store.remove(gone)
+            self.content.remove(gone)
         return True
 
 
@@ -345,9 +325,9 @@ def _since(resource: Resource, before: ResourceVersion | None, moment: int) -> i
     return modified
 
 
-def sha256_of(resource: Resource) -> str | None:
-    """Return the sha-256 of a resource, if it is known."""
-    found = (digest.value for digest in resource.digests if digest.algorithm == ALGORITHM)
+def sha256_of(content: Resource | Link) -> str | None:
+    """Return the sha-256 of a resource or of the target of a link, if it is known."""
+    found = (digest.value for digest in content.digests if digest.algorithm == ALGORITHM)
     return next(found, None)
 
 
@@ -370,7 +350,7 @@ class VersionedOriginals(WrappedOriginals):
 
 
 class VersionedContents(PresentContents):
-    """The bytes of the originals as they are now, and of stored versions (``Contents``)."""
+    """The bytes of the originals as they are now, and of stored versions."""
 
     def __init__(self, originals: Originals, opening: OpenOriginal, store: FolderVersions) -> None:
         super().__init__(originals, opening)
@@ -389,6 +369,5 @@ class VersionedContents(PresentContents):
 
     def open_patch(self, patch: Link) -> BinaryIO | None:
         """Open a patch; ``None`` when it is not stored."""
-        found = (digest.value for digest in patch.digests if digest.algorithm == ALGORITHM)
-        sha256 = next(found, None)
+        sha256 = sha256_of(patch)
         return None if sha256 is None else self._store.open(sha256)

@@ -1,23 +1,20 @@
 """Retention of former versions of a tree's files during its publication."""
 
 import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from resourcesync.catalogue.database import SourceCatalogue
-from resourcesync.catalogue.version_files import FolderVersions
-from resourcesync.catalogue.versions import VersionIndex
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.ports import Clock
 from resourcesync.ports.originals import Originals, ResourceContents
 from resourcesync.source import naming
 from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.naming import SourceNaming
-from resourcesync.source.plan import GRACE, read_note, read_plan
-from resourcesync.source.publication_settings import PublicationSettings
+from resourcesync.source.plan import GRACE, PLAN, CatalogueNote
 from resourcesync.source.versions import version_recording
+
+if TYPE_CHECKING:
+    from resourcesync.source.publisher import OpenSource
 
 
 class RetentionCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,22 +51,20 @@ class TreeVersions:
         """Remove versions without references, after the lists are written."""
 
 
-def is_retention_enabled(
-    asked: PublicationSettings, names: SourceNaming, catalogue: SourceCatalogue
-) -> bool:
+def is_retention_enabled(source: "OpenSource") -> bool:
     """True if former versions are stored: on request, and where a Change Dump is offered.
 
     There, changed files are stored until they are packed: a file that changes twice before that
     would leave a gap.
     """
-    if asked.versions:
+    if source.settings.versions:
         return True
-    dumps = read_dumps(catalogue)
-    return naming.CHANGE_DUMP in dumps.documents and dumps.base_uri == names.base_uri
+    dumps, base_uri = read_dumps(source.catalogue), source.settings.names.base_uri
+    return naming.CHANGE_DUMP in dumps.documents and dumps.base_uri == base_uri
 
 
 _log: Final = logging.getLogger(__name__)
-_SWEPT_NOTE: Final = "versions-swept"
+_SWEPT: Final = CatalogueNote("versions-swept", int)
 _MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
 """Greatest age of changes that are not in a package of a Change Dump, microseconds."""
 
@@ -77,37 +72,26 @@ _MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
 class StoredTreeVersions(TreeVersions):
     """Retention of former versions, in one run of a tree's publication."""
 
-    def __init__(
-        self,
-        asked: PublicationSettings,
-        catalogue: SourceCatalogue,
-        index: VersionIndex,
-        store: FolderVersions,
-        recorder: version_recording.VersionRecorder,
-        clock: Clock,
-    ) -> None:
-        self._asked = asked
-        self._catalogue = catalogue
-        self._clock = clock
-        self._index = index
-        self._store = store
-        self._keeper = recorder
+    def __init__(self, source: "OpenSource", recorder: version_recording.VersionRecorder) -> None:
+        self._asked = source.settings
+        self._catalogue = source.catalogue
+        self._clock = source.clock
+        self._index, self._store = recorder.index, recorder.content
+        self._recorder = recorder
 
     @property
     def counts(self) -> RetentionCounts:
         """The counts up to now."""
-        keeper = self._keeper
-        return RetentionCounts(
-            versions=keeper.stored, patches=keeper.patched, unkept=keeper.skipped
-        )
+        made = self._recorder
+        return RetentionCounts(versions=made.stored, patches=made.patched, unkept=made.skipped)
 
     def flush(self) -> None:
         """Make stored versions durable, before the catalogue records them."""
-        self._keeper.flush()
+        self._recorder.flush()
 
     def originals(self, originals: Originals) -> Originals:
         """Return originals that are stored while they are read."""
-        return version_recording.VersionedOriginals(originals, self._keeper)
+        return version_recording.VersionedOriginals(originals, self._recorder)
 
     def contents(
         self, originals: Originals, opening: OpenOriginal
@@ -124,10 +108,10 @@ class StoredTreeVersions(TreeVersions):
         else:
             until = now + 1 if packed else now - _MAX_WAIT
             self._store.remove(self._index.drop_stored_before(until))
-        swept = read_note(self._catalogue, _SWEPT_NOTE, int) or 0
+        swept = _SWEPT.read(self._catalogue) or 0
         if now - swept > GRACE:
             self._store.sweep(self._index.is_needed, now - GRACE)
-            self._catalogue.write_notes({_SWEPT_NOTE: str(now)})
+            _SWEPT.write(self._catalogue, now)
 
     def _drop_unlisted(self, now: int) -> None:
         """Drop former versions that no document leads to any more."""
@@ -141,7 +125,7 @@ class StoredTreeVersions(TreeVersions):
 
     def _earliest_needed(self, now: int) -> int:
         """Return the earliest time of versions that lists, archived or not, or dumps still need."""
-        plan, dumps = read_plan(self._catalogue), read_dumps(self._catalogue)
+        plan, dumps = PLAN.read(self._catalogue), read_dumps(self._catalogue)
         moments = [now]
         if plan is not None:
             moments += [plan.start, *(span.start for span in plan.retired)]
