@@ -308,8 +308,9 @@ def with_likely_scheme(text: str) -> str:
 
 
 def is_same(uri: str, other: str) -> bool:
-    """True if two URIs are one in their normal form: ``http://host`` is ``http://host/``."""
-    return uri == other or normalise_if_possible(uri) == normalise_if_possible(other)
+    """True if two URIs are one in their normal form, with a slash behind a folder or without."""
+    one, two = normalise_if_possible(uri), normalise_if_possible(other)
+    return one == two or "" != site_folder(one) == site_folder(two)
 
 
 def own_entries(uri: str, parts: Iterable[str]) -> list[str]:
