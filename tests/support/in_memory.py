@@ -31,7 +31,6 @@ class ManualClock:
         return self._elapsed
 
     def sleep(self, seconds: float) -> None:
-        """Let ``seconds`` pass at once."""
         self._elapsed += max(0.0, seconds)
         self._now += timedelta(seconds=max(0.0, seconds))
 
@@ -50,8 +49,6 @@ class _StoredOriginal(msgspec.Struct, frozen=True):
 
 
 class MemoryOriginals(Originals):
-    """Originals in a dictionary."""
-
     def __init__(self, clock: Clock, *, trusted: bool = True) -> None:
         self._clock = clock
         self._trusted = trusted
@@ -61,7 +58,6 @@ class MemoryOriginals(Originals):
         """Number of times that bytes were read."""
 
     def put(self, uri: str, content: bytes) -> None:
-        """Create an original, or replace its bytes, as of now."""
         self._versions += 1
         lastmod = self._clock.now().replace(microsecond=0)
         self._stored[uri] = _StoredOriginal(content, lastmod, self._versions)
@@ -71,11 +67,9 @@ class MemoryOriginals(Originals):
         self._stored.pop(uri, None)
 
     def contents(self) -> dict[str, bytes]:
-        """Return a copy of everything: URI to bytes."""
         return {uri: held.content for uri, held in self._stored.items()}
 
     def open(self, uri: str) -> BinaryIO | None:
-        """Open an original for reading; ``None`` when there is none."""
         held = self._stored.get(uri)
         return None if held is None else BytesIO(held.content)
 
@@ -90,7 +84,6 @@ class MemoryOriginals(Originals):
             )
 
     def measure(self, original: Original) -> tuple[Resource, str]:
-        """Return the resource with its sha-256, and its fingerprint."""
         held = self._stored.get(original.uri)
         if held is None:
             raise OriginalChangedError(f"{original.uri} is no longer there")

@@ -7,6 +7,7 @@ from itertools import islice
 from operator import attrgetter
 from posixpath import commonprefix
 from typing import Any, Final, Generic, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import structs
@@ -20,7 +21,7 @@ from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
-from resourcesync.discovery.uris import origin
+from resourcesync.discovery.uris import known_uri, origin, site_folder
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds
@@ -60,6 +61,11 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         homes = {there: here for there, here in self.moved if there not in now} | now
         if homes.pop(self.base, None):  # moved back
             homes = {}
+        old, new = site_folder(self.source), site_folder(address)
+        if old and new and urlsplit(old).path != urlsplit(new).path:
+            homes.pop(new, None)
+            if (here := known_uri(old, self.moved)) != new:
+                homes[new] = here
         chosen = set_uri if self.set_uri else ""
         return structs.replace(self, source=address, set_uri=chosen, moved=tuple(homes.items()))
 

@@ -24,8 +24,6 @@ _HOUR: Final = 3_600
 
 
 class _Documents(FolderDocuments):
-    """Documents on a disk that was laid out anew."""
-
     def __init__(self, root: Path, numbers: Numbers) -> None:
         super().__init__(root)
         self._numbers = numbers

@@ -12,8 +12,6 @@ from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse,
 
 
 class KeepingSink:
-    """Keeps the bytes and counts the restarts."""
-
     def __init__(self) -> None:
         self.kept = bytearray()
         self.restarts = 0
@@ -27,7 +25,6 @@ class KeepingSink:
 
 
 def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> CurlFetcher:
-    """Return a fetcher with short times that asks no robots and trusts the origins given."""
     settings: dict[str, Any] = {
         "timeout": 0.5,
         "connect_timeout": 2.0,
@@ -50,7 +47,6 @@ def request(uri: str, purpose: Purpose = Purpose.RESOURCE, **fields: Any) -> Fet
 
 
 def kept(outcome: FetchResponse | FetchFailure) -> bytes:
-    """Return the bytes in an outcome's sink."""
     sink = outcome.request.sink
     assert isinstance(sink, KeepingSink)
     return bytes(sink.kept)
@@ -62,13 +58,11 @@ def fetch_one(fetcher: CurlFetcher, asked: FetchRequest | str) -> FetchResponse 
 
 
 def failure(outcome: FetchResponse | FetchFailure) -> FetchFailure:
-    """Return the outcome, which must be a failure."""
     assert isinstance(outcome, FetchFailure), f"{outcome} is no failure"
     return outcome
 
 
 def response(outcome: FetchResponse | FetchFailure) -> FetchResponse:
-    """Return the outcome, which must be a response."""
     assert isinstance(outcome, FetchResponse), getattr(outcome, "error", outcome)
     return outcome
 

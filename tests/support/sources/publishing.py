@@ -74,7 +74,6 @@ class Source:
         return ListPublisher(source).publish(step)
 
     def contents(self) -> dict[str, bytes]:
-        """All documents of the specification: name to bytes."""
         return {
             name: content_of(self.documents, name)
             for name in self.documents.names()
@@ -82,7 +81,6 @@ class Source:
         }
 
     def truth(self) -> dict[str, str]:
-        """The sha-256 of each original, as measured."""
         return digests(self.originals)
 
 

@@ -174,14 +174,7 @@ _PART: Final = re.compile(rb"<sitemap>.*?</sitemap>", re.DOTALL)
 
 
 class SimulatedAnswer(msgspec.Struct, frozen=True):
-    """Answer of the Source.
-
-    Attributes:
-        body: The bytes.
-        etag: The entity tag of the body.
-        media_type: The media type.
-        lastmod: The time when the resource changed; ``None`` for documents.
-    """
+    """Answer of the Source."""
 
     body: bytes
     etag: str
