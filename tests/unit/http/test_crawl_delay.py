@@ -1,6 +1,6 @@
 """A Source whose robots.txt asks for days between two requests."""
 
-from resourcesync.adapters.http.politeness import NoKnownOrigins
+from resourcesync.adapters.http.politeness import KnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.requests import open_fetcher
 from resourcesync.ports import CancelToken
@@ -19,7 +19,7 @@ def test_what_it_asks_for_is_a_warning_with_the_rate_that_keeps_to_it() -> None:
             server.origin,
             Network(),
             CancelToken(SystemClock()),
-            NoKnownOrigins(),
+            KnownOrigins(),
             lambda event, fields: told.append({"event": event, **fields}),
         )
         with opened as fetcher:

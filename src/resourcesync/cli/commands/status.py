@@ -165,7 +165,7 @@ class _StatusTarget(NamedTuple):
     def _judge_source(self, found: MirrorStatus, mirror: ConfiguredMirror) -> MirrorStatus:
         """Return the status; each pull of a mirror of another Source will fail."""
         source = mirror.source
-        if found.source == source or not app.mirror_state.other_source(self.folder, source):
+        if found.source == source or not app.mirror_state.differing_source(self.folder, source):
             return found
         has_moved = bool(app.mirror_state.moved_source(self.folder, source))
         error = mirror.source_conflict_error(found.source, has_moved=has_moved)
