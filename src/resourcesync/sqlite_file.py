@@ -116,7 +116,7 @@ class SqliteErrors:
             hint="move it away, or choose another path",
         )
 
-    def other_schema(self, number: int) -> errors.StateError:
+    def schema_error(self, number: int) -> errors.StateError:
         """Return the error of a file with the schema of another version."""
         return errors.StateError(
             f"{self._path} was written by another version of this package",
@@ -246,7 +246,7 @@ class SqliteFile:
         if not (is_ours or (is_empty and accepts_empty)):
             raise self.errors.foreign()
         if is_ours and number != kind.number:
-            raise self.errors.other_schema(number)
+            raise self.errors.schema_error(number)
         return is_empty
 
     def __enter__(self) -> Self:

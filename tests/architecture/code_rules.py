@@ -123,9 +123,6 @@ def _lines(node: ast.stmt) -> set[int]:
     return set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
-# --- sizes and layout --------------------------------------------------------------------------
-
-
 def long_module(file: CodeFile) -> Iterator[str]:
     """A module can be read at one sitting."""
     if file.text.count("\n") > MAX_LINES and (size := file.size()) > MAX_LINES:
@@ -151,9 +148,6 @@ def asking(file: CodeFile) -> Iterator[str]:
     """The docstring of a module begins with the thing itself."""
     if _QUESTIONS.match(ast.get_docstring(file.tree) or ""):
         yield "has a docstring that begins with a question"
-
-
-# --- what the package is not to do -------------------------------------------------------------
 
 
 def compiled_classes(file: CodeFile) -> Iterator[str]:
@@ -196,9 +190,6 @@ def _writes(function: ast.AST) -> Iterator[str]:
                 pass
             case ast.Call(func=ast.Attribute(attr=name)) if name in _WRITES:
                 yield f"calls {name} in line {node.lineno}"
-
-
-# --- what tests are not to do ------------------------------------------------------------------
 
 
 def fixed_waits(file: CodeFile) -> Iterator[str]:

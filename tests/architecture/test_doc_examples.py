@@ -276,9 +276,6 @@ def test_the_page_on_several_mirrors_does_what_it_says(tmp_path: Path) -> None:
     assert 'trash = "7d"  # resourcesync.toml:' in shown
 
 
-# --- The page on nightly publishing is true: its lines are run as cron and systemd run them -------
-
-
 HOME = "/opt/resourcesync/bin"
 LINE = re.compile(r"(?:\S+ ){4}\S+  (.+)")
 
@@ -339,9 +336,6 @@ def test_one_line_publishes_all_folders_of_the_configuration(nightly: TypedPage)
     assert [by_cron(nightly, variables + job) for job in jobs] == ["", "", ""]
 
     assert (nightly.folder / "museum" / "resourcesync" / "resourcedump.xml").is_file()
-
-
-# --- The page on judging is true: its commands are run as written, against a Source that is served
 
 
 JUDGING_PAGES = ("explore-a-source.md", "validate-a-source.md")

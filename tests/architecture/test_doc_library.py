@@ -77,9 +77,6 @@ def test_the_examples_of_the_page_do_what_it_says(
     assert "error" not in said.out
 
 
-# --- The page on errors in Python is true: its programs meet each of the troubles that it names ---
-
-
 ERRORS_PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "errors-in-python.md"
 COUNT = 60
 
@@ -175,9 +172,6 @@ def test_the_settings_of_requests_are_those_of_the_page(
         assert {asked.fields.get("authorization") for asked in server.asked} == {"Bearer s3cret"}
 
 
-# --- The page on feeding an index is true: its program is run as written, beside a copied file ----
-
-
 ROOT = Path(__file__).parents[2]
 FEEDING_PAGE = ROOT / "docs" / "how-to" / "feed-an-index.md"
 
@@ -200,9 +194,6 @@ def test_the_program_for_a_vector_store_has_the_text_of_each_file(
     assert Path("position").read_text()
     store.delete(store.ids(store.uris()[0]))
     assert len(store.uris()) == len([body for body in TEXTS.values() if body]) - 1
-
-
-# --- The pages on the server are true: its examples are run, its tables are those of the code -----
 
 
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to"

@@ -116,9 +116,6 @@ def test_each_row_of_the_founding_documents_is_proved_or_says_why_not() -> None:
     assert sum(1 for row in rows if row.why) <= MOST_UNPROVED
 
 
-# --- links and pictures --------------------------------------------------------------------------
-
-
 PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]+)\)")
 FENCED = re.compile(r"^ *```.*?^ *```", re.DOTALL | re.MULTILINE)
 MOST_PAGES = 90
@@ -174,9 +171,6 @@ def test_every_picture_is_on_a_page_and_has_words_for_who_does_not_see_it() -> N
         assert place.suffix == ".png" or "<title>" in place.read_text("utf-8"), place.name
 
 
-# --- the session ---------------------------------------------------------------------------------
-
-
 def test_the_picture_shows_what_the_program_prints_today(tmp_path: Path) -> None:
     assert FILE.read_text("utf-8") == picture(record(tmp_path)), "renew it: python docs/session.py"
 
@@ -188,9 +182,6 @@ def test_the_first_page_shows_the_picture_with_its_text() -> None:
 
     assert (ROOT / address) == FILE
     assert text == TITLE
-
-
-# --- names ---------------------------------------------------------------------------------------
 
 
 GLOSSARY = (ROOT / "docs" / "reference" / "glossary.md").read_text("utf-8")
@@ -226,9 +217,6 @@ def test_every_public_name_is_explained() -> None:
     for name in sorted(public):
         head = rf"^### {name}\n\n(```python\n(class )?{name}|\w)"
         assert re.search(head, API, re.MULTILINE), name
-
-
-# --- settings ------------------------------------------------------------------------------------
 
 
 GLOBS = ROOT / "docs" / "how-to" / "choose-what-is-mirrored.md"

@@ -26,9 +26,6 @@ def test_every_error_has_a_code_of_its_own() -> None:
     assert sorted(codes) == sorted(set(codes))
 
 
-# --- Each code that the program prints can be explained by resourcesync why CODE ------------------
-
-
 _PRINTED = re.compile(
     r"""(?:code=|"code":\s*|\.warn\(\s*)"([a-z]+(?:-[a-z]+)*)"|E_[A-Z0-9_]+: \("([a-z-]+)","""
 )
@@ -60,9 +57,6 @@ def test_each_explained_code_is_of_a_kind_of_error_that_there_is() -> None:
     for code, (kind, meaning) in CODES.items():
         assert kind == "warning" or issubclass(getattr(errors, kind), errors.ResourceSyncError)
         assert meaning.endswith("."), code
-
-
-# --- What a hint names can be typed: the options and the commands exist ---------------------------
 
 
 GROUP = click.Context(cli)

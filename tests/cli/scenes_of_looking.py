@@ -11,9 +11,6 @@ from tests.support.servers.tiny_source import STAMP, Answer, TinySource
 URL = "--url https://museum.example"
 
 
-# --- discovery and exploring ---------------------------------------------------------------------
-
-
 @scene
 def pull_of_a_source_that_is_hidden(at: Scene) -> None:
     listed = at.source.answers["/resourcelist.xml"].body
@@ -152,9 +149,6 @@ def explore_dumps(at: Scene) -> None:
     at.source.asked.clear()
     at.run(f"resourcesync explore {url}")
     at.requests()
-
-
-# --- judging -------------------------------------------------------------------------------------
 
 
 @scene

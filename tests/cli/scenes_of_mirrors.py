@@ -28,9 +28,6 @@ def offer_sitemap(at: Scene, *targets: str) -> None:
     at.source.put("/sitemap.xml", text.encode(), "application/xml")
 
 
-# --- filters --------------------------------------------------------------------------------------
-
-
 @scene
 def pull_with_filters(at: Scene) -> None:
     at.run(f"resourcesync pull {at.source.url} museum {THREE}")
@@ -71,9 +68,6 @@ def pull_and_prune(at: Scene) -> None:
     at.run("resourcesync pull museum --prune")
     at.files("museum")
     at.run("resourcesync audit museum")
-
-
-# --- sets -----------------------------------------------------------------------------------------
 
 
 def a_day_later() -> None:
@@ -198,9 +192,6 @@ def pull_of_two_sitemaps(at: Scene) -> None:
     at.run(f"resourcesync validate {at.source.url}/news.xml --profile sitemap")
     at.run(f"resourcesync why {at.source.url}")
     at.run(f"resourcesync why {at.source.url} --json")
-
-
-# --- what is kept, and what goes ------------------------------------------------------------------
 
 
 @scene

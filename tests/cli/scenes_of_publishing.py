@@ -25,9 +25,6 @@ def put(name: str, text: str) -> None:
     os.utime(path, OLD)
 
 
-# --- publishing ----------------------------------------------------------------------------------
-
-
 @scene
 def publish_remembers(at: Scene) -> None:
     put("secret.key", "s3cret")
@@ -238,9 +235,6 @@ def serve_refuses(at: Scene) -> None:
     description.unlink()
     description.mkdir()
     at.refuse("serve public")
-
-
-# --- catalogues ----------------------------------------------------------------------------------
 
 
 @scene

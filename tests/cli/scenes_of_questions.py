@@ -25,9 +25,6 @@ def corrupt(path: Path) -> None:
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-# --- why ------------------------------------------------------------------------------------------
-
-
 @scene
 def why(at: Scene) -> None:
     at.pulled()
@@ -73,9 +70,6 @@ def why_of_what_was_altered(at: Scene) -> None:
     at.silently("resourcesync audit museum")
     at.silently("resourcesync pull museum")
     at.run(f"resourcesync why museum {ONE}")
-
-
-# --- status ---------------------------------------------------------------------------------------
 
 
 @scene
@@ -225,9 +219,6 @@ def quiet(at: Scene) -> None:
     at.run("resourcesync pull --all -q")
 
 
-# --- changes --------------------------------------------------------------------------------------
-
-
 @scene
 def changes(at: Scene) -> None:
     follow = "resourcesync changes museum --consumer rag"
@@ -251,9 +242,6 @@ def changes(at: Scene) -> None:
     cursor.write_text('{"acknowledged": 9000, "time": 1}')
     at.run(f"{follow} --ack --restart")
     at.run(follow)
-
-
-# --- mistakes -------------------------------------------------------------------------------------
 
 
 @scene

@@ -236,9 +236,6 @@ def test_publishing_while_pulls_go_on_ends_with_what_the_mirror_has(chain: Chain
     assert second.copies() == contents(first)
 
 
-# --- A mirror that is published: its copies keep the addresses that they have at their Source -----
-
-
 ODD = {
     target: f"content of {target}".encode()
     for target in (

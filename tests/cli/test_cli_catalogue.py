@@ -75,9 +75,6 @@ def test_lines_are_published_without_a_catalogue_of_their_own(
     ]
 
 
-# --- Damaged values in a catalogue: bad rows are mended, and other damage is a state error --------
-
-
 CATALOGUE = Path(".resourcesync/catalogue.db")
 ODD = ("odd", -7, 2**62, b"\x00\xff", "é\x00", None)
 

@@ -1,7 +1,6 @@
 """``changes``: what it hands over, and when its cursor moves."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -50,25 +49,6 @@ def test_a_program_that_stores_its_position_may_stop_after_any_line(
     assert seen(said) == NEWS
     assert run(["changes", museum, "--since", whole[-2]["position"], "--json"]) == 0
     assert set(seen(said)) >= set(NEWS)
-
-
-def test_a_position_of_another_mirror_is_lost_and_start_helps(
-    source: TinySource, museum: str, said: Said
-) -> None:
-    run(["changes", museum, "--since", "start", "--json"])
-    position = rows(said)[-1]["position"]
-    run(["changes", museum, "--consumer", "rag", "--ack"])
-    consumers = Path(museum, ".resourcesync/consumers").rename("consumers")
-    shutil.rmtree(museum)
-    assert run(["pull", source.url, museum]) == 0
-    consumers.rename(Path(museum, ".resourcesync/consumers"))
-    said.readouterr()
-
-    for last in (["--since", position], ["--consumer", "rag"]):
-        assert run(["changes", museum, *last]) == 7
-        assert "error[changes-lost]" in said.readouterr().err
-    assert run(["changes", museum, "--since", "start", "--json"]) == 0
-    assert len(seen(said)) == len(FILES)
 
 
 def test_a_program_that_follows_gets_later_changes_also_of_a_mirror_that_was_made_again(

@@ -91,9 +91,6 @@ def test_a_mistake_in_the_environment_names_the_variable(
     assert f"RESOURCESYNC_MIRROR__MUSEUM__{name}" in said.readouterr().err
 
 
-# --- Secrets of configured mirrors, and the commands that take a mirror by its name ---------------
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -169,9 +166,6 @@ def test_a_mirror_is_audited_by_its_name_with_its_own_secret(
     monkeypatch.delenv("THE_TOKEN")
     assert run(["audit", "museum"]) == 2
     assert run(["audit", "museum", "--offline"]) == 1
-
-
-# --- The forms of values, and what the environment asks for ---------------------------------------
 
 
 NOW = datetime(2026, 11, 21, 6, tzinfo=UTC)

@@ -10,23 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.cli.exit_codes import ExitCode
 from resourcesync.cli.json_output import JsonEncoder, json_line
 from resourcesync.cli.output import (
-    CommandOutcome,
-    Problem,
     Screen,
 )
 from resourcesync.model.digests import Digest
 from tests.support.in_memory import ManualClock
-
-PROBLEM = Problem(
-    code="source-not-found",
-    message="no list at http://h/",
-    evidence=(("tried", "/a   404"), ("tried", "/b   404"), ("kept", "nothing was changed")),
-    hint="give the list's own address",
-    exit=ExitCode.UNUSABLE,
-)
 
 
 def json_screen(**options: int) -> tuple[Screen, io.StringIO, ManualClock]:
@@ -35,29 +24,12 @@ def json_screen(**options: int) -> tuple[Screen, io.StringIO, ManualClock]:
     return Screen("pull", [lines], clock), stream, clock
 
 
-def test_json_begins_with_the_start_and_ends_with_the_end() -> None:
-    screen, stream, clock = json_screen()
+def test_json_has_a_digest_as_its_text() -> None:
+    screen, stream, _ = json_screen()
 
-    screen.start({"mirror": "museum"})
-    screen.report("item", {"status": "ok", "uri": "http://h/a", "hash": Digest("md5", "00")})
-    screen.problem(PROBLEM)
-    clock.advance(seconds=1.5)
-    screen.end(CommandOutcome(exit=ExitCode.UNUSABLE, fields={"created": 1}))
-    screen.close()
+    screen.report("item", {"hash": Digest("md5", "00")})
 
-    rows = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [row["type"] for row in rows] == ["run.start", "item", "error", "run.end"]
-    assert {(row["v"], row["run"]) for row in rows} == {(1, "01JD")}
-    assert rows[0]["command"] == "pull"
-    assert rows[0]["mirror"] == "museum"
-    assert rows[0]["time"].endswith("Z")
-    assert rows[1]["hash"] == "md5:00"
-    assert rows[2]["code"] == "source-not-found"
-    assert rows[2]["exit"] == 5
-    assert rows[2]["evidence"][0] == {"label": "tried", "text": "/a   404"}
-    assert rows[3]["exit"] == 5
-    assert rows[3]["created"] == 1
-    assert rows[3]["seconds"] == 1.5
+    assert json.loads(stream.getvalue())["hash"] == "md5:00"
 
 
 def test_json_progress_comes_once_a_second_and_at_the_end() -> None:

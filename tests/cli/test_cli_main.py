@@ -23,9 +23,6 @@ from tests.support.commands.started import python
 HEAVY = ("pycurl", "starlette", "uvicorn", "rich", "sqlite3", "protego", "asyncio", "msgspec")
 
 
-# --- help ---
-
-
 @pytest.mark.parametrize("arguments", [[], ["-h"]])
 def test_the_first_screen_has_five_commands_and_names_the_others_on_24_lines(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
@@ -74,9 +71,6 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
         assert modules & set(HEAVY) - own == set(), arguments
 
 
-# --- mistakes ---
-
-
 def test_a_mistake_is_told_in_json_when_the_environment_asks_for_json(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,9 +90,6 @@ def test_the_package_runs_as_a_module(tmp_path: Path) -> None:
     ran = program(*command, env=environment(tmp_path))
 
     assert (ran.code, ran.stdout) == (0, f"resourcesync {__version__}\n")
-
-
-# --- errors and crashes ---
 
 
 def test_a_traceback_is_shown_for_debugging_only(
@@ -179,9 +170,6 @@ def test_a_crash_report_goes_where_it_can_and_is_told_if_it_can_go_nowhere(
     problem = crash.write_crash_report(ValueError("x"), [])
     assert dict(problem.evidence)["report"].startswith("could not be written")
     assert problem.exit is ExitCode.BUG
-
-
-# --- One table of exit codes, and every error in it -----------------------------------------------
 
 
 EXPECTED = {

@@ -48,43 +48,32 @@ def calls_into_app(work: Callable[[], object]) -> Calls:
     return found
 
 
-def assert_same(by_library: Calls, by_command: Calls) -> None:
-    added = {name for name in by_command - by_library if not name.startswith(ARGUMENTS)}
-
-    assert len(by_library) > 5
-    assert by_library - by_command == set()
-    assert added == set()
-
-
-def test_a_pull_of_the_library_and_one_of_the_command_line_are_the_same(
-    source: TinySource, here: Path
-) -> None:
-    by_library = calls_into_app(lambda: Mirror(source.url, here / "one").pull())
-    by_command = calls_into_app(lambda: run(["pull", source.url, "two", "-q"]))
-
-    assert_same(by_library, by_command)
-
-
-def test_an_audit_of_the_library_and_one_of_the_command_line_are_the_same(
-    source: TinySource, here: Path
-) -> None:
-    Mirror(source.url, here / "one").pull()
-    by_library = calls_into_app(lambda: Mirror(None, here / "one").audit())
-    by_command = calls_into_app(lambda: run(["audit", "one", "-q"]))
-
-    assert_same(by_library, by_command)
+URL = "https://museum.example/"
 
 
 @pytest.mark.usefixtures("here")
-def test_a_publication_of_the_library_and_one_of_the_command_line_are_the_same(
-    tmp_path: Path,
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (lambda source: Mirror(source, Path("one")).pull(), ["pull", "URL", "two"]),
+        (lambda source: Mirror(None, Path("made")).audit(), ["audit", "made"]),
+        (lambda source: Publisher(Path("a"), url=URL).publish(), ["publish", "b", "--url", URL]),
+    ],
+    ids=["a pull", "an audit", "a publication"],
+)
+def test_the_library_and_the_command_line_do_the_same(
+    source: TinySource, work: Callable[[str], object], words: list[str]
 ) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "a.txt").write_text("a")
-    url = "https://museum.example/"
+    Mirror(source.url, Path("made")).pull()
+    for name in ("a", "b"):
+        Path(name).mkdir()
+        Path(name, "a.txt").write_text("a")
+    command = [source.url if word == "URL" else word for word in words]
 
-    by_library = calls_into_app(lambda: Publisher(tmp_path / "one", url=url).publish())
-    by_command = calls_into_app(lambda: run(["publish", str(tmp_path / "two"), "--url", url, "-q"]))
+    by_library = calls_into_app(lambda: work(source.url))
+    by_command = calls_into_app(lambda: run([*command, "-q"]))
 
-    assert_same(by_library, by_command)
+    added = {name for name in by_command - by_library if not name.startswith(ARGUMENTS)}
+    assert len(by_library) > 5
+    assert by_library - by_command == set()
+    assert added == set()

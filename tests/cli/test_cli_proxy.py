@@ -33,9 +33,6 @@ def by(proxy: Proxy) -> set[str]:
     return {asked.fields.get("proxy-authorization", "") for asked in proxy.asked}
 
 
-# --- every command that asks ------------------------------------------------------------------
-
-
 ASKING = [
     ("pull", "{url}", "here"),
     ("pull", "{url}", "here", "--dry-run"),
@@ -69,9 +66,6 @@ def test_every_command_that_asks_asks_by_the_proxy_of_an_option_or_of_the_enviro
     assert run(words) in {0, 1}
     assert len(proxy.asked) == len(source.asked) > 0
     assert by(proxy) == {SENT}
-
-
-# --- the configuration ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", [["pull"], ["audit", "--method", "remote"], ["explore"]])
@@ -125,9 +119,6 @@ def test_the_secret_of_one_proxy_is_not_sent_to_another(
     assert by(proxy) == {""}
 
 
-# --- the environment --------------------------------------------------------------------------
-
-
 def test_a_host_in_no_proxy_is_asked_directly(
     source: TinySource, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,9 +145,6 @@ def test_doctor_names_the_proxy_that_counts_without_its_secret(
     assert "proxy" not in direct
     assert "s3cret" not in named
     assert source.asked
-
-
-# --- ca_file, ca_file in the configuration, and both ways of the library --------------------------
 
 
 def test_a_source_of_an_own_authority_is_pulled_with_its_file(

@@ -193,9 +193,6 @@ def test_changes_are_listed_within_seconds_also_those_in_new_folders(tmp_path: P
     assert output.splitlines()[-1] == "Stopped   no longer watched"
 
 
-# --- publish NAME and publish --all: trees of the configuration file ------------------------------
-
-
 TEXT = """
 [source.museum]
 path = "public"
@@ -255,9 +252,6 @@ def test_a_catalogue_is_a_source_of_the_file_too(
     assert {row["name"] for row in rows(said)[-1]["sources"]} == {"museum", "prints", "loans"}
     listed = file.parent / "loans/resourcesync/resourcelist.xml"
     assert "https://loans.example/a" in listed.read_text()
-
-
-# --- publish --notify, and --notify-only: what is said, and how it ends ---------------------------
 
 
 BASE = "https://museum.example/"

@@ -75,9 +75,6 @@ def test_a_part_that_no_task_needs_is_gone_after_a_complete_pull(
     said.readouterr()
 
 
-# --- Of a plain sitemap: what proves the copies, and what becomes of pages that leave it ----------
-
-
 @pytest.fixture
 def pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinySource]:
     """A site of three pages, of which one is not dated."""
@@ -139,9 +136,6 @@ def test_what_a_table_no_longer_says_is_not_remembered(pages: TinySource) -> Non
     assert Path("m/c.html").exists()
 
 
-# --- A disk that is full: the next step that the errors name, in each place, is a command that work
-
-
 ROOM = 1_000_000
 COMMAND = re.compile(r"resourcesync (trash empty .*)")
 
@@ -174,9 +168,6 @@ def test_a_pull_that_fails_names_the_command_that_makes_room(
     assert commands
     for words in commands:
         assert run(shlex.split(words)) == 0
-
-
-# --- Folders that this user may not enter: told with the path and what to do, never as a bug ------
 
 
 @contextmanager
@@ -232,6 +223,3 @@ def test_a_folder_that_is_out_of_reach_is_told_with_its_path(
     told = said.readouterr().err
     assert f"{closed}/" in told
     assert "Permission denied" in told
-
-
-# --- Capabilities that this version does not know: named, and in the way of nothing ---------------

@@ -102,9 +102,6 @@ def test_what_a_source_writes_cannot_reach_the_terminal() -> None:
     assert not any(line.startswith("In sync") for line in said.splitlines())
 
 
-# --- streams ---
-
-
 class Full(io.StringIO):
     """A stream on a disk that is full, or that nobody reads."""
 
@@ -140,9 +137,6 @@ def test_characters_that_a_stream_cannot_show_are_spelled_out(encoding: str, sho
     write_line(stream, "8,114 → 8,230 B é")
 
     assert raw.getvalue().decode(encoding) == shown + "\n"
-
-
-# --- Numbers, times and names as people read them -------------------------------------------------
 
 
 HOSTILE = "a\x1b[31mred\x07\r\nb\u202egnp.exe\u2066\u200b\x9b\ud800\x00\u2028"
@@ -195,9 +189,6 @@ def test_only_all_is_100_percent_and_only_none_is_0(part: int, whole: int) -> No
 
     assert (shown == "100 %") == (part == whole)
     assert (shown == "0 %") == (part == 0)
-
-
-# --- Progress and colours suit the place where they are shown -------------------------------------
 
 
 def job(**options: Any) -> Job:

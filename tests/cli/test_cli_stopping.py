@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import pytest
 
+from resourcesync.app.watching.watch_jobs import read_history
 from resourcesync.cli import exit_codes, main
 from resourcesync.cli.output import QUIET, CommandOutcome, Screen, TextLine
 from tests.support.commands.command_line import Said
@@ -260,6 +261,7 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
         status = capsys.readouterr().out
         assert re.search(r"(?m)^museum +behind ", status)
         assert "asked to stop" in status
+        assert read_history(Path("museum")).pulled is None  # a service that starts goes on at once
         assert main.run(["pull", "museum"]) == 0
 
     assert sorted(files_of(Path("museum")).values()) == sorted(files.values())

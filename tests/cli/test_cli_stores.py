@@ -13,8 +13,6 @@ from tests.support.commands.command_line import MIRRORED, Said, rows
 from tests.support.servers.tiny_source import TinySource
 from tests.support.storage.storing import ShelfStore
 
-COPIES = MIRRORED
-
 
 @pytest.fixture(autouse=True)
 def site(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -52,7 +50,7 @@ def test_copies_go_into_the_store_and_all_else_stays_here(
     source: TinySource, shelf: ShelfStore, address: str, said: Said, here: Path
 ) -> None:
     assert run(["pull", source.url, address]) == 0
-    assert shelf.contents() == COPIES
+    assert shelf.contents() == MIRRORED
     (home,) = (here / "home/resourcesync/stores").iterdir()
     assert [path.name for path in home.iterdir()] == [".resourcesync"]
 
@@ -84,7 +82,7 @@ def test_what_others_do_to_the_store_is_found_kept_and_mended(
         ("-", "mine.txt"),
     }
     assert run(["repair", "state", "--from-audit", "last"]) == 0
-    assert shelf.contents() == {**COPIES, "mine.txt": b"mine"}
+    assert shelf.contents() == {**MIRRORED, "mine.txt": b"mine"}
     aside = {key.rpartition("/")[2]: shelf.open(key) for key in shelf.keys(".resourcesync/quar")}
     stream = aside["0002.txt"]
     assert stream is not None
@@ -138,5 +136,5 @@ def test_a_mirror_of_the_configuration_may_be_in_a_store(
     Path("resourcesync.toml").write_text(table)
     assert run(["pull", "museum"]) == 0
     assert run(["audit", "museum"]) == 0
-    assert shelf.contents() == COPIES
+    assert shelf.contents() == MIRRORED
     assert (here / "kept/museum/.resourcesync/state.db").is_file()

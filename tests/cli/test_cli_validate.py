@@ -75,9 +75,6 @@ def test_the_parts_of_a_local_index_know_it_by_its_address(here: Path, said: Sai
     assert code("RI05") not in codes(said.readouterr().out)
 
 
-# --- validate --format: what other programs read --------------------------------------------------
-
-
 TEXTS = st.text(max_size=40)
 FINDINGS = st.builds(
     RuleFinding,
@@ -105,9 +102,6 @@ def test_a_command_is_one_line_whatever_a_document_holds(finding: RuleFinding) -
         r",title=RS\d+",
         head,
     )
-
-
-# --- What each policy publishes is judged by our validator, with nothing to complain of -----------
 
 
 POLICIES: dict[str, dict[str, object]] = {
@@ -140,9 +134,6 @@ def test_a_live_source_of_each_policy_breaks_no_rule(name: str, tmp_path: Path, 
     assert found == []
     assert code == 0
     assert told[-1]["documents"] >= 4
-
-
-# --- where it stops ---
 
 
 def offer_many(source: TinySource, number: int) -> None:

@@ -72,9 +72,6 @@ def test_a_sample_opens_packages_of_dumps(source: TinySource, said: Said) -> Non
     assert f"{source.url}/gone.zip: missing failed: " in text
 
 
-# --- the packages of a tree ---
-
-
 @pytest.fixture
 def dumped(tree: Path, source: TinySource, said: Said) -> Path:
     """Publish a tree with a dump of all, and one of changes."""

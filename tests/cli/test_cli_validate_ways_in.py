@@ -13,9 +13,6 @@ from tests.support.servers.tiny_source import TinySource
 HTML = "text/html; charset=utf-8"
 
 
-# --- links of pages and headers (§6.3.3) ---
-
-
 def linking(source: TinySource, target: str, *, in_head: bool = True) -> bytes:
     link = f'<link rel="resourcesync" href="{target}">'
     head, body = (link, "") if in_head else ("", link)
@@ -123,9 +120,6 @@ def test_a_link_to_what_is_no_address_is_no_crash(target: str, source: TinySourc
     events = judged(f"{source.url}/page.html", live=True)
 
     assert len(broken(events, "DI01")) + sum(isinstance(event, Unreached) for event in events) == 1
-
-
-# --- robots.txt (§6.3.4) ---
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import pytest
 
 from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileTreeOriginals, tree
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from tests.contracts.copies_suite import CopiesSuite, copies_in
 from tests.contracts.document_suite import DocumentStoreSuite
 from tests.contracts.originals_suite import OriginalsSuite
+from tests.support.in_memory import MemoryDocuments
 from tests.support.sources import trees
 
 

@@ -166,9 +166,6 @@ def test_an_audit_refuses_a_change_list_that_lost_its_changes(
     assert not world.audit().findings
 
 
-# --- by lists ---
-
-
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
@@ -197,9 +194,6 @@ def test_a_list_that_is_older_than_the_one_of_the_last_pull_is_nothing_to_compar
         world.audit(method=method)
 
     assert world.audit(method=method, offline=True).in_sync
-
-
-# --- of originals ---
 
 
 ORIGIN = "https://origin.example/"
@@ -248,9 +242,6 @@ def test_a_copy_that_is_not_as_its_original_is_found_and_the_mirror_stays_as_lis
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.asked_resources() == []
     assert world.audit().in_sync
-
-
-# --- without hashes ---
 
 
 PAGES = ("a", "b", "c")

@@ -15,12 +15,6 @@ from tests.support.worlds.world import World
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 
 
-# --- other filters ---
-
-
-# --- Change Lists that do not reach back to the Resource List ---
-
-
 @pytest.fixture
 def holed(tmp_path: Path) -> World[LooseSource]:
     """A Source whose Change List begins after its Resource List, with a change in between."""
@@ -72,9 +66,6 @@ def test_a_gap_behind_an_index_that_tells_no_intervals_is_found(tmp_path: Path) 
     assert [fields["code"] for fields in world.told("warning")] == ["change-gap"]
     assert (report.mode, report.state) == (Mode.BASELINE, MirrorState.IN_SYNC)
     assert world.in_sync()
-
-
-# --- changes without a time ---
 
 
 @pytest.mark.parametrize("hashes", [True, False])
@@ -130,9 +121,6 @@ def test_a_change_in_the_second_of_the_last_one_is_not_taken_for_it_without_a_ha
     assert world.in_sync()
 
 
-# --- from the far future ---
-
-
 def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
     tmp_path: Path,
 ) -> None:
@@ -149,12 +137,6 @@ def test_a_change_from_the_far_future_hides_none_of_those_that_come_after_it(
 
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
-
-
-# --- deletions that were held ---
-
-
-# --- old copies ---
 
 
 @pytest.mark.parametrize("times", [True, False])
@@ -177,9 +159,6 @@ def test_an_old_copy_of_a_list_beside_a_newer_resource_list_undoes_nothing(
     world.network.answers.clear()
     assert world.pull().state is MirrorState.IN_SYNC
     assert world.in_sync()
-
-
-# --- Resource Lists whose time cannot be used ---
 
 
 def test_a_resource_list_from_the_far_future_does_not_hide_later_changes(tmp_path: Path) -> None:

@@ -38,9 +38,6 @@ def files_of(source: TinySource, files: Mapping[str, bytes]) -> dict[str, bytes]
     return {source.url.rstrip("/") + name: body for name, body in files.items()}
 
 
-# --- the search index -----------------------------------------------------------------------------
-
-
 class Search:
     """A search index in a file."""
 
@@ -71,9 +68,6 @@ def test_a_search_index_leaves_out_a_damaged_file_until_it_is_repaired(
     assert search.update(mirror) == 0
 
     assert read_search(search.path) == files_of(source, FILES)
-
-
-# --- the vector store -----------------------------------------------------------------------------
 
 
 class Vectors:

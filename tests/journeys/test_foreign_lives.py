@@ -72,9 +72,6 @@ def test_the_lives_find_a_mirror(
         live_all(tmp_path, first)
 
 
-# --- of a Source that is set back ---
-
-
 def regret_all(folder: Path) -> None:
     for seed in range(REGRETTED):
         live_regretting(folder / f"{seed}", seed)

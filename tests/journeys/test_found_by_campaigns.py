@@ -32,26 +32,34 @@ def three_listed(folder: Path, **style: Any) -> World[LooseSource]:
     return world
 
 
-@pytest.mark.parametrize("whole_seconds", [False, True])
+@pytest.mark.parametrize(
+    ("style", "after", "options"),
+    [
+        ({"whole_seconds": False}, 0.3, {}),
+        ({"whole_seconds": True}, 0.3, {}),
+        ({"ahead": 7_200}, 60, {"filters": Filters(exclude=("*.none",))}),
+    ],
+    ids=["at the time of its resource", "in that second", "by a clock that is ahead"],
+)
 def test_a_resource_is_not_absent_from_lists_of_before_its_change(
-    tmp_path: Path, whole_seconds: bool
+    tmp_path: Path, style: dict[str, Any], after: float, options: dict[str, Any]
 ) -> None:
-    """The time of a change may be that of its resource, so a replica's list seems rewritten."""
-    world = three_listed(tmp_path, whole_seconds=whole_seconds)
+    """The times of the lists do not show that a replica's Change List is old."""
+    world = three_listed(tmp_path, **style)
     source = world.source
     source.snapshot()
     world.pull()
     older = source.honest(CHANGE_LIST)
     source.put("new.txt", "new")
-    source.publish(after=0.3)
-    world.pull(mode="baseline")
+    source.publish(after=after)
+    world.pull(mode="auto" if options else "baseline")
     assert world.in_sync()
     world.network.answers[CHANGE_LIST] = older
 
     with contextlib.suppress(SourceUnavailableError):
-        world.pull()
+        world.pull(**options)
 
-    assert world.texts().get("new.txt") == "new"
+    assert world.in_sync()
 
 
 def test_an_older_change_that_the_source_contradicts_too_is_settled(tmp_path: Path) -> None:
@@ -163,25 +171,6 @@ def test_what_only_an_older_change_names_stays_while_entries_are_not_understood(
     world.network.answers[f"{BASE}new.txt"] = Answer(status=404)
 
     world.pull()
-
-    assert world.in_sync()
-
-
-def test_a_shorter_change_list_beside_the_same_resource_list_proves_no_absence(
-    tmp_path: Path,
-) -> None:
-    """The clock of the lists is ahead, so T does not show that a replica's Change List is old."""
-    world = three_listed(tmp_path, ahead=7_200)
-    source = world.source
-    source.snapshot()
-    world.pull()
-    older = source.honest(CHANGE_LIST)
-    source.publish_file("new.txt", "new")
-    world.pull()
-    world.network.answers[CHANGE_LIST] = older
-
-    with contextlib.suppress(SourceUnavailableError):
-        world.pull(filters=Filters(exclude=("*.none",)))
 
     assert world.in_sync()
 
@@ -354,9 +343,6 @@ def test_the_source_may_still_say_that_an_earlier_version_was_the_last(tmp_path:
 
     assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
     assert world.in_sync()
-
-
-# --- old replicas ---
 
 
 def world_that_moves(tmp_path: Path, source: LooseSource) -> tuple[World[LooseSource], Moving]:

@@ -31,7 +31,7 @@ def test_what_a_mirror_stores_depends_on_its_source_and_not_on_its_age(
     tmp_path: Path, days: int, pulls: int
 ) -> None:
     luck, world = random.Random(days), World(tmp_path, DatedServer())
-    source = world.source.published
+    source = world.source
     source.policy = Policy(rotate=DAY, keep=14 * DAY, rebase_every=7 * DAY)
     for number in range(50):
         source.put(f"{number}", f"{number}")

@@ -93,7 +93,9 @@ def test_a_disk_without_a_free_byte_is_named_as_the_cause_and_the_trash_can_be_e
 
     assert (status.returncode, pull.returncode, trash.returncode) == (1, 8, 0)
     assert "no space left on its disk (0 B free)" in status.stdout
-    assert "next   free disk space: resourcesync trash empty " in status.stdout
+    assert (
+        "next   free disk space, such as in its trash: resourcesync trash empty " in status.stdout
+    )
     assert "error[disk]: no space " in pull.stderr
     assert trash.stdout.startswith("Emptied   1 file, ")
 

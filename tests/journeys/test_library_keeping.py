@@ -51,9 +51,6 @@ def mirror(source: TinySource, tmp_path: Path) -> Mirror:
     return Mirror(source.url, tmp_path / "mirror")
 
 
-# --- audit, repair, changes ----------------------------------------------------------------------
-
-
 @pytest.mark.founding("0.9 §2.2.2", "What an audit finds is mended", "`repair`")
 def test_what_an_audit_finds_is_mended(mirror: Mirror) -> None:
     mirror.pull()
@@ -199,9 +196,6 @@ def test_changes_are_read_while_the_mirror_is_held(mirror: Mirror) -> None:
         assert len(list(mirror.changes("index"))) == len(FILES)
 
 
-# --- stopping ----------------------------------------------------------------------------------
-
-
 def test_a_call_that_is_stopped_before_it_begins_does_nothing(
     mirror: Mirror, source: TinySource
 ) -> None:
@@ -261,9 +255,6 @@ def test_a_call_out_of_its_own_event_is_refused(mirror: Mirror) -> None:
         mirror.pull(on_event=lambda _: mirror.pull())
 
 
-# --- in a program --------------------------------------------------------------------------------
-
-
 def test_a_mirror_that_is_held_belongs_to_one_thread(mirror: Mirror) -> None:
     raised: list[BaseException] = []
 
@@ -304,9 +295,6 @@ def test_an_audit_stops_between_two_copies(mirror: Mirror) -> None:
 
     assert len(found) == 3
     assert len(mirror.audit().findings) == len(FILES)
-
-
-# --- mistakes ---
 
 
 def test_what_one_thread_began_to_read_another_does_not_go_on_with(mirror: Mirror) -> None:

@@ -49,9 +49,6 @@ def test_a_folder_that_is_no_mirror_is_told(tmp_path: Path) -> None:
     assert not mirror.folder.exists()
 
 
-# --- a Source of ours: Change Lists --------------------------------------------------------------
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     folder = tmp_path / "public"
@@ -138,9 +135,6 @@ NAMED = {"/docs/": b"<p>all", "/a%20jug.txt": b"a jug", "/objects/1": b"\0"}
 ADDRESS = "https://museum.example"
 
 
-# --- resources and their files -------------------------------------------------------------------
-
-
 def test_an_address_leads_to_its_file_and_a_file_to_its_address(
     source: TinySource, tmp_path: Path
 ) -> None:
@@ -153,9 +147,6 @@ def test_an_address_leads_to_its_file_and_a_file_to_its_address(
     assert mirror.path(f"{mirror.source}/%61%20jug.txt") == mirror.folder / "a jug.txt"
 
 
-# --- errors and help -----------------------------------------------------------------------------
-
-
 def test_an_error_as_text_shows_no_secret_and_no_address_twice() -> None:
     secret = SourceUnavailableError("no answer", uri="https://me:pass@museum.example/a?token=1#x")
     known = DocumentError("no XML at http://museum.example/a", uri="http://museum.example/a")
@@ -163,9 +154,6 @@ def test_an_error_as_text_shows_no_secret_and_no_address_twice() -> None:
     assert str(secret) == "no answer: https://museum.example/a"
     assert str(known) == known.message
     assert str(StorageError("the disk is full")) == "the disk is full"
-
-
-# --- examples ------------------------------------------------------------------------------------
 
 
 def examples() -> Iterator[doctest.DocTest]:

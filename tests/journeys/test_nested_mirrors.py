@@ -82,9 +82,6 @@ def test_a_path_of_a_forged_state_costs_its_resource_alone(tmp_path: Path, path:
     assert not (world.folder / path).exists()
 
 
-# --- a mirror in a mirror --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("below", ["inner", "a/b/inner"])
 def test_no_mirror_is_made_around_another_one(
     source: TinySource, tmp_path: Path, below: str

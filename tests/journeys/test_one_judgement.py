@@ -137,9 +137,6 @@ def test_a_page_that_rests_is_asked_for_by_an_audit_of_what_is_served(
     assert resting.audit(method="remote").in_sync
 
 
-# --- a sitemap of pages that the server does not have ---
-
-
 def site_of(folder: Path, *, listed: int, served: int) -> World[PlainSite]:
     """Return a site that lists pages below ``en/``, and serves the first of them."""
     site = PlainSite({f"en/{number:02}.html": f"page {number}" for number in range(listed)})

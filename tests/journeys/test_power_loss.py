@@ -59,9 +59,6 @@ def test_a_wrong_way_of_writing_is_found(cuts: PowerCuts, mutant: str) -> None:
     assert any(cuts.cut(scene, seed, most=2 * STATES, mutant=mutant).wrong for seed in seeds)
 
 
-# --- operations that fail, and kills ---
-
-
 KILLS = 12
 MANY = 24
 """Points of each scene; ``python -m campaigns crash`` tries all of them."""

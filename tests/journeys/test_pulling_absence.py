@@ -88,24 +88,6 @@ def test_one_entry_that_cannot_be_used_is_enough_to_keep_what_a_list_lacks(
     assert [mapping["code"] for mapping in world.told("warning")].count("not-understood") == 1
 
 
-def test_deletions_that_are_told_beside_entries_at_another_host_never_empty_a_small_mirror(
-    tmp_path: Path,
-) -> None:
-    world = world_of(tmp_path / "mirror", 20)
-    for number in range(20):
-        world.source.remove(f"{number}.html")
-    world.source.publish_file("20.html", "moved")
-    changes = BASE + "resourcesync/changelist.xml"
-    strange = world.source.honest(changes).body.replace(
-        b"http://source.example/20.html", ELSEWHERE.encode() + b"20.html"
-    )
-    world.network.answers[changes] = Answer(body=strange)
-
-    report = world.pull()
-
-    assert (report.state, report.deleted, report.held) == (MirrorState.STOPPED, 0, 20)
-
-
 def test_what_the_filters_leave_out_is_understood(tmp_path: Path) -> None:
     world = world_of(tmp_path / "mirror", 40)
     chosen = Filters(exclude=("/drafts/",))
@@ -152,9 +134,6 @@ def test_a_list_that_is_not_understood_takes_back_what_an_earlier_one_lacked(
     kept_all(world, report, 40)
 
 
-# --- few copies are no exception, and a hold is a hold -------------------------------------------
-
-
 @pytest.mark.parametrize(("here", "left"), [(1, 0), (3, 1), (20, 9), (49, 24), (300, 0)])
 def test_a_list_never_takes_more_than_half_of_a_small_mirror(
     tmp_path: Path, here: int, left: int
@@ -197,9 +176,6 @@ def test_a_hold_is_of_what_was_here_when_it_began_and_the_next_one_counts_anew(
         world.source.remove(f"new-{number}.html")
     world.source.publish()
     assert world.pull().deleted == 60
-
-
-# --- what was fetched and is equal ---------------------------------------------------------------
 
 
 def test_what_is_fetched_and_equal_is_not_called_updated(tmp_path: Path) -> None:

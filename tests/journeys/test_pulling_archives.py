@@ -29,7 +29,6 @@ CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
 CAPABILITY_LIST = BASE + "resourcesync/capabilitylist.xml"
 ARCHIVE = BASE + "resourcesync/changelistarchive.xml"
-DAY = 24 * 3_600_000_000
 UP = Link(rel="up", href=CAPABILITY_LIST)
 
 

@@ -246,9 +246,6 @@ def test_a_killed_sweep_leaves_what_is_known_of_a_large_trash_as_it_is(
     assert [row.place.rpartition("-")[2] for row in lost] == ["0004.html"]
 
 
-# --- what is only missing in a list --------------------------------------------------------------
-
-
 def test_a_deletion_without_a_copy_is_done_and_not_held(world: World[PublishedSource]) -> None:
     world.pull()
     with MirrorFolder(world.folder, world.clock) as mirror:

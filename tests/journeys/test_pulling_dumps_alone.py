@@ -69,9 +69,6 @@ def test_entries_that_are_no_address_of_the_web_are_passed_over(world: World[Dum
     assert not any(name.startswith("r/") for name in world.asked())
 
 
-# --- a Source that has no lists ---
-
-
 @pytest.mark.founding("0.9 §5.1", "A Resource Dump Index is followed", "`pull`")
 def test_an_index_of_dumps_is_followed_to_each_of_them(world: World[DumpSource]) -> None:
     told = many(100)
@@ -168,9 +165,6 @@ def test_a_dump_that_stands_for_the_list_must_be_whole(world: World[DumpSource])
     with pytest.raises(Exception, match="neither ZIP nor tar"):
         world.pull()
     assert world.files() == {}
-
-
-# --- changes ---
 
 
 @pytest.mark.founding("D-Lib §1", "A Change Dump brings changed content by value", "`pull`")

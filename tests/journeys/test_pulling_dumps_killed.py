@@ -175,9 +175,6 @@ def test_a_pull_that_is_cancelled_ends_before_the_next_member_of_a_package(
     assert world.files() == {}
 
 
-# --- over real sockets ---
-
-
 class Served:
     """A Source on raw sockets, and a mirror of it."""
 

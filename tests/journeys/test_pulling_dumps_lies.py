@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
-from resourcesync.destination.reports import MirrorState, RunReport
+from resourcesync.destination.reports import MirrorState
 from tests.support.worlds.dump_source import (
     AT,
     DumpSource,
@@ -118,10 +118,6 @@ def remembered(world: World[DumpSource]) -> list[tuple[object, ...]]:
         ]
 
 
-def pulled(world: World[DumpSource], dumps: str) -> RunReport:
-    return world.pull(dumps=dumps)
-
-
 @settings(max_examples=20, deadline=None)
 @given(dumps())
 def test_a_mirror_made_with_dumps_is_the_mirror_made_without(dumped: Dumped) -> None:
@@ -135,13 +131,13 @@ def test_a_mirror_made_with_dumps_is_the_mirror_made_without(dumped: Dumped) -> 
                     world.source.say(f"{number}.xml", manifest_of(dumped.told[number]))
             world.source.dump(*(pack(dumped, number) for number in range(len(dumped.told))))
 
-            report = pulled(world, policy)
+            report = world.pull(dumps=policy)
 
             assert report.state is MirrorState.IN_SYNC
             assert (report.created, report.updated, report.failed) == (COUNT, 0, 0)
             assert world.in_sync()
             mirrors.append(remembered(world))
-            again = pulled(world, policy)
+            again = world.pull(dumps=policy)
             assert (again.created, again.updated, again.deleted) == (0, 0, 0)
     assert mirrors[0] == mirrors[1]
 

@@ -67,9 +67,6 @@ def test_names_that_clash_in_a_folder_all_find_a_place(tmp_path: Path) -> None:
     assert world.in_sync()
 
 
-# --- addresses that no URI may be ---
-
-
 SITEMAP = BASE + "sitemap.xml"
 NOT_READ = ("a\\b\u00e4", "100%\u00e4", "\u00e4/../b", "%00\u00e4")
 
@@ -113,9 +110,6 @@ def test_what_is_read_in_several_ways_is_refused(tmp_path: Path, written: str) -
 def test_a_host_that_others_may_read_as_another_is_refused(written: str) -> None:
     with pytest.raises(OutOfScopeError):
         normalise(percent_encode(written))
-
-
-# --- what the filters leave out is never refused ---
 
 
 WRONG = (
@@ -162,9 +156,6 @@ def test_an_entry_without_an_address_may_be_wanted(site: World[PublishedSource])
     site.network.answers[SITEMAP] = Answer(body=body)
 
     assert site.pull(SITEMAP, filters=Filters(include=("/new/**",))).listed.refused == 1
-
-
-# --- refused, counted once ---
 
 
 FOREIGN = "http://elsewhere.example/x.html"

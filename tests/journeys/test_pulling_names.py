@@ -24,9 +24,11 @@ def paths(world: World[PublishedSource]) -> dict[str, str]:
     return {owner[body]: path for path, body in world.home.files_on_disk().items()}
 
 
-def fill(world: World[PublishedSource], *names: str) -> None:
+def publish(world: World[PublishedSource], *names: str) -> None:
+    """Let the Source publish resources whose content tells their names."""
     for name in names:
         world.source.put(name, f"content of /{name}")
+    world.source.publish()
 
 
 def contents(world: World[PublishedSource]) -> set[str]:
@@ -49,12 +51,10 @@ def aside(world: World[PublishedSource]) -> list[str]:
 def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(
     world: World[PublishedSource],
 ) -> None:
-    fill(world, "a")
-    world.source.publish()
+    publish(world, "a")
     world.pull()
     (world.folder / "a!9").write_text("mine")
-    fill(world, "a/b")
-    world.source.publish()
+    publish(world, "a/b")
 
     world.pull()
 
@@ -64,12 +64,10 @@ def test_a_file_of_somebody_else_at_the_new_name_is_kept_aside(
 
 
 def test_an_edited_copy_that_yields_keeps_its_edits(world: World[PublishedSource]) -> None:
-    fill(world, "a")
-    world.source.publish()
+    publish(world, "a")
     world.pull()
     (world.folder / "a").write_text("edited")
-    fill(world, "a/b")
-    world.source.publish()
+    publish(world, "a/b")
 
     world.pull()
 
@@ -82,14 +80,12 @@ def test_an_edited_copy_that_yields_keeps_its_edits(world: World[PublishedSource
 def test_nothing_takes_the_path_of_a_copy_that_cannot_be_moved(
     world: World[PublishedSource], here: str, later: str, mode: str
 ) -> None:
-    fill(world, here)
-    world.source.publish()
+    publish(world, here)
     world.pull()
     foreign = world.folder / f"{here}!9/mine"
     foreign.parent.mkdir()
     foreign.write_text("mine")
-    fill(world, later)
-    world.source.publish()
+    publish(world, later)
 
     for _ in range(2):
         with pytest.raises(StorageError, match="a folder is in the way of a copy"):
@@ -109,8 +105,7 @@ def test_nothing_takes_the_path_of_a_copy_that_cannot_be_moved(
 def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
     world: World[PublishedSource],
 ) -> None:
-    fill(world, "a", "a/b")
-    world.source.publish()
+    publish(world, "a", "a/b")
     world.pull()
     (world.folder / "a/mine").write_text("mine")
     world.source.publish_deletion("a/b")
@@ -126,12 +121,10 @@ def test_a_name_that_is_taken_by_a_folder_of_others_is_given_back_later(
 
 
 def test_what_still_waits_to_be_fetched_yields_too(world: World[PublishedSource]) -> None:
-    fill(world, "a", "x")
-    world.source.publish()
+    publish(world, "a", "x")
     world.network.answers[BASE + "a"] = Answer(status=500)
     world.pull()
-    fill(world, "a/b")
-    world.source.publish()
+    publish(world, "a/b")
     world.pull()
     del world.network.answers[BASE + "a"]
 
@@ -142,11 +135,9 @@ def test_what_still_waits_to_be_fetched_yields_too(world: World[PublishedSource]
 
 
 def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World[PublishedSource]) -> None:
-    fill(world, "a")
-    world.source.publish()
+    publish(world, "a")
     world.pull()
-    fill(world, "a/b")
-    world.source.publish()
+    publish(world, "a/b")
 
     world.pull(dry_run=True)
 
@@ -155,18 +146,13 @@ def test_a_dry_run_moves_nothing_and_says_what_would_move(world: World[Published
     assert paths(world) == {"a": "a"}
 
 
-# --- killed ---
-
-
 def test_the_moves_can_be_killed_at_any_moment(tmp_path: Path) -> None:
     deaths = 0
     for fuse in range(1, 40):
         world = World(tmp_path / f"m{fuse}")
-        fill(world, "README", "a", "docs/", "v+", "x.html")
-        world.source.publish()
+        publish(world, "README", "a", "docs/", "v+", "x.html")
         world.pull()
-        fill(world, "a/b", "docs/index.html", "v%2B")
-        world.source.publish()
+        publish(world, "a/b", "docs/index.html", "v%2B")
         with killed(world.home, fuse, how=fuse % 3) as burnt:
             world.pull()
         deaths += burnt.is_burnt
@@ -189,8 +175,6 @@ def test_the_moves_can_be_killed_at_any_moment(tmp_path: Path) -> None:
     assert deaths > 5
 
 
-# --- the law ---
-
 PIECES = ["a", "b", "a+b", "a%2Bb", "index.html", "%C3%A9", "a-b"]
 
 
@@ -207,7 +191,7 @@ def test_names_depend_on_the_set_of_uris_and_not_on_what_came_when(
     world = World(tmp_path / "mirror")
     for round_ in range(6):
         for name in {some(luck) for _ in range(luck.randint(1, 5))}:
-            fill(world, name)
+            world.source.put(name, f"content of /{name}")
         if round_ and luck.random() < 0.5:
             for uri in luck.sample(sorted(world.source.originals.contents()), 1):
                 world.source.remove(uri.removeprefix(BASE))

@@ -6,29 +6,13 @@ from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import (
     ConfigurationError,
     DocumentError,
-    NotAListError,
-    SourceNotFoundError,
     TruncatedDocumentError,
 )
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
-CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 RESOURCE_LIST = BASE + "resourcesync/resourcelist.xml"
-
-
-def test_a_page_of_html_is_not_a_list_and_changes_nothing(world: World[PublishedSource]) -> None:
-    world.pull()
-    page = Answer(body=b"<!DOCTYPE html><html><title>Page not found</title></html>")
-    world.network.answers[CHANGE_LIST] = page
-    world.source.publish_file("objects/0001.html", "new")
-    world.network.answers[BASE + "resourcesync/capabilitylist.xml"] = page
-
-    with pytest.raises((NotAListError, SourceNotFoundError)):
-        world.pull()
-
-    assert len(world.files()) == 41
 
 
 def test_a_list_that_is_cut_short_changes_nothing(world: World[PublishedSource]) -> None:
@@ -42,22 +26,6 @@ def test_a_list_that_is_cut_short_changes_nothing(world: World[PublishedSource])
     world.network.answers.clear()
 
     assert world.pull().state is MirrorState.IN_SYNC
-
-
-def test_a_resource_that_is_missing_stops_nothing_else_and_is_not_called_in_sync(
-    world: World[PublishedSource],
-) -> None:
-    world.network.answers[BASE + "objects/0003.html"] = Answer(status=404)
-
-    report = world.pull()
-
-    assert (report.state, report.created, report.failed) == (MirrorState.BEHIND, 40, 1)
-    assert report.failures[0].uri == BASE + "objects/0003.html"
-    assert report.failures[0].code == "missing"
-    world.network.answers.clear()
-    healed = world.pull()
-    assert healed.state is MirrorState.IN_SYNC
-    assert world.asked_resources() == ["objects/0003.html"]
 
 
 @pytest.mark.founding("0.9 §2.1", "A hash shows whether a resource was obtained rightly", "`pull`")

@@ -205,9 +205,6 @@ def test_a_part_that_changed_is_sent_and_the_others_are_not(indexed: Museum) -> 
     assert statuses(asked) == {304: PARTS, 200: 1}
 
 
-# --- HTTP/2 ---
-
-
 FILES = 600
 
 

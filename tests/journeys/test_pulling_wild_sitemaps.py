@@ -47,9 +47,6 @@ def test_a_sitemap_in_any_form_is_pulled_and_its_copies_are_told_as_unverified(
     )
 
 
-# --- twins ---------------------------------------------------------------------------------------
-
-
 def test_an_entry_without_tls_is_requested_with_it(tmp_path: Path) -> None:
     world = site(tmp_path, f"{HOME}a.html", f"{TWIN}b.html")
     plain = [page.replace("https:", "http:") for page in (f"{HOME}a.html", f"{TWIN}b.html")]
@@ -91,9 +88,6 @@ def test_a_site_that_moves_to_its_twin_loses_no_copy(tmp_path: Path) -> None:
     assert set(world.files()) == {*here, *there}
 
 
-# --- indexes -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("itself", [URI, URI.replace("https:", "http:")])
 def test_an_index_that_lists_itself_is_read_without_that_entry(tmp_path: Path, itself: str) -> None:
     world = site(tmp_path, *PAGES)
@@ -112,9 +106,6 @@ def test_an_index_that_lists_itself_alone_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(UnexpectedDocumentError, match="lists itself"):
         world.pull(URI)
-
-
-# --- robots.txt ----------------------------------------------------------------------------------
 
 
 def robots_of(world: World[Any], **sitemaps: bytes | str) -> None:
@@ -173,9 +164,6 @@ def test_a_broken_sitemap_of_robots_is_no_missing_one(tmp_path: Path) -> None:
     report = world.pull(HOME, delete="absent")
 
     assert (report.state, report.deleted, report.faults.unread) == (MirrorState.BEHIND, 0, 1)
-
-
-# --- feeds ---
 
 
 FEED = BASE + "feed.xml"

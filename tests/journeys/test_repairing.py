@@ -9,10 +9,8 @@ from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.options import PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport
 from resourcesync.errors import RollbackError
-from resourcesync.model.settings import Limit
 from tests.support.storage.cursors import set_cursor
 from tests.support.worlds.dump_source import DumpSource, Packed, many, zipped
-from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
@@ -105,20 +103,3 @@ def test_many_missing_copies_come_from_a_dump(tmp_path: Path) -> None:
     assert world.in_sync()
     assert [name for name in world.asked() if name.startswith("r/")] == ["r/00160"]
     assert "d.zip" in world.asked()
-
-
-def test_a_list_that_was_cut_deletes_nothing(world: World[PublishedSource]) -> None:
-    address = f"{BASE}resourcesync/resourcelist.xml"
-    world.pull()
-    before = world.files()
-    whole = world.source.honest(address).body
-    last = whole.rindex(b"<url>")
-    world.network.answers[address] = Answer(body=whole[:last] + b"</urlset>")  # of the same moment
-
-    report = repair(world, deleting=True, max_delete=Limit(number=100))
-
-    assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
-    assert world.files() == before
-    assert world.told("warning")[-1]["code"] == "cut-list"
-    del world.network.answers[address]
-    assert repair(world, deleting=True).state is MirrorState.IN_SYNC

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from resourcesync.destination.reports import MirrorState, Mode
+from resourcesync.destination.reports import MirrorState, Mode, RunReport
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
@@ -156,8 +156,9 @@ def test_without_change_lists_an_older_resource_list_does_not_set_a_mirror_back(
     assert world.pull().state is MirrorState.IN_SYNC
 
 
+@pytest.mark.parametrize("is_repair", [False, True], ids=["pull", "repair"])
 def test_a_resource_list_of_the_same_moment_that_was_cut_is_told_and_asked_for_again(
-    world: World[PublishedSource],
+    world: World[PublishedSource], *, is_repair: bool
 ) -> None:
     address = f"{BASE}resourcesync/resourcelist.xml"
     world.pull()
@@ -165,15 +166,20 @@ def test_a_resource_list_of_the_same_moment_that_was_cut_is_told_and_asked_for_a
     last = whole.rindex(b"<url>")
     world.network.answers[address] = Answer(body=whole[:last] + b"</urlset>")
 
+    def read() -> RunReport:
+        if is_repair:
+            return world.repair(deleting=True, max_delete=Limit(number=100))
+        return world.pull(filters=Filters(exclude=("*.nothing",)))
+
     for _ in range(2):
-        report = world.pull(filters=Filters(exclude=("*.nothing",)))
+        report = read()
         assert (report.state, report.deleted) == (MirrorState.BEHIND, 0)
         assert world.status().state is MirrorState.BEHIND
     assert world.told("warning")[-1]["code"] == "cut-list"
     assert world.in_sync()
     del world.network.answers[address]
 
-    assert world.pull().state is MirrorState.IN_SYNC
+    assert read().state is MirrorState.IN_SYNC
 
 
 def test_a_cached_resource_list_of_what_was_taken_back_is_not_begun_with(

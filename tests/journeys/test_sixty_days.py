@@ -7,18 +7,11 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from tests.support.simulated.days import Days, live_days
+from tests.support.simulated.days import live_days
 from tests.support.worlds.daily_source import DailySource, Form
 
 SEEDS = 2
 MISSED = 0.2
-
-
-def lived(folder: Path, form: Form, missed: float) -> list[Days]:
-    return [
-        live_days(folder / f"{seed}", DailySource(form), random.Random(f"{seed}"), missed=missed)
-        for seed in range(SEEDS)
-    ]
 
 
 NIGHT = pytest.mark.night
@@ -41,7 +34,10 @@ NIGHT = pytest.mark.night
 def test_no_copy_is_lost_in_sixty_days_and_no_day_is_called_in_sync_that_is_not(
     tmp_path: Path, form: Form, missed: float
 ) -> None:
-    lives = lived(tmp_path, form, missed)
+    lives = [
+        live_days(tmp_path / f"{seed}", DailySource(form), random.Random(f"{seed}"), missed=missed)
+        for seed in range(SEEDS)
+    ]
 
     days = Counter(day.state for life in lives for day in life.pulled)
     in_sync, behind = days[MirrorState.IN_SYNC], days[MirrorState.BEHIND]

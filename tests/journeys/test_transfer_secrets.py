@@ -110,13 +110,6 @@ def test_a_redirect_there_and_back_again_brings_no_secret_along(
     assert "x-key" not in private.fields
 
 
-# --- a name that leads elsewhere after some time, as with DNS rebinding ---
-
-
-def notes_of(mirror: Path) -> SqliteMirrorState:
-    return SqliteMirrorState(str(mirror / ".resourcesync/state.db"))
-
-
 def test_a_sources_name_may_stay_private_and_may_not_turn_private(tmp_path: Path) -> None:
     mirror = tmp_path / "mirror"
     with ScriptedSource(mirror) as source:
@@ -126,7 +119,7 @@ def test_a_sources_name_may_stay_private_and_may_not_turn_private(tmp_path: Path
         source.put("/b.txt", b"b")
         assert source.pull().created == 1
 
-        with notes_of(mirror) as state:
+        with SqliteMirrorState(str(mirror / ".resourcesync/state.db")) as state:
             assert msgspec.json.decode(state.note("reach") or "") == {"localhost": False}
             state.commit(StateTransaction(notes={"reach": '{"localhost":true}'}))
         before = source.server.connections

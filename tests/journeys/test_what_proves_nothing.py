@@ -125,9 +125,6 @@ def test_what_a_repair_took_from_a_newer_resource_list_goes_when_that_is_withdra
     assert written.in_sync()
 
 
-# --- windows without interval ---
-
-
 DAY = 86_400
 
 

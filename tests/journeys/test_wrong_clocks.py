@@ -20,7 +20,7 @@ from tests.support.worlds.world import World
 def world(tmp_path: Path) -> World[DatedServer]:
     world = World(tmp_path / "mirror", DatedServer())
     world.source.put("a", "1")
-    world.source.published.publish()
+    world.source.publish()
     return world
 
 
@@ -77,11 +77,11 @@ def test_a_night_with_a_wrong_clock_takes_nothing_from_the_trash_the_log_and_the
     """As after a reset to 1970, and a year ahead: the next night the clock is right again."""
 
     def remove_and_publish(name: str) -> None:
-        world.source.published.publish_deletion(name)
+        world.source.publish_deletion(name)
 
     for name in "bcd":
         world.source.put(name, name)
-    world.source.published.publish()
+    world.source.publish()
     world.pull()
     remove_and_publish("b")
     world.pull()

@@ -12,7 +12,7 @@ from resourcesync.server.dashboard.mirror_page import mirror_page
 from resourcesync.server.dashboard.operator_actions import OperatorApplication
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.dashboard_values import NOW, Seen, detail
-from tests.support.servers.real_sockets import requested
+from tests.support.servers.listening import get
 
 TOKEN = "a-token-of-this-test"
 FORM = "application/x-www-form-urlencoded"
@@ -51,7 +51,7 @@ def host(operations: Operations) -> Iterator[str]:
 def post(host: str, form: Mapping[str, str], **fields: str) -> tuple[int, str]:
     """Return the status, and the place that the answer leads to."""
     fields = {"content_type": FORM, **fields}
-    status, _, found = requested(f"//{host}", "/act", "POST", body=urlencode(form), **fields)
+    status, _, found = get(f"//{host}", "/act", method="POST", body=urlencode(form), **fields)
     return status, found.get("location", "")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers.real_sockets import requested
+from tests.support.servers.listening import get
 
 PROGRAM = """
 import asyncio, sys
@@ -88,15 +88,15 @@ def test_each_kind_of_server_answers_alike_and_ends_in_order(
     root: Path, kind: str, number: signal.Signals
 ) -> None:
     with running(root, kind, number) as uri:
-        parts = requested(uri, "/parts")[1]
-        status, body, fields = requested(uri, "/one.txt")
-        head = requested(uri, "/one.txt", "HEAD")
-        part = requested(uri, "/shelf/large.bin", range="bytes=1000-300999")
-        same = requested(uri, "/one.txt", if_none_match=fields["etag"])
-        whole = requested(uri, "/shelf/large.bin")
-        empty = requested(uri, "/empty.txt")
-        absent = requested(uri, "/two.txt")
-        document = requested(uri, "/resourcesync/capabilitylist.xml", accept_encoding="gzip")
+        parts = get(uri, "/parts")[1]
+        status, body, fields = get(uri, "/one.txt")
+        head = get(uri, "/one.txt", method="HEAD")
+        part = get(uri, "/shelf/large.bin", range="bytes=1000-300999")
+        same = get(uri, "/one.txt", if_none_match=fields["etag"])
+        whole = get(uri, "/shelf/large.bin")
+        empty = get(uri, "/empty.txt")
+        absent = get(uri, "/two.txt")
+        document = get(uri, "/resourcesync/capabilitylist.xml", accept_encoding="gzip")
 
     assert parts == PARTS[kind]
     assert (status, body, "server" in fields) == (200, b"0123456789", False)

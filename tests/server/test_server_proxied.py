@@ -12,7 +12,8 @@ from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.server.connection_limits import ConnectionLimits
 from resourcesync.server.uvicorn_server import ServerThread
 from tests.support.servers import nginx
-from tests.support.servers.real_sockets import connected, requested
+from tests.support.servers.listening import get
+from tests.support.servers.real_sockets import connected
 
 SECRET = b"nobody asked for this"
 IMPATIENT = ConnectionLimits(connections=50, client_timeout=0.3, keep_alive=1, grace=1)
@@ -99,20 +100,20 @@ def test_behind_a_proxy_all_is_as_without(front: str, server: ServerThread, tree
     for path in ("/1.txt", lists, "/.well-known/resourcesync", "/", "/robots.txt", "/nope"):
         for fields in ({}, {"Accept_Encoding": "gzip"}, {"Range": "bytes=1-3"}):
             through, direct = (
-                requested(front, path, **fields),
-                requested(server.uri, path, **fields),
+                get(front, path, **fields),
+                get(server.uri, path, **fields),
             )
             assert through[:2] == direct[:2]
             for name in ("etag", "content-range", "content-encoding", "vary", "link", "location"):
                 assert through[2].get(name) == direct[2].get(name), (path, name)
-    status, packed, fields = requested(front, lists, Accept_Encoding="gzip", Host="evil.example")
+    status, packed, fields = get(front, lists, Accept_Encoding="gzip", Host="evil.example")
     assert status == 200
     assert gzip.decompress(packed) == (tree / lists[1:]).read_bytes()
     assert b"evil" not in gzip.decompress(packed)
-    assert requested(front, lists, Accept_Encoding="gzip", If_None_Match=fields["etag"])[0] == 304
-    assert requested(front, "/../secret", Host="x")[0] in {400, 404}
+    assert get(front, lists, Accept_Encoding="gzip", If_None_Match=fields["etag"])[0] == 304
+    assert get(front, "/../secret", Host="x")[0] in {400, 404}
 
 
 def test_what_only_operators_are_told_is_not_told_to_the_public(server: ServerThread) -> None:
     for path in ("/metrics", "/livez", "/readyz", "/hub", "/publish"):
-        assert requested(server.uri, path)[0] == 404
+        assert get(server.uri, path)[0] == 404

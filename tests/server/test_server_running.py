@@ -21,7 +21,8 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.server.app import Application
 from resourcesync.server.connection_limits import ConnectionLimits
 from resourcesync.server.uvicorn_server import ServerThread, serve_forever
-from tests.support.servers.real_sockets import connected, requested
+from tests.support.servers.listening import get
+from tests.support.servers.real_sockets import connected
 from tests.support.servers.served_tree import served_source
 
 IMPATIENT = ConnectionLimits(
@@ -109,7 +110,7 @@ def test_two_hundred_silent_connections_keep_nobody_out(strict: ServerThread) ->
 
         assert all(wait_until_dropped(client) == b"" for client in silent)
 
-    assert requested(strict.uri, "/one.txt")[1] == b"0123456789"
+    assert get(strict.uri, "/one.txt")[1] == b"0123456789"
 
 
 def test_a_request_that_outlives_the_server_is_told_that_it_stops() -> None:
@@ -190,7 +191,7 @@ def test_a_thread_ends_with_its_block_and_installs_no_signal_handler(app: ASGIAp
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
     with ServerThread(app) as server:
         assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
-        assert requested(server.uri, "/one.txt")[0] == 200
+        assert get(server.uri, "/one.txt")[0] == 200
         uri = server.uri
         running = threading.active_count()
 
@@ -229,7 +230,7 @@ def test_a_second_application_answers_at_a_port_of_its_own_when_the_first_is_ful
                     client = stack.enter_context(connected(first))
                     client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 time.sleep(0.1)
-                seen.append((requested(first)[0], requested(other)[0]))
+                seen.append((get(first)[0], get(other)[0]))
             os.kill(os.getpid(), signal.SIGINT)
 
         threading.Thread(target=ask).start()

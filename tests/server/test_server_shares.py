@@ -10,7 +10,8 @@ from starlette.types import Receive, Scope, Send
 
 from resourcesync.server.connection_limits import ConnectionLimits, client_of
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.servers.real_sockets import connected, requested
+from tests.support.servers.listening import get
+from tests.support.servers.real_sockets import connected
 from tests.support.waiting import wait_until
 
 UNDER_WAY: set[int] = set()
@@ -40,7 +41,7 @@ def serving(**limits: object) -> Iterator[ServerThread]:
 
 
 def ask(server: ServerThread, source: str, **fields: str) -> tuple[int, bytes]:
-    return requested(server.uri, source=source, **fields)[:2]
+    return get(server.uri, source=source, **fields)[:2]
 
 
 def is_open(connection: socket.socket) -> bool:

@@ -1,7 +1,7 @@
-"""A clock that moves only when it is told, and originals in memory."""
+"""A clock that moves only when it is told, and originals and documents in memory."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from io import BytesIO
 from typing import BinaryIO
@@ -11,7 +11,7 @@ import msgspec
 from resourcesync.errors import OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource
-from resourcesync.model.timestamps import floor_to_second, from_microseconds
+from resourcesync.model.timestamps import from_microseconds
 from resourcesync.ports import Clock
 from resourcesync.ports.originals import Omission, Original, Originals
 
@@ -31,7 +31,6 @@ class ManualClock:
         return self._elapsed
 
     def sleep(self, seconds: float) -> None:
-        """Let ``seconds`` pass at once."""
         self._elapsed += max(0.0, seconds)
         self._now += timedelta(seconds=max(0.0, seconds))
 
@@ -50,8 +49,6 @@ class _StoredOriginal(msgspec.Struct, frozen=True):
 
 
 class MemoryOriginals(Originals):
-    """Originals in a dictionary."""
-
     def __init__(self, clock: Clock, *, trusted: bool = True) -> None:
         self._clock = clock
         self._trusted = trusted
@@ -61,9 +58,8 @@ class MemoryOriginals(Originals):
         """Number of times that bytes were read."""
 
     def put(self, uri: str, content: bytes) -> None:
-        """Create an original, or replace its bytes, as of now."""
         self._versions += 1
-        lastmod = floor_to_second(self._clock.now())
+        lastmod = self._clock.now().replace(microsecond=0)
         self._stored[uri] = _StoredOriginal(content, lastmod, self._versions)
 
     def remove(self, uri: str) -> None:
@@ -71,11 +67,9 @@ class MemoryOriginals(Originals):
         self._stored.pop(uri, None)
 
     def contents(self) -> dict[str, bytes]:
-        """Return a copy of everything: URI to bytes."""
         return {uri: held.content for uri, held in self._stored.items()}
 
     def open(self, uri: str) -> BinaryIO | None:
-        """Open an original for reading; ``None`` when there is none."""
         held = self._stored.get(uri)
         return None if held is None else BytesIO(held.content)
 
@@ -90,7 +84,6 @@ class MemoryOriginals(Originals):
             )
 
     def measure(self, original: Original) -> tuple[Resource, str]:
-        """Return the resource with its sha-256, and its fingerprint."""
         held = self._stored.get(original.uri)
         if held is None:
             raise OriginalChangedError(f"{original.uri} is no longer there")
@@ -110,3 +103,41 @@ class MemoryOriginals(Originals):
 
     def _fingerprint(self, held: _StoredOriginal) -> str:
         return str(held.version) if self._trusted else ""
+
+
+class MemoryDocuments:
+    """A ``DocumentStore`` in a dictionary: a document is replaced at once, or not at all."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, tuple[bytes, int]] = {}
+        self.writes = 0
+        """Number of documents written."""
+
+    def write(
+        self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
+    ) -> int:
+        """Put a whole document in place, if ``check`` accepts it; return its bytes."""
+        content = b"".join(chunks)
+        if check is not None:
+            check(BytesIO(content))
+        self.writes += 1
+        self._documents[name] = (content, self.writes)
+        return len(content)
+
+    def open(self, name: str) -> BinaryIO | None:
+        """Open a document for reading, or return ``None`` when there is none."""
+        held = self._documents.get(name)
+        return None if held is None else BytesIO(held[0])
+
+    def signature(self, name: str) -> str | None:
+        """Return a text that changes whenever the document is written; ``None`` for none."""
+        held = self._documents.get(name)
+        return None if held is None else str(held[1])
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of the documents that exist."""
+        return iter(sorted(self._documents))
+
+    def delete(self, name: str) -> None:
+        """Remove a document; it is no error when there is none."""
+        self._documents.pop(name, None)

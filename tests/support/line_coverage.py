@@ -79,8 +79,6 @@ class LineCoverage:
 
 
 class _Reported:
-    """A stream that pytest writes."""
-
     def __init__(self, reporter: pytest.TerminalReporter) -> None:
         self._reporter = reporter
 

@@ -11,18 +11,15 @@ TESTS: Final = [ROOT / "tests", *sorted(ROOT.glob("annexes/*/tests"))]
 
 
 def python_files(folders: list[Path]) -> Iterator[Path]:
-    """Yield the modules in folders, in order."""
     for folder in folders:
         yield from sorted(folder.rglob("*.py"))
 
 
 def source_folder(path: Path) -> Path:
-    """Return the folder of sources that a module is in."""
     return next(folder for folder in SOURCES if path.is_relative_to(folder))
 
 
 def module_name(path: Path) -> str:
-    """Return the name by which a module is imported."""
     parts = path.relative_to(source_folder(path)).with_suffix("").parts
     return ".".join(parts).removesuffix(".__init__")
 

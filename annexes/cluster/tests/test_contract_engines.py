@@ -165,9 +165,6 @@ def test_a_worker_with_another_version_does_no_unit(tmp_path: Path) -> None:
     assert run_unit(do_piece, unit, HostShare(), __version__).failed is None
 
 
-# --- the rate that one host may be asked is held by all workers -----------------------------------
-
-
 RATE = 40.0
 
 
@@ -199,9 +196,6 @@ def test_two_processes_together_ask_no_more_than_the_rate(tmp_path: Path) -> Non
     assert len(moments) == 90
     assert worst.asked <= worst.allowed
     assert len(moments) / (moments[-1][0] - moments[0][0]) <= RATE * 1.2
-
-
-# --- what Spark says of a failure, and its silence ------------------------------------------------
 
 
 HEAD = """\

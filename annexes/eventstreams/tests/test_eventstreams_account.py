@@ -308,9 +308,6 @@ def test_a_position_that_is_none_is_told(server: EventServer) -> None:
             list(account.resources())
 
 
-# --- Wikimedia ---
-
-
 def test_a_stream_that_does_not_reach_back_is_a_gap(server: EventServer) -> None:
     server.tell(event("A", moment=(moment := datetime(2026, 1, 2, tzinfo=UTC))))
     with opened(server, since="2026-01-01T00:00:00Z") as account:

@@ -94,9 +94,6 @@ def test_an_event_that_is_too_large_loses_its_data_and_nothing_else() -> None:
     assert events[0].data == b"y" * 200
 
 
-# --- recentchange of Wikimedia --------------------------------------------------------------------
-
-
 PAGE = "https://en.wikipedia.org/wiki/"
 
 

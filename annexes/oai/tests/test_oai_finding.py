@@ -152,33 +152,29 @@ def test_who_may_have_the_files_is_told_by_known_words(text: str, is_restricted:
 
 
 @pytest.mark.parametrize(
-    "values",
+    ("address", "values"),
     [
-        {"prefix": "oai_dc"},
-        {"prefixes": " , "},
-        {"overlap": "2"},
-        {"names": "handles"},
-        {"measure": "maybe"},
-        {"rewrite": "view"},
-        {"rewrite": "=>x"},
-        {"changefreq": "seldom"},
-        {"rewrite": "view=>*"},
-        {"rewrite": "*/view/*=>x"},
-        {"collections": "https://r.example/"},
-        {"from": "yesterday"},
+        ("oai:https://r.example/oai", {"prefix": "oai_dc"}),
+        ("oai:https://r.example/oai", {"prefixes": " , "}),
+        ("oai:https://r.example/oai", {"overlap": "2"}),
+        ("oai:https://r.example/oai", {"names": "handles"}),
+        ("oai:https://r.example/oai", {"measure": "maybe"}),
+        ("oai:https://r.example/oai", {"rewrite": "view"}),
+        ("oai:https://r.example/oai", {"rewrite": "=>x"}),
+        ("oai:https://r.example/oai", {"changefreq": "seldom"}),
+        ("oai:https://r.example/oai", {"rewrite": "view=>*"}),
+        ("oai:https://r.example/oai", {"rewrite": "*/view/*=>x"}),
+        ("oai:https://r.example/oai", {"collections": "https://r.example/"}),
+        ("oai:https://r.example/oai", {"from": "yesterday"}),
+        *((address, {}) for address in ("oai:", "oai:repo.example", "oai:ftp://x/")),
+        ("oai:https://u:p@x/", {}),
     ],
 )
-def test_a_value_that_cannot_work_is_refused(values: dict[str, str]) -> None:
-    with pytest.raises(ConfigurationError):
-        parse_options("oai:https://r.example/oai", values)
-
-
-@pytest.mark.parametrize(
-    "address", ["oai:", "oai:repo.example", "oai:ftp://x/", "oai:https://u:p@x/"]
-)
-def test_an_address_that_is_no_base_url_is_refused(address: str) -> None:
+def test_an_address_or_a_value_that_cannot_work_is_refused(
+    address: str, values: dict[str, str]
+) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        parse_options(address, {})
+        parse_options(address, values)
 
     assert ":p@" not in str(caught.value)
 

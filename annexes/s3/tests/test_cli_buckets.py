@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,7 @@ from resourcesync_s3.store import open_store
 from tests.support.commands.command_line import LATER, MIRRORED, Said
 from tests.support.commands.forking import Forked
 from tests.support.commands.run import environment, script
-from tests.support.servers.interposed import Answer, Interposed, interposed
-from tests.support.servers.object_server import ObjectServer
+from tests.support.servers.interposed import Answer, Interposed
 from tests.support.servers.tiny_source import TinySource
 
 
@@ -31,17 +29,6 @@ def own_home(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def other(bucket: str) -> Bucket:
     """Open the bucket as another program does, with nobody between."""
     return Bucket(bucket, patience=5)
-
-
-@pytest.fixture
-def between(
-    object_server: ObjectServer, other: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Interposed]:
-    """Stand between us and the server; nothing is tried for longer than a second."""
-    monkeypatch.setattr(objects, "PATIENCE", 1.0)
-    with interposed(object_server.port) as found:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", found.url)
-        yield found
 
 
 def contents(address: str) -> dict[str, bytes]:

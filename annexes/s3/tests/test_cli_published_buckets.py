@@ -1,6 +1,6 @@
 """Documents into a bucket, originals out of one: published, followed, and never half."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote_plus
 from zipfile import ZipFile
@@ -10,11 +10,10 @@ import pytest
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import find_tree
 from resourcesync.cli.main import run
-from resourcesync_s3 import store as objects
 from resourcesync_s3.bucket import Bucket
 from resourcesync_s3.store import open_store
 from tests.support.commands.command_line import FILES, MIRRORED, Said, rows
-from tests.support.servers.interposed import Answer, Interposed, SpoilAnswer, interposed
+from tests.support.servers.interposed import Answer, Interposed, SpoilAnswer
 from tests.support.servers.object_server import ObjectServer
 
 
@@ -31,16 +30,6 @@ def objects_of(bucket: str) -> Bucket:
     for target, body in FILES.items():
         found.put(target.removeprefix("/"), body, attributes={"Content-Type": "text/plain"})
     return found
-
-
-@pytest.fixture
-def between(
-    object_server: ObjectServer, objects_of: Bucket, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Interposed]:
-    monkeypatch.setattr(objects, "PATIENCE", 1.0)
-    with interposed(object_server.port) as found:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", found.url)
-        yield found
 
 
 def copies(folder: str) -> dict[str, bytes]:

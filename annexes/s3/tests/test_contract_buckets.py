@@ -114,9 +114,6 @@ class TestBucketCopies(CopiesSuite):
         return b"" if stream is None else stream.read()
 
 
-# --- the store; small bodies and those in parts ---------------------------------------------------
-
-
 _SECONDS = 1.0
 
 

@@ -32,7 +32,7 @@ from resourcesync_simulator.simulation import simulate_source
 from resourcesync_simulator.source import PackedDocuments, SimulatedSource
 from tests.support.commands.started import Started
 from tests.support.in_memory import ManualClock
-from tests.support.servers.real_sockets import requested
+from tests.support.servers.listening import get
 
 SMALL = Scenario(
     seed=5,
@@ -128,12 +128,12 @@ def test_the_live_source_is_the_simulated_one_but_for_its_host(until: float) -> 
     with served(scenario, speed=HOUR) as (serving, clock):
         clock.advance(seconds=until / HOUR)
         for name, body in documents.items():
-            status, found, _ = requested(serving.uri, f"/{name}")
+            status, found, _ = get(serving.uri, f"/{name}")
             assert status == (200 if body else 404), name
             found = found.replace(serving.uri.encode(), BASE.encode())
             assert not body or without_hashes_of_parts(found) == without_hashes_of_parts(body), name
         for name, digest in digests.items():
-            assert hashlib.sha256(requested(serving.uri, f"/{name}")[1]).hexdigest() == digest
+            assert hashlib.sha256(get(serving.uri, f"/{name}")[1]).hexdigest() == digest
 
     assert len(documents) > 4
     assert len(digests) > 30
@@ -142,24 +142,23 @@ def test_the_live_source_is_the_simulated_one_but_for_its_host(until: float) -> 
 
 def test_answers_have_types_and_tags_and_nothing_else_is_taken() -> None:
     with served(SMALL) as (serving, _):
-        status, body, fields = requested(serving.uri, "/resourcesync/resourcelist.xml")
+        status, body, fields = get(serving.uri, "/resourcesync/resourcelist.xml")
         assert (status, fields["content-type"]) == (200, "application/xml")
         tag = fields["etag"]
-        assert requested(serving.uri, "/resourcesync/resourcelist.xml", if_none_match=tag)[0] == 304
+        assert get(serving.uri, "/resourcesync/resourcelist.xml", if_none_match=tag)[0] == 304
         name = "r0000/i0000001.html"
         types = {
-            requested(serving.uri, f"/r0000/i{number:07}.html")[2]["content-type"]
-            for number in range(40)
+            get(serving.uri, f"/r0000/i{number:07}.html")[2]["content-type"] for number in range(40)
         }
         assert types == {"text/html", "image/png"}
-        assert "last-modified" in requested(serving.uri, f"/{name}")[2]
-        whole = requested(serving.uri, f"/{name}")[1]
-        assert requested(serving.uri, f"/{name}", range="bytes=5-9")[:2] == (206, whole[5:10])
-        assert requested(serving.uri, f"/{name}", "HEAD")[:2] == (200, b"")
-        assert requested(serving.uri, f"/{name}", "POST")[0] == 405
-        assert requested(serving.uri, "/r0000/i9999999.html")[0] == 404
-        assert requested(serving.uri, "/../x")[0] == 404
-        assert b"seed 5" in requested(serving.uri)[1]
+        assert "last-modified" in get(serving.uri, f"/{name}")[2]
+        whole = get(serving.uri, f"/{name}")[1]
+        assert get(serving.uri, f"/{name}", range="bytes=5-9")[:2] == (206, whole[5:10])
+        assert get(serving.uri, f"/{name}", method="HEAD")[:2] == (200, b"")
+        assert get(serving.uri, f"/{name}", method="POST")[0] == 405
+        assert get(serving.uri, "/r0000/i9999999.html")[0] == 404
+        assert get(serving.uri, "/../x")[0] == 404
+        assert b"seed 5" in get(serving.uri)[1]
     assert body.count(b"<url>") == 40
 
 
@@ -218,7 +217,7 @@ def test_a_lost_answer_is_a_connection_that_closes_and_all_ends_well(tmp_path: P
     faults = replace(AT_THE_SOURCE, failed=0.05, stale=0.2, altered=0.1)
     with served(replace(SMALL, faults=replace(faults, lost=1.0))) as (serving, clock):
         with pytest.raises(http.client.RemoteDisconnected):
-            requested(serving.uri, f"/{LIST}")
+            get(serving.uri, f"/{LIST}")
         clock.advance(hours=24)
         assert command(["pull", serving.uri, str(tmp_path / "copy"), "-q"]) == 0
 
@@ -228,7 +227,7 @@ def test_the_command_takes_the_seed_of_its_file_and_ends_on_a_signal(tmp_path: P
     words = ("simulate", "s.toml", "--live", "--speed", "100", "--bind", "127.0.0.1:0")
     with Started(*words, cwd=tmp_path) as process:
         uri = process.stdout.readline().split()[1].rstrip(";")
-        page = requested(uri)[1]
+        page = get(uri)[1]
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
 

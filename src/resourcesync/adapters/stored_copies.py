@@ -61,7 +61,7 @@ class StoreCopyInspector:
     def digest(self, path: str, algorithms: Sequence[str]) -> tuple[int, tuple[Digest, ...]] | None:
         """Read a copy; return its length and digests, or ``None`` when there is none."""
         with stores.guard_store(f"reading {path}"):
-            blocks = self._blocks(path)
+            blocks = self._blocks(path) if is_copy_path(path) else None
             return None if blocks is None else digest_chunks(blocks, algorithms)
 
     def digest_all(
@@ -81,8 +81,8 @@ class StoreCopyInspector:
                 length, digests = found or (-1, ())
                 yield CopyContent(length, format_digests(digests), None) if found else None
 
-    def _blocks(self, path: str) -> Iterator[bytes] | None:
-        stream = self._store.open(path) if is_copy_path(path) else None
+    def _blocks(self, key: str) -> Iterator[bytes] | None:
+        stream = self._store.open(key)
         return None if stream is None else stores.read_blocks(stream)
 
 
@@ -95,12 +95,6 @@ class StoredCopies(StoreCopyInspector):
         self._clock = clock
         self._made_way: list[tuple[str, str]] = []
         self._in_flight = stores.in_flight(store)
-
-    @contextmanager
-    def lock(self, who: str, holder: str = "") -> Iterator[None]:
-        """Lock the store while the block runs."""
-        with lock_store(self._store, who, holder):
-            yield
 
     def check(self, state: SqliteMirrorState) -> None:
         """Check that the store is still the one of the mirror's state."""
@@ -142,25 +136,18 @@ class StoredCopies(StoreCopyInspector):
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> ports.StagedCopy | None:
         """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read."""
-        return self._filled(path, lambda: self._blocks(path), algorithms)
+        return self._filled(path, algorithms) if is_copy_path(path) else None
 
     def stage_trashed(self, place: str, algorithms: Sequence[str]) -> ports.StagedCopy | None:
         """Start a staged copy with bytes of the trash; ``None`` if they cannot be read."""
+        return self._filled(f"{_TRASH}{one_name(place, IN_TRASH)}", algorithms)
 
-        def opened() -> Iterator[bytes] | None:
-            stream = self._store.open(f"{_TRASH}{one_name(place, IN_TRASH)}")
-            return None if stream is None else stores.read_blocks(stream)
-
-        return self._filled(f"{_TRASH}{place}", opened, algorithms)
-
-    def _filled(
-        self, path: str, opened: Callable[[], Iterator[bytes] | None], algorithms: Sequence[str]
-    ) -> ports.StagedCopy | None:
-        """Start a staged copy with the bytes of a reader; ``None`` if there are none."""
+    def _filled(self, key: str, algorithms: Sequence[str]) -> ports.StagedCopy | None:
+        """Start a staged copy with the bytes of an object; ``None`` if there are none."""
         staged = self._stage(algorithms, "")
         try:
-            with stores.guard_store(f"reading {path}"):
-                blocks = opened()
+            with stores.guard_store(f"reading {key}"):
+                blocks = self._blocks(key)
                 for block in blocks or ():
                     staged.write(block)
         except StorageError as error:
@@ -423,7 +410,7 @@ class StagedObject:
 
 @contextmanager
 def lock_store(store: stores.Store, who: str, holder: str = "") -> Iterator[None]:
-    """Lock a store while the block runs; see ``StoredCopies.lock``."""
+    """Lock a store while the block runs."""
     with stores.guard_store("locking it"):
         guard = store.lock(who, holder)
         guard.__enter__()

@@ -43,17 +43,9 @@ _NEAR: Final = 0.75
 """Similarity of a mistyped name to the name of a mirror, from 0 to 1."""
 
 
-def pull_keys() -> Keys:
-    """Return the settings of pulls by their names in the configuration file."""
-    return in_file(*PULL)
-
-
 def mirror_keys() -> Keys:
     """Return the keys of ``[mirror.NAME]``."""
-    return {
-        **in_file(MirrorPlace, FreshnessSettings, ScheduleSettings),
-        **pull_keys(),
-    }
+    return in_file(MirrorPlace, FreshnessSettings, ScheduleSettings, *PULL)
 
 
 def default_keys() -> Keys:
@@ -62,26 +54,13 @@ def default_keys() -> Keys:
     return {key: field for key, field in own.items() if key != "auth"}
 
 
-def service_keys() -> Keys:
-    """Return the keys of ``[watch]``."""
-    return fields_of(ServiceSettings)
-
-
-def log_keys() -> Keys:
-    """Return the keys of ``[log]``."""
-    return fields_of(LogSettings)
-
-
 def configured_folder(
     file: ConfigFile, table: tuple[str, ...], dest: str, key: str = "dest"
 ) -> Path:
     """Return the folder of ``dest``; a relative path starts at the folder of the file."""
-    if not dest or "://" in dest or "\0" in dest:
+    if "://" in dest:
         raise file.key_error(table, key, "must be a folder")
-    try:
-        folder = file.path.parent / Path(dest).expanduser()
-    except RuntimeError:
-        raise file.key_error(table, key, "names a user who does not exist") from None
+    folder = files.resolve_path(file, table, key, dest, "folder")
     if key != "path" and is_file(str(folder)):  # a catalogue is a file
         raise file.key_error(table, key, "is a file, not a folder")
     return folder
@@ -209,14 +188,13 @@ class MirrorConfiguration:
         for error in () if file is None else global_mistakes(file):
             raise error
         self.defaults = self._settings(("defaults",), default_keys())
-        self.service = self._settings(("watch",), service_keys())
-        self.log = self._settings(("log",), log_keys())
+        self.service = self._settings(("watch",), fields_of(ServiceSettings))
+        self.log = self._settings(("log",), fields_of(LogSettings))
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
         self._variables = files.override_variables()
         self._mirrors: dict[str, ConfiguredMirror] = {}
 
     def __contains__(self, name: object) -> bool:
-        """True if there is a mirror of this name."""
         return name in self._table("mirror")
 
     def _table(self, *names: str) -> Mapping[str, object]:
@@ -266,11 +244,7 @@ class MirrorConfiguration:
 
     @cached_property
     def _overlaps(self) -> Mapping[str, str]:
-        return find_overlaps(self._folders)
-
-    @cached_property
-    def _folders(self) -> Mapping[str, Path]:
-        """The folders of the mirrors, as far as their tables are valid."""
+        """What is wrong with the folders of the mirrors, as far as their tables are valid."""
         assert self.file is not None
         found = {}
         for name in self.names:
@@ -282,7 +256,7 @@ class MirrorConfiguration:
                 if state is None and "state" in self.file.table(*table):
                     state = files.read_setting(self.file, table, "state", mirror_keys())
                 found[name] = resolve_folder(self._home(table, dest, state)[0])
-        return found
+        return find_overlaps(found)
 
     def _home(
         self, table: tuple[str, ...], dest: SettingValue, state: SettingValue | None
@@ -512,5 +486,5 @@ def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
         except ConfigurationError as error:
             yield error
     yield from files.table_mistakes(file, ("defaults",), default_keys())
-    yield from files.table_mistakes(file, ("watch",), service_keys())
-    yield from files.table_mistakes(file, ("log",), log_keys())
+    yield from files.table_mistakes(file, ("watch",), fields_of(ServiceSettings))
+    yield from files.table_mistakes(file, ("log",), fields_of(LogSettings))

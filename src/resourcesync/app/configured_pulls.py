@@ -223,7 +223,6 @@ def _report_with(
 
 
 def _home(target: PullTarget, folder: Path) -> "app.mirror_state.Home":
-    """Return the place of the mirror, and its workers."""
     engine = target.place.engine
     if engine is None:
         return app.mirror_state.Home(folder, target.store)

@@ -152,12 +152,8 @@ def _check_url(file: ConfigFile, table: tuple[str, ...], url: str) -> None:
 
 def _is_address(path: str) -> bool:
     """True if a Source's path is not that of a folder."""
-    if ":" not in path:
-        return False
-    return app.inputs.kind_of(path) not in {
-        app.inputs.InputKind.FOLDER,
-        app.inputs.InputKind.MIRROR,
-    }
+    kinds = app.inputs.InputKind
+    return ":" in path and app.inputs.kind_of(path) not in {kinds.FOLDER, kinds.MIRROR}
 
 
 def _path_of(file: ConfigFile, table: tuple[str, ...], setting: SettingValue) -> str:

@@ -61,7 +61,7 @@ class CallContext:
     """The receiver of events and the request to stop, for one mirror, one call at a time."""
 
     def __init__(self, clock: Clock) -> None:
-        self.cancel = CancelToken(clock, self._is_stop_requested)
+        self.cancel = CancelToken(clock, lambda: self._stop is not None and self._stop())
         self._on_event: OnEvent | None = None
         self._stop: Stop | None = None
         self._is_busy = False
@@ -88,9 +88,6 @@ class CallContext:
         """Report an event (``Reporter``)."""
         if self._on_event is not None:
             self._on_event(Event(event, fields))
-
-    def _is_stop_requested(self) -> bool:
-        return self._stop is not None and self._stop()
 
 
 class Mirror:

@@ -165,7 +165,7 @@ def patch_makers() -> "tuple[PatchMaker, ...]":
         PatchMaker(
             media_type=name,
             load=partial(load, PATCH_MAKERS, name),
-            supports=_is_json if name in ours else _is_plugin_format,
+            supports=_is_json if name in ours else lambda kind: not _is_json(kind),
             largest=MAX_BYTES if name in ours else None,
         )
         for name in sorted(names(PATCH_MAKERS), key=lambda name: (name not in ours, name))
@@ -174,10 +174,6 @@ def patch_makers() -> "tuple[PatchMaker, ...]":
 
 def _is_json(media_type: str) -> bool:
     return media_type == "application/json" or media_type.endswith("+json")
-
-
-def _is_plugin_format(media_type: str) -> bool:
-    return not _is_json(media_type)
 
 
 def plugins_in(group: str) -> list[Plugin]:

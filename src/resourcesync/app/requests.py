@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 _DEADLINE: Final = FetchSettings().deadline
 _LONGEST_NAMED: Final = 2_592_000.0
-_NO_ORIGINS: Final = politeness.NoKnownOrigins()
+_NO_ORIGINS: Final = politeness.KnownOrigins()
 
 
 @contextmanager
@@ -161,8 +161,8 @@ _MAX_RULES_LENGTH: Final = 16 * 1024
 _MAX_ORIGINS: Final = 8
 
 
-class StoredOrigins:
-    """What a mirror stores of the origins that it requests (``KnownOrigins``)."""
+class StoredOrigins(politeness.KnownOrigins):
+    """What a mirror stores of the origins that it requests."""
 
     def __init__(self, state: SqliteMirrorState, clock: Clock) -> None:
         self._state = state

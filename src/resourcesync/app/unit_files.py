@@ -101,7 +101,6 @@ def _unit_lines(
 
 
 def _cron(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSources) -> str:
-    """Return lines of a crontab."""
 
     def command(name: str, *words: str) -> str:
         path = _printable(file.path.absolute())

@@ -12,14 +12,15 @@ import msgspec
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from resourcesync.app.configured_mirrors import MirrorConfiguration, log_keys
+from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.cli.output import Job, OutputOptions
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import FILE, FOLDER, PLACE, Form, Section
 from resourcesync.settings import files, schema
 from resourcesync.settings.files import SettingValue, overlay, read_setting
-from resourcesync.settings.mirror import Network, SecretNames
+from resourcesync.settings.mirror import LogSettings, Network, SecretNames
+from resourcesync.settings.schema import fields_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -348,7 +349,7 @@ def use_log_of(file: files.ConfigFile | None) -> None:
     """Set the log of the configuration file, for options that are not given."""
     context = click.get_current_context(silent=True)
     if context is not None and file is not None:
-        table, keys = ("log",), log_keys()
+        table, keys = ("log",), fields_of(LogSettings)
         found = {key: read_setting(file, table, key, keys).value for key in file.table(*table)}
         context.meta[_LOG] = found
 

@@ -397,7 +397,10 @@ class Baseline:
         if not self._pull.selection.refusals.count:
             return rows
         return (
-            row for row in rows if row.change != planner.UNLISTED and not _is_undated_deletion(row)
+            row
+            for row in rows
+            if row.change != planner.UNLISTED
+            and not (row.undated and row.change == ChangeKind.DELETED)
         )
 
     def _copies(self) -> Iterator[Copy]:
@@ -499,10 +502,6 @@ class Baseline:
         if self._is_cut:
             return Phase.CUT_LIST
         return Phase.GAP if self._has_gap else Phase.FOLLOWING
-
-
-def _is_undated_deletion(row: planner.ListedEntry) -> bool:
-    return row.undated and row.change == ChangeKind.DELETED
 
 
 def _w3c(moment: int) -> str:

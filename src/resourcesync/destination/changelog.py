@@ -99,13 +99,3 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
             hint="delete what was built from the mirror, then start over"
             f"{':' * bool(self.restart)} {self.restart}".rstrip(),
         )
-
-
-def oldest_position(state: SqliteMirrorState) -> ChangeLogPosition:
-    """Return the position before the oldest logged change."""
-    return ChangeLogPosition(state.change_bounds()[0])
-
-
-def position_at(state: SqliteMirrorState, moment: int) -> ChangeLogPosition:
-    """Return the position before the changes at or after a moment, microseconds."""
-    return ChangeLogPosition(state.sequence_before(moment))

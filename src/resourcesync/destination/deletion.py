@@ -24,7 +24,6 @@ from resourcesync.model.timestamps import SECOND, to_microseconds
 from resourcesync.ports import Clock, Copies, CopyRemoval
 
 _GROUP: Final = 256
-_ALL: Final = (1 << 63) - 1
 _TRASHING: Final = "trashing"
 """Name of the note that files are being moved to the trash."""
 _HELD_OF: Final = "held-of"
@@ -93,7 +92,7 @@ def delete_pending(
 
 def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
     """Complete the pending deletions that have no copy: they would count as held."""
-    count = state.pending_count(PendingTask.DELETE, met_before=_ALL, listed_before=_ALL)
+    count = state.pending_counts().of_task(PendingTask.DELETE)
     if count == state.pending_with_copy(PendingTask.DELETE):
         return
     rows = state.pending(PendingTask.DELETE)

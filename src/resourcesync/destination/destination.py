@@ -107,9 +107,8 @@ class Destination:
     def _report(self, run: runs.MirrorRun, outcome: SyncOutcome, options: PullOptions) -> RunReport:
         report = runs.build_report(run.id, outcome, self._dependencies, dry_run=options.dry_run)
         renamed = sum(assignment.renamed for assignment in self._path_assignments)
-        report = run.with_duration(report)
-        report = structs.replace(report, lists_only=options.lists_only, renamed=renamed)
-        return self._apply_clock_check(report)
+        own = {"seconds": run.seconds, "lists_only": options.lists_only, "renamed": renamed}
+        return self._apply_clock_check(structs.replace(report, **own))
 
     def _apply_clock_check(self, report: RunReport) -> RunReport:
         """Report a clock that differs from the Source's: then the mirror is not in sync."""
@@ -192,7 +191,6 @@ class Destination:
     def _take_steps(
         self, pull: SyncSession, probe: locate.CapabilityListProbe
     ) -> SyncOutcome | Next:
-        """Go from step to step, to an outcome or to other lists."""
         step: SyncOutcome | Next = self._first_step(pull, probe)
         while isinstance(step, Next) and step is not Next.RELOCATE:
             step = self._take(step, pull, probe)
@@ -206,7 +204,6 @@ class Destination:
         return step
 
     def _first_step(self, pull: SyncSession, probe: locate.CapabilityListProbe) -> Next:
-        """Return the first step: a baseline, a Resource List, or changes."""
         cursor = pull.cursor
         # A Resource List that is read for itself leads to no Change List that is newer.
         is_list_due = self._is_list_due(pull)
@@ -225,7 +222,6 @@ class Destination:
     def _take(
         self, step: Next, pull: SyncSession, probe: locate.CapabilityListProbe
     ) -> SyncOutcome | Next:
-        """Take one step; return its outcome, or the next step."""
         changes, resource_list = pull.found.change_list, pull.found.resource_list
         is_all_there_is = changes is not None and resource_list is None
         if step in {Next.CHANGES, Next.WORK_OFF} or is_all_there_is:

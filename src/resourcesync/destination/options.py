@@ -223,7 +223,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     types: Annotated[
         tuple[str, ...] | UnsetType,
         settings.Setting(
-            "Only resources of this media type.",
+            "Only resources whose listed media type is this, or that list none.",
             _SEL,
             metavar="MIME",
             key="type",
@@ -234,7 +234,10 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_size: Annotated[
         int | UnsetType | None,
         settings.Setting(
-            "No resources larger than this, such as 5M.", _SEL, settings.SIZE, is_clearable=True
+            "No resources whose listed length is larger, such as 5M.",
+            _SEL,
+            settings.SIZE,
+            is_clearable=True,
         ),
     ] = UNSET
     since: Annotated[

@@ -46,7 +46,7 @@ def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
         if above:
             last_key, last_uri = above[-1]
             if key == last_key:
-                first, other = sorted((uri, last_uri), key=_precedence)
+                first, other = sorted((uri, last_uri), key=lambda name: (name.endswith("/"), name))
                 if first != other:
                     yield other
                 above[-1] = key, first
@@ -55,10 +55,6 @@ def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
                 del above[-1]
                 yield last_uri
         above.append(claim)
-
-
-def _precedence(uri: str) -> tuple[bool, str]:
-    return uri.endswith("/"), uri
 
 
 _GROUP: Final = 256

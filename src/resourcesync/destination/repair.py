@@ -107,7 +107,6 @@ class Repair:
                 self._pull.dependencies.report("item", fields)
 
     def _delete(self, pulled: SyncOutcome, extra: set[str], at: int) -> None:
-        """Delete what is not listed, within the limit."""
         pull = self._pull
         tasks = [pull.task_of(decision, at) for decision in self._deletions(extra)]
         pull.state.commit(StateTransaction(pending=tasks))
@@ -191,16 +190,12 @@ class Repair:
             yield from group
 
     def _deletions(self, extra: set[str]) -> Iterator[planner.Delete]:
-        for copy in self._copies(extra):
-            decision = planner.decide(copy, None, None, self._policy)
-            if isinstance(decision, planner.Delete):
-                yield decision
-
-    def _copies(self, extra: set[str]) -> Iterator[Copy]:
         for uri in sorted(extra):
             copy = self._pull.state.copy(uri)
             if copy is not None:  # foreign files are never deleted
-                yield copy
+                decision = planner.decide(copy, None, None, self._policy)
+                if isinstance(decision, planner.Delete):
+                    yield decision
 
 
 def _agrees(copy: Copy, row: planner.ListedEntry) -> bool:

@@ -41,11 +41,10 @@ class MirrorRun:
         self._started_monotonic = equipment.clock.monotonic()
         self.id = new_run_id()
 
-    def with_duration(self, report: reports.RunReport) -> reports.RunReport:
-        """Return the report with the duration of the run."""
-        return replace(
-            report, seconds=self._dependencies.clock.monotonic() - self._started_monotonic
-        )
+    @property
+    def seconds(self) -> float:
+        """Duration of the run so far."""
+        return self._dependencies.clock.monotonic() - self._started_monotonic
 
     def record(self, report: reports.RunReport, mode: str) -> None:
         """Record the outcome of the run.
@@ -211,35 +210,27 @@ def count_listed(
     """
     tally, plan, counts = pulled.tally, pulled.plan, state.pending_counts()
     applied = tally.created + tally.updated - tally.contradicting
-    if pulled.selected_count is not None:
-        unchanged = plan.same + tally.same
-        missing = (tally.absent, tally.skipped)
-        pending = pulled.selected_count - tally.gone - unchanged - applied - sum(missing)
-        if pulled.is_complete and pulled.is_written:  # as stored, not by addition
-            missing = sync_state.count_unavailable(counts, memory)
-            pending = counts.of_task(PendingTask.FETCH) - sum(missing)
-        return _listed_counts(unchanged, applied, pending, missing, pulled.refused_count)
-    missing = sync_state.count_unavailable(counts, memory)
     pending = counts.of_task(PendingTask.FETCH)
-    outdated = state.pending_with_copy(PendingTask.FETCH) if pending else 0
-    if not pulled.is_written:
-        pending, outdated = pulled.postponed
-        pending, outdated = pending + plan.create + plan.update, outdated + plan.update
-    not_listed = counts.of_task(PendingTask.RETAIN) + counts.of_task(PendingTask.DELETE)
-    pending -= sum(missing)
-    unchanged = max(0, state.count() - not_listed - outdated - applied)
-    return _listed_counts(unchanged, applied, pending, missing, memory.refused_count)
-
-
-def _listed_counts(
-    unchanged: int, applied: int, pending: int, missing: tuple[int, int], refused: int
-) -> reports.ListedCounts:
+    absent, skipped = sync_state.count_unavailable(counts, memory)
+    if pulled.selected_count is not None:
+        unchanged, refused = plan.same + tally.same, pulled.refused_count
+        if not (pulled.is_complete and pulled.is_written):  # by addition, not as stored
+            pending = pulled.selected_count - tally.gone - unchanged - applied
+            absent, skipped = tally.absent, tally.skipped
+    else:
+        outdated = state.pending_with_copy(PendingTask.FETCH) if pending else 0
+        if not pulled.is_written:
+            pending, outdated = pulled.postponed
+            pending, outdated = pending + plan.create + plan.update, outdated + plan.update
+        not_listed = counts.of_task(PendingTask.RETAIN) + counts.of_task(PendingTask.DELETE)
+        unchanged = max(0, state.count() - not_listed - outdated - applied)
+        refused = memory.refused_count
     return reports.ListedCounts(
         unchanged=unchanged,
         applied=applied,
-        pending=pending,
-        absent=missing[0],
-        skipped=missing[1],
+        pending=pending - absent - skipped,
+        absent=absent,
+        skipped=skipped,
         refused=refused,
     )
 
@@ -393,7 +384,8 @@ class RecordedPlan:
         """Report the plan, and pass the decisions to the review; return the held deletions."""
         foreseen, review = self._report(counts.plan), self._pull.options.review
         if review is not None:
-            review(counts.plan.mode, self._recorded, counts.plan.same)
+            checked = self._pull.dependencies.cancel.checked
+            review(counts.plan.mode, lambda: checked(iter(self._decisions)), counts.plan.same)
         return foreseen
 
     def _report(self, plan: reports.PlanSummary) -> reports.DeletionResult:
@@ -410,9 +402,6 @@ class RecordedPlan:
             if not isinstance(decision, planner.UpToDate | planner.Postponed):
                 self._decisions.add(decision)
             yield decision
-
-    def _recorded(self) -> Iterator[planner.ReviewedDecision]:
-        return self._pull.dependencies.cancel.checked(iter(self._decisions))
 
 
 def fetch_planned(

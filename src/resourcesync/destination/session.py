@@ -73,12 +73,7 @@ class Budget:
     ``spent`` is the limit that was reached.
     """
 
-    def __init__(
-        self,
-        limit: int | None = None,
-        received: Callable[[], int] = lambda: 0,
-        cancel: CancelToken | None = None,
-    ) -> None:
+    def __init__(self, limit: int | None, received: Callable[[], int], cancel: CancelToken) -> None:
         self._limit = limit
         self.is_limited = limit is not None
         self._received = received
@@ -91,13 +86,7 @@ class Budget:
     def expire(self) -> None:
         """Record that the time is over: no request is begun, and finished work may be written."""
         self.spent = "time"
-        if self._cancel is not None:
-            self._cancel.lift_limit()
-
-    def raise_if_cancelled(self) -> None:
-        """Raise if the run is to end."""
-        if self._cancel is not None:
-            self._cancel.raise_if_cancelled()
+        self._cancel.lift_limit()
 
     def fits(self, length: int | None) -> bool:
         """True if so many more bytes (``None``: unknown) may be fetched."""
@@ -226,13 +215,11 @@ class SyncSession:
         if self.options.dumps == "never":
             return found
         uri = found.change_list
-        if uri is not None and found.change_dump is None and self._is_dump(uri):
+        is_dump = self.cursor.is_of_dump and self.cursor.head == uri
+        is_dump = is_dump or uri in self.packages.packed_change_lists
+        if uri is not None and found.change_dump is None and is_dump:
             found = structs.replace(found, change_dump=uri)
         return with_dumps(found)
-
-    def _is_dump(self, change_list: str) -> bool:
-        is_known = self.cursor.is_of_dump and self.cursor.head == change_list
-        return is_known or change_list in self.packages.packed_change_lists
 
     @property
     def after_list(self) -> Next:

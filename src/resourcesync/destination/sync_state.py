@@ -7,6 +7,7 @@ from itertools import islice
 from operator import attrgetter
 from posixpath import commonprefix
 from typing import Any, Final, Generic, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import structs
@@ -20,7 +21,7 @@ from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
-from resourcesync.discovery.uris import origin
+from resourcesync.discovery.uris import known_uri, origin, site_folder
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds
@@ -60,6 +61,11 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         homes = {there: here for there, here in self.moved if there not in now} | now
         if homes.pop(self.base, None):  # moved back
             homes = {}
+        old, new = site_folder(self.source), site_folder(address)
+        if old and new and urlsplit(old).path != urlsplit(new).path:
+            homes.pop(new, None)
+            if (here := known_uri(old, self.moved)) != new:
+                homes[new] = here
         chosen = set_uri if self.set_uri else ""
         return structs.replace(self, source=address, set_uri=chosen, moved=tuple(homes.items()))
 
@@ -388,36 +394,24 @@ def _last_run(
         found["failing_since"] = from_microseconds(since)
     failure = memory.last_failure if is_failing else None
     if failure is not None and (last is None or last.ended < failure[0]):  # no room for its row
-        ended, failed = failure
-        moment = from_microseconds(ended)
-        return {
-            "failing_since": moment,
-            **found,
-            "last_run": moment,
-            "outcome": failed.code,
-            "failed_run": failed,
-        }
-    if last is None:
+        ended, found["failed_run"] = failure
+        found["outcome"] = failure[1].code
+        found.setdefault("failing_since", from_microseconds(ended))
+    elif last is not None:
+        ended, found["failed_run"], found["outcome"] = last.ended, read_failed(last), last.outcome
+    else:
         return found
-    ended_at = from_microseconds(last.ended)
-    return {**found, "last_run": ended_at, "outcome": last.outcome, "failed_run": read_failed(last)}
+    return found | {"last_run": from_microseconds(ended)}
 
 
 def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:
     rechecks = memory.rechecks
-    known = {
-        "evidence": count_evidence(
-            memory, resources, 0 if rechecks is None else rechecks.by_request
-        )
-    }
-    if rechecks is None:
-        return known
-    reached = rechecks.reached / SECOND if rechecks.period else 0.0
-    return {
-        **known,
-        "recheck_seconds": rechecks.period / SECOND,
-        "recheck_reached_seconds": reached,
-    }
+    by_request = 0 if rechecks is None else rechecks.by_request
+    found: dict[str, Any] = {"evidence": count_evidence(memory, resources, by_request)}
+    if rechecks is not None:
+        found["recheck_seconds"] = rechecks.period / SECOND
+        found["recheck_reached_seconds"] = rechecks.reached / SECOND if rechecks.period else 0.0
+    return found
 
 
 def count_evidence(memory: SyncState, resources: int, by_request: int) -> reports.EvidenceCounts:

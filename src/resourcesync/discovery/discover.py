@@ -151,7 +151,7 @@ class _SourceResolver:
         try:
             with fetch(self._documents, newer) as fetched:
                 now = fetched.open()
-                is_past = _is_other(fetched.final_uri, document.uri) and _is_superseded(
+                is_past = _differs(fetched.final_uri, document.uri) and _is_superseded(
                     document, now
                 )
         except SourceUnavailableError:  # which of them is of the past cannot be told now
@@ -322,7 +322,7 @@ class _SourceResolver:
         return tuple(sets.values())
 
 
-def _is_other(uri: str, given: str) -> bool:
+def _differs(uri: str, given: str) -> bool:
     """True if two addresses are not the same, with TLS or without."""
     return uri.partition("://")[2] != given.partition("://")[2]
 

@@ -19,6 +19,7 @@ import msgspec
 
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.own_names import MAX_URI
+from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 
 _PORTS: Final = {"http": 80, "https": 443}
 _MAX_REFERENCE: Final = 8_192
@@ -152,6 +153,13 @@ def folder_of(uri: str) -> str:
     folder, _, name = parts.path.rpartition("/")
     path = f"{folder}/" if not name or has_ending(name) else f"{parts.path}/"
     return parts._replace(path=path, query="", fragment="").geturl()
+
+
+def site_folder(uri: str) -> str:
+    """Return the folder of the site that an address stands for; empty for that of a document."""
+    path = urlsplit(uri).path
+    is_document = path.endswith(WELL_KNOWN_PATH) or has_ending(path.rpartition("/")[2])
+    return "" if is_document else folder_of(uri)
 
 
 def folders_above(folder: str) -> list[str]:
@@ -300,8 +308,9 @@ def with_likely_scheme(text: str) -> str:
 
 
 def is_same(uri: str, other: str) -> bool:
-    """True if two URIs are one in their normal form: ``http://host`` is ``http://host/``."""
-    return uri == other or normalise_if_possible(uri) == normalise_if_possible(other)
+    """True if two URIs are one in their normal form, with a slash behind a folder or without."""
+    one, two = normalise_if_possible(uri), normalise_if_possible(other)
+    return one == two or "" != site_folder(one) == site_folder(two)
 
 
 def own_entries(uri: str, parts: Iterable[str]) -> list[str]:
@@ -312,6 +321,11 @@ def own_entries(uri: str, parts: Iterable[str]) -> list[str]:
 
 MovedBases = Sequence[tuple[str, str]]
 """Pairs of a base now and the base that the mirror knows, each ending in a slash."""
+
+
+def longest_first(moved: MovedBases) -> MovedBases:
+    """Return the pairs with each base before those that it is below."""
+    return sorted(moved, key=lambda pair: -len(pair[0]))
 
 
 def present_uri(uri: str, moved: MovedBases) -> str:
@@ -328,7 +342,7 @@ def present_uri(uri: str, moved: MovedBases) -> str:
 
 def known_uri(uri: str, moved: MovedBases) -> str:
     """Return the URI in the mirror of an address at the Source, normalised."""
-    for there, here in moved:
+    for there, here in longest_first(moved):
         if uri.startswith(there):
             return here + uri.removeprefix(there)
     return uri

@@ -252,11 +252,6 @@ LEFT JOIN proof USING (uri) WHERE length >= 0 ORDER BY moment, uri
 """
 
 
-def store_proofs(db: Connection, uris: Sequence[str], moment: int) -> None:
-    """Store that copies were proven."""
-    db.executemany("INSERT OR REPLACE INTO proof VALUES (?, ?)", [(uri, moment) for uri in uris])
-
-
 class _LogRow(NamedTuple):
     """A row of the change log: the number of its last change, their time, and they as JSON."""
 

@@ -233,11 +233,6 @@ class SqliteMirrorState(MirrorLogs):
         """Return the pending row of a URI, or ``None``."""
         return self.row(Pending, "SELECT * FROM pending WHERE uri = ?", (uri,))
 
-    def pending_count(self, task: PendingTask, *, met_before: int, listed_before: int) -> int:
-        """Count a task's rows with ``first <= met_before`` and ``first_at < listed_before``."""
-        query = "SELECT count(*) FROM pending WHERE task = ? AND first <= ? AND first_at < ?"
-        return self.value(int, query, (task, met_before, listed_before)) or 0
-
     def pending_with_copy(self, task: PendingTask, codes: Sequence[str] = ()) -> int:
         """Count a task's rows whose URI has a copy; those of some reasons, or all."""
         counted = "SELECT count(*) FROM pending JOIN copy USING (uri) WHERE task = ?"
@@ -289,8 +284,9 @@ class SqliteMirrorState(MirrorLogs):
 
     def add_proofs(self, uris: Sequence[str], moment: int) -> None:
         """Store that copies were proven."""
+        rows = [(uri, moment) for uri in uris]
         with self.writing() as db:
-            change_log.store_proofs(db, uris, moment)
+            db.executemany("INSERT OR REPLACE INTO proof VALUES (?, ?)", rows)
 
     def commit(self, step: StateTransaction) -> None:
         """Store a step durably: all of it, or nothing. Rows without a change are not written."""

@@ -70,7 +70,6 @@ class Limit(NamedTuple):
     percent: float | None = None
 
     def __str__(self) -> str:
-        """Return the limit as it is written."""
         return f"{self.percent:g} %" if self.number is None else str(self.number)
 
 

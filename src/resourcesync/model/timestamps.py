@@ -201,11 +201,6 @@ def end_of_lastmod(value: int) -> int:
     return value - value % SECOND + SECOND
 
 
-def floor_to_second(moment: datetime) -> datetime:
-    """Return ``moment`` without its fraction of a second."""
-    return moment.replace(microsecond=0)
-
-
 def resolve_moment(moment: datetime | timedelta, now: datetime) -> datetime:
     """Return the moment itself, or the one that lies that far from ``now``; never before year 1."""
     if isinstance(moment, datetime):

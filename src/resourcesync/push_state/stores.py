@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import ClassVar, Final, TypeVar
 
 from msgspec.structs import asdict, astuple
 
@@ -51,8 +51,10 @@ class _SharedFile(SqliteFile):
     Only the owner may read it: it contains secrets.
     """
 
-    def __init__(self, path: Path, kind: SqliteFormat) -> None:
-        super().__init__(path, kind)
+    FORMAT: ClassVar[SqliteFormat]
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, self.FORMAT)
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -112,8 +114,7 @@ _NEXT: Final = """
 class FileHub(_SharedFile):
     """The state of a hub in one file."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, _HUB)
+    FORMAT = _HUB
 
     def latest(self) -> int:
         """Return the latest moment that was stored, 0 at first."""
@@ -288,8 +289,7 @@ _FOLLOWERS: Final = _format(
 class FileFollowers(_SharedFile):
     """The state of a subscriber in one file."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, _FOLLOWERS)
+    FORMAT = _FOLLOWERS
 
     def subscriptions(self) -> list[ChannelSubscription]:
         """Return all subscriptions."""

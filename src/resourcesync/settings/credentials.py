@@ -114,9 +114,10 @@ class _AuthTable:
 
     def _read(self, key: str, kind: str, place: object) -> str:
         if kind == "command":
-            if not isinstance(place, list) or not place or not all(map(_is_text, place)):
+            words = place if isinstance(place, list) else []
+            if not words or not all(isinstance(word, str) and "\0" not in word for word in words):
                 raise self.error(key, "needs the command and its arguments, as a list of strings")
-            return _run_command(place) if self.reads else "x"
+            return _run_command(words) if self.reads else "x"
         if kind not in _PLACES:
             raise self.error(key, f"must be one of {_SOURCES}")
         if not isinstance(place, str):
@@ -163,10 +164,6 @@ def missing_secrets(name: str, table: Mapping[str, object]) -> list[str]:
                 where = _MISSING[kind].format(place)
                 found.append(f"`{key}` in [auth.{name}] comes from {where}")
     return found
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and "\0" not in value
 
 
 def _bearer(table: _AuthTable) -> tuple[tuple[str, str], ...]:

@@ -330,16 +330,16 @@ def read_setting(
     except ConfigurationError as error:
         raise file.key_error(table, key, error.message, hint=error.hint) from None
     if keys[key].form is FILE:
-        value = _resolve_file(file, table, key, value)
+        value = str(resolve_path(file, table, key, value, "file"))
     return SettingValue(value=value, written=written, origin=file.location(table, key))
 
 
-def _resolve_file(file: ConfigFile, table: tuple[str, ...], key: str, value: str) -> str:
-    """Return the path of a file; a relative path starts at the folder of the configuration."""
+def resolve_path(file: ConfigFile, table: tuple[str, ...], key: str, value: str, kind: str) -> Path:
+    """Return the path of a file or folder; a relative one starts at that of the configuration."""
     if not value or "\0" in value:
-        raise file.key_error(table, key, "must be a file")
+        raise file.key_error(table, key, f"must be a {kind}")
     try:
-        return str(file.path.parent / Path(value).expanduser())
+        return file.path.parent / Path(value).expanduser()
     except RuntimeError:
         raise file.key_error(table, key, "names a user who does not exist") from None
 

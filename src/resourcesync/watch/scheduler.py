@@ -432,7 +432,6 @@ class Scheduler:
         )
 
     def _count_preempted(self) -> int:
-        """Return the number of running pulls that were interrupted for others before."""
         return sum(
             row.preemptions > 0 and JobKind.PULL in row.running for row in self._rows.values()
         )

@@ -9,15 +9,13 @@ def install(
     name: str,
     entry_points: Mapping[str, Mapping[str, str]],
     code: str,
-    *,
-    version: str = "1.2",
 ) -> Path:
     """Install a distribution with one module of its own name into a folder of packages."""
     site.mkdir(parents=True, exist_ok=True)
     (site / f"{name}.py").write_text(code, encoding="utf-8")
-    info = site / f"{name}-{version}.dist-info"
+    info = site / f"{name}-1.2.dist-info"
     info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
     lines = []
     for group, points in entry_points.items():
         lines += [f"[{group}]", *(f"{key} = {value}" for key, value in points.items()), ""]

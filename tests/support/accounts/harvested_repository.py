@@ -127,7 +127,6 @@ class HarvestedRepository:
 def titled(
     root: Path, quirks: Quirks | None = None, *, count: int = MANY, **values: str
 ) -> HarvestedRepository:
-    """Return a repository of items with titles."""
     made = HarvestedRepository(root, quirks, **values)
     for number in range(count):
         made.provider.put(Item(local=f"10673/{number}", title=f"Title {number}"))
@@ -135,7 +134,6 @@ def titled(
 
 
 def lists(made: HarvestedRepository) -> list[dict[str, str]]:
-    """Return what was asked for records."""
     return [fields for fields in made.provider.asked if fields["verb"] == "ListRecords"]
 
 

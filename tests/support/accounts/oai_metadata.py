@@ -29,8 +29,6 @@ class Bitstream:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """An item; its identifier is ``oai:repo.example:`` and ``local``."""
-
     local: str
     title: str = "A title"
     sets: tuple[str, ...] = ("col_10673_2",)

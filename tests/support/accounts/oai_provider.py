@@ -64,8 +64,6 @@ Listed = tuple[str, datetime, Item | None]
 
 
 class Provider:
-    """What the repository has, and what it was asked."""
-
     def __init__(self, quirks: Quirks | None = None) -> None:
         self.quirks = quirks or Quirks()
         self.lock = threading.RLock()
@@ -97,8 +95,6 @@ class Provider:
                 del self.items[local]
             else:
                 self.items[local] = (self.tick(), None)
-
-    # --- answers ---
 
     def answer(self, arguments: dict[str, str]) -> bytes:
         with self.lock:
@@ -256,8 +252,6 @@ def _error(code: str, text: str) -> str:
 
 @contextmanager
 def providing(provider: Provider) -> Iterator[Provider]:
-    """Serve a repository on a loopback port."""
-
     def respond(asked: Asked) -> Answer:
         parts = urlsplit(asked.target)
         if parts.path == "/oai/request":

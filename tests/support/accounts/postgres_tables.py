@@ -22,8 +22,6 @@ RECORDS = {
 
 
 class Records:
-    """The table, and a connection of somebody who writes it."""
-
     def __init__(self, address: str, *, key: str = "text") -> None:
         self.address = address
         self.connection = psycopg.connect(address, autocommit=True)

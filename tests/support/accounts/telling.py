@@ -20,8 +20,6 @@ def described(uri: str, body: bytes) -> Resource:
 
 
 class TellingSystem:
-    """The other system: resources, and the log of what became of them."""
-
     def __init__(self) -> None:
         self.resources: dict[str, Resource] = {}
         self.log: list[Change] = []

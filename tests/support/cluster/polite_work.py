@@ -49,8 +49,6 @@ def fetch_batch(batch: Batch, share: HostShare) -> UnitOutcome:
 
 
 class Busiest(NamedTuple):
-    """The second in which a server was asked the most, beyond what may be."""
-
     asked: int
     allowed: float  # how many may be at most
 

@@ -10,8 +10,6 @@ from resourcesync_cluster.ports import HostShare, UnitOutcome
 
 
 class Piece(NamedTuple):
-    """A unit of our tests; what it does is a word."""
-
     name: str
     folder: str  # where it leaves an object, and a line for each time that it was begun
     does: str = "well"  # `well`, `raises`, `exits`, `dies`, `dies first`, `lasts`

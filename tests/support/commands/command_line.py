@@ -16,7 +16,6 @@ Said = pytest.CaptureFixture[str]
 
 
 def rows(said: Said) -> list[dict[str, Any]]:
-    """Return the JSON lines, checked for what holds for all of them."""
     captured = said.readouterr()
     found = [json.loads(line) for line in captured.out.splitlines()]
     assert captured.err == ""
@@ -34,7 +33,6 @@ def options_of(command: click.Command) -> set[str]:
 
 
 def spoil(mirror: str) -> None:
-    """Take a copy away, alter one, and add a file of somebody else's."""
     Path(mirror, "objects/0003.txt").unlink()
     Path(mirror, "objects/0005.txt").write_bytes(b"objecT 5\n")
     Path(mirror, "mine.txt").write_bytes(b"mine")

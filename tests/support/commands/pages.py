@@ -13,8 +13,6 @@ RECIPES = Path(__file__).parents[3] / "docs" / "how-to" / "recipes"
 
 
 class TypedPage:
-    """A page whose blocks are used in a folder."""
-
     def __init__(self, page: Path, folder: Path, stands_for: Mapping[str, str]) -> None:
         self.folder, self._stands_for = folder, stands_for
         self.text = page.read_text("utf-8")

@@ -26,17 +26,14 @@ class Ran:
 
     @property
     def said(self) -> str:
-        """Everything it printed."""
         return self.stdout + self.stderr
 
     def events(self, kind: str) -> list[dict[str, Any]]:
-        """Return the JSON lines of one type."""
         lines = [json.loads(line) for line in self.stdout.splitlines()]
         return [line for line in lines if line["type"] == kind]
 
     @property
     def end(self) -> dict[str, Any]:
-        """Return the closing JSON line."""
         closing: dict[str, Any] = json.loads(self.stdout.splitlines()[-1])
         return closing
 
@@ -99,7 +96,6 @@ def _all_of(stream: IO[bytes]) -> str:
 
 
 def environment(home: Path) -> Mapping[str, str]:
-    """Return an environment without the user's settings."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RESOURCESYNC_", "XDG_"))}
     return {**kept, "HOME": str(home), "COLUMNS": "200", "NO_COLOR": "1"}
 

@@ -71,7 +71,6 @@ class Started:
 def python(
     code: str, *arguments: str, home: Path, measured: bool = True, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python code in a process of its own."""
     kept = environment(home).items()
     # What is imported, and how fast, is asked of us alone: coverage would be measured with us.
     unmeasured = {k: v for k, v in kept if measured or not k.startswith("COVERAGE")}

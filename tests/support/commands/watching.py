@@ -38,7 +38,6 @@ class AdminPages:
         return False
 
     def report(self) -> dict[str, Any]:
-        """Return what it says to programs."""
         found: dict[str, Any] = json.loads(self.get("api/status.json"))
         return found
 
@@ -56,8 +55,6 @@ class AdminPages:
 
 
 class Watching(AdminPages):
-    """A service that watches the mirror ``museum``, while the block runs."""
-
     def __init__(
         self, home: Path, program: Path | None = None, *, more: Mapping[str, str] | None = None
     ) -> None:

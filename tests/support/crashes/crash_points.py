@@ -14,6 +14,7 @@ import shutil
 import sys
 import traceback
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -48,8 +49,6 @@ class Fault(NamedTuple):
 
 
 class Failing:
-    """Lets operations on the files below a folder fail."""
-
     def __init__(self, library: str) -> None:
         self._library = ctypes.CDLL(library)
         self._library.hits.restype = self._library.seen.restype = ctypes.c_long
@@ -73,16 +72,13 @@ class Failing:
 
 
 class Trials:
-    """Tries one run again and again."""
-
     def __init__(self, failing: Failing, scene: Scene, before: State, folder: Path) -> None:
         self._failing, self._scene, self._before, self._folder = failing, scene, before, folder
 
     def points(self) -> list[Fault]:
-        """Return where it may fail, and how."""
         found = []
         for error in KINDS:
-            with _Laid(self._before, self._folder) as numbers:
+            with _laid(self._before, self._folder) as numbers:
                 self._scene.set_before()
                 self._failing.arm(self._folder, Fault(error, -1, persistent=False))
                 try:
@@ -93,9 +89,8 @@ class Trials:
         return found
 
     def wrong(self, faults: list[Fault]) -> Iterator[str]:
-        """Let runs fail one after the other; yield what is wrong then."""
         is_done = False
-        with _Laid(self._before, self._folder) as numbers:
+        with _laid(self._before, self._folder) as numbers:
             self._scene.set_before()
             for fault in faults:
                 self._failing.arm(self._folder, fault)
@@ -111,22 +106,16 @@ class Trials:
             yield from self._scene.wrong(self._folder, numbers, is_done=is_done)
 
 
-class _Laid:
-    """A disk that is there for one block."""
-
-    def __init__(self, state: State, folder: Path) -> None:
-        self._state, self._folder = state, folder
-
-    def __enter__(self) -> Numbers:
-        self._folder.mkdir()
-        return lay_out(self._state, self._folder)
-
-    def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self._folder)
+@contextmanager
+def _laid(state: State, folder: Path) -> Iterator[Numbers]:
+    folder.mkdir()
+    try:
+        yield lay_out(state, folder)
+    finally:
+        shutil.rmtree(folder)
 
 
 def tried(failing: Failing, folder: Path, job: tuple[str, int, int]) -> list[Any]:
-    """Do one job."""
     name, seed, most = job
     luck, root = random.Random(f"{name} {seed}"), folder / "disk"
     root.mkdir()
@@ -156,7 +145,6 @@ def tried(failing: Failing, folder: Path, job: tuple[str, int, int]) -> list[Any
 
 
 def main() -> None:
-    """Work off the jobs."""
     failing, folder = Failing(sys.argv[1]), Path(sys.argv[2]).resolve()
     for line in sys.stdin:
         print(json.dumps(tried(failing, folder, json.loads(line))), flush=True)

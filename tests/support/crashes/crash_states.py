@@ -20,8 +20,6 @@ _PASSING: Final = "-shm"
 
 
 class Operation(NamedTuple):
-    """One thing that was done to the disk."""
-
     kind: str  # a letter, see `write_order.c`
     number: int  # the number of the inode
     at: int  # where it was written, or the new length
@@ -32,7 +30,6 @@ class Operation(NamedTuple):
 
 
 def operations(log: bytes) -> Iterator[Operation]:
-    """Yield what a log tells of."""
     at = 0
     while at < len(log):
         kind, number, place, moment, *lengths = _HEADER.unpack_from(log, at)
@@ -48,8 +45,6 @@ def operations(log: bytes) -> Iterator[Operation]:
 
 
 class Kept(NamedTuple):
-    """What a file keeps of the writes that were not synced."""
-
     writes: tuple[int, ...] = ()  # which, by their places in its list
     torn: int = -1  # of which of them only the first half; -1 for none
     zeros: bool = False  # whether they are zeros
@@ -78,7 +73,6 @@ class File:
         return Kept(tuple(range(len(self.loose))))
 
     def content(self, kept: Kept) -> tuple[bytes, int]:
-        """Return the bytes, and the time of their change."""
         found = self._known.get(kept)
         if found is None:
             found = self._known[kept] = self._replay(kept)
@@ -124,8 +118,6 @@ class Change:
 
 @dataclass(eq=False)
 class Folder:
-    """A folder, as it is on the disk for sure, and what became of its names since."""
-
     names: dict[str, "Node"] = field(default_factory=dict)
     loose: list[Change] = field(default_factory=list)
 
@@ -134,7 +126,6 @@ class Folder:
         self.loose.clear()
 
     def with_first(self, number: int) -> dict[str, "Node"]:
-        """Return the names after some of the changes."""
         names = dict(self.names)
         for change in self.loose[:number]:
             for name, node in change.names:
@@ -240,11 +231,9 @@ class Disk:
         folder.loose.append(Change(((name, None),), after=(other, arrival)))
 
     def loose(self) -> list[Node]:
-        """Return what has something to lose."""
         return [node for node in self._all if node.loose]
 
     def state(self, lost: Lost | None = None) -> State:
-        """Return what is there when something is lost."""
         return dict(self._walk(self.top, "", self._together(lost or {})))
 
     def _together(self, lost: Lost) -> Lost:
@@ -310,7 +299,6 @@ def _choices(node: Node) -> list[Kept | int]:
 
 
 def name_of(state: State) -> int:
-    """Return what tells a state from another one."""
     return hash(tuple((path, item and (item[0].number, *item[1:])) for path, item in state.items()))
 
 
@@ -333,5 +321,4 @@ def lay_out(state: State, folder: Path) -> dict[int, int]:
 
 
 def files_of(state: State) -> Iterable[tuple[str, bytes]]:
-    """Return the files of a state."""
     return ((path, found[1]) for path, found in state.items() if found is not None)

@@ -18,8 +18,6 @@ from resourcesync import Mirror
 
 
 class DyingConnection(sqlite3.Connection):
-    """A connection whose process is killed instead of executing one of its statements."""
-
     left = 0
 
     def execute(self, *arguments: Any) -> sqlite3.Cursor:
@@ -37,7 +35,6 @@ class DyingConnection(sqlite3.Connection):
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open a database whose statements are durable each for itself."""
     return sqlite3.connect(path, isolation_level=None, factory=DyingConnection)
 
 

@@ -48,7 +48,6 @@ class Indexing:
         )
 
     def begin(self) -> None:
-        """Make the mirror."""
         self._publish()
         self._finish(["pull"])
 
@@ -96,7 +95,6 @@ class Indexing:
 
     @property
     def kills(self) -> int:
-        """How many were killed."""
         return sum(self.counts[f"kills of {name}"] for name in PROGRAMS)
 
     def _publish(self) -> None:
@@ -174,7 +172,6 @@ def chunks_of(files: Mapping[str, bytes]) -> dict[str, list[bytes]]:
 
 
 def read_vectors(path: Path) -> dict[str, list[bytes]]:
-    """Return the texts of the chunks of each resource."""
     with sqlite3.connect(path) as db:
         rows = db.execute("SELECT uri, text FROM chunk").fetchall()
     db.close()
@@ -185,7 +182,6 @@ def read_vectors(path: Path) -> dict[str, list[bytes]]:
 
 
 def read_loop(path: Path) -> dict[str, bytes]:
-    """Return what the plain loop stored."""
     with sqlite3.connect(path) as db:
         rows = dict(db.execute("SELECT uri, content FROM stored").fetchall())
     db.close()

@@ -1,17 +1,12 @@
 """SIGKILL at random moments of ``pull`` and of ``publish``: real processes, HTTP and disk."""
 
-import json
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
 
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
@@ -19,7 +14,7 @@ from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.destination.mapping.names import RELOCATED
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.server.uvicorn_server import ServerThread
-from tests.support.commands.run import environment
+from tests.support.commands.started import Started, command
 
 ROOT = Path(__file__).parents[3]
 FILES = 30
@@ -27,50 +22,17 @@ PAIRS = 4
 """Names that clash when both are there: a file, and a folder that needs its name."""
 
 
-class Killable:
-    """Our command in processes that may be killed."""
+def killed_after(seconds: float, home: Path, *arguments: str) -> int:
+    """Run our command, and kill it after some seconds; return its exit code, -9 when killed."""
+    with Started(*arguments, cwd=home) as process:
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        return process.wait(60)
 
-    def __init__(self, home: Path) -> None:
-        self._said = home / "said.txt"
-        program = [sys.executable, str(ROOT / "tests/support/crashes/killable.py"), str(self._said)]
-        self._host = subprocess.Popen(
-            program,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={
-                **environment(home),
-                "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))),
-            },
-        )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        assert self._host.stdin is not None
-        assert self._host.stdout is not None
-        self._host.stdin.close()
-        self._host.stdout.close()
-        self._host.wait()
-
-    def succeed(self, *arguments: str) -> None:
-        """Run a command to its end, which must be a good one."""
-        code = self.run(*arguments)
-        assert code == 0, self._said.read_text()
-
-    def run(self, *arguments: str, kill_after: float | None = None) -> int:
-        """Run a command; kill it after some seconds; return its exit code, -9 when killed."""
-        assert self._host.stdin is not None
-        assert self._host.stdout is not None
-        self._host.stdin.write(json.dumps(arguments) + "\n")
-        self._host.stdin.flush()
-        child = int(self._host.stdout.readline())
-        if kill_after is not None:
-            time.sleep(kill_after)
-            with suppress(ProcessLookupError):  # it may have ended by itself
-                os.kill(child, signal.SIGKILL)
-        return int(self._host.stdout.readline().split()[1])
+def succeed(home: Path, *arguments: str) -> None:
+    ran = command(*arguments, home=home)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 class Tree:
@@ -146,17 +108,17 @@ def kill_again_and_again(folder: Path, *, kills: int, seed: int) -> dict[str, in
     mirror = folder / "mirror"
     killed = {"pull": 0, "publish": 0}
     proven = 0
-    with Killable(folder) as command, served(tree.root) as (uri, application):
+    with served(tree.root) as (uri, application):
         publish = ("publish", str(tree.root), "--url", uri)
         pull = ("pull", uri, str(mirror), "--max-delete", "100%", "-o", "timeout=5s")
-        command.succeed(*publish)
+        succeed(folder, *publish)
         application.application = find_tree(tree.root).application(SystemClock())
         took = {"publish": 0.15, "pull": 0.25}
         while min(killed.values()) < kills:
             tree.change()
             for name, arguments in (("publish", publish), ("pull", pull)):
                 started = time.monotonic()
-                code = command.run(*arguments, kill_after=chance.random() * took[name])
+                code = killed_after(chance.random() * took[name], folder, *arguments)
                 if code == -signal.SIGKILL:
                     killed[name] += 1
                 else:
@@ -166,15 +128,15 @@ def kill_again_and_again(folder: Path, *, kills: int, seed: int) -> dict[str, in
                     assert content in tree.ever[path], f"{path} holds bytes it never had"
             if killed["pull"] >= proven + 10:
                 proven = killed["pull"]
-                command.succeed(*publish)
-                command.succeed(*pull)
+                succeed(folder, *publish)
+                succeed(folder, *pull)
                 assert visible(mirror) == tree.now()
-        command.succeed(*publish)
-        command.succeed(*pull)
-        command.succeed("audit", str(mirror))
-        command.succeed(*pull, "--mode", "baseline")
+        succeed(folder, *publish)
+        succeed(folder, *pull)
+        succeed(folder, "audit", str(mirror))
+        succeed(folder, *pull, "--mode", "baseline")
         assert not list(mirror.glob(f"d*/**/*{RELOCATED}")), "nothing needs another's name any more"
-        command.succeed("audit", str(mirror))
+        succeed(folder, "audit", str(mirror))
     assert visible(mirror) == tree.now()
     _check_memory(mirror)
     return killed

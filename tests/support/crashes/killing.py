@@ -3,15 +3,18 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from resourcesync.mirror_state.rows import StateTransaction
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval
 from tests.support.worlds.folder_home import FolderHome
 
 
 class Killed(BaseException):
     """The process was killed here."""
+
+
+_WRITES: Final = {"commit", "remember", "drop_pending", "replace_refused", "add_run"}
+"""What writes to the state, each at once."""
 
 
 class Dying:
@@ -22,7 +25,10 @@ class Dying:
         self._fuse = fuse
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._real, name)
+        real = getattr(self._real, name)
+        if name not in _WRITES:
+            return real
+        return lambda *given, **named: self._fuse.burn(lambda _: real(*given, **named))
 
     def install(self, batch: Sequence[CopyInstallation]) -> Any:
         return self._fuse.burn(self._real.install, batch)
@@ -32,21 +38,6 @@ class Dying:
 
     def move(self, batch: Sequence[CopyMove]) -> Any:
         return self._fuse.burn(self._real.move, batch)
-
-    def commit(self, step: StateTransaction) -> None:
-        self._fuse.burn(lambda _: self._real.commit(step))
-
-    def remember(self, key: str, value: str) -> None:
-        self._fuse.burn(lambda _: self._real.remember(key, value))
-
-    def drop_pending(self, *, older_than: int) -> Any:
-        return self._fuse.burn(lambda _: self._real.drop_pending(older_than=older_than))
-
-    def replace_refused(self, *args: Any) -> None:
-        self._fuse.burn(lambda _: self._real.replace_refused(*args))
-
-    def add_run(self, row: Any) -> None:
-        self._fuse.burn(lambda _: self._real.add_run(row))
 
 
 class Fuse:

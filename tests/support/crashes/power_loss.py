@@ -1,6 +1,6 @@
 """Records how a run writes to the disk, cuts the power everywhere, and looks at what is left.
 
-It must be started with the library of ``write_order.c`` preloaded: see ``power_cuts.py``. Usage:
+It must be started with the library of ``write_order.c`` preloaded: see ``preloaded.py``. Usage:
 lines of JSON ``[SCENE, SEED, MUTANT, MOST, TWICE]`` on stdin, for each a line on stdout: the number
 of operations, how many states there were, how many of them did not say what another one had said
 and so were given to the next run, and what was wrong. The first argument is the library, the second
@@ -37,8 +37,6 @@ _FIRST = 60
 
 
 class Recorder:
-    """Writes down what is done below a folder."""
-
     def __init__(self, library: str, folder: Path) -> None:
         self._library = ctypes.CDLL(library)
         self._log = folder / "log"
@@ -140,7 +138,6 @@ def _states(
 
 
 def main() -> None:
-    """Work off the jobs."""
     folder = Path(sys.argv[2]).resolve()
     recorder = Recorder(sys.argv[1], folder)
     for line in sys.stdin:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.naming import DESCRIPTION
@@ -16,6 +15,7 @@ from resourcesync.source.paging import PageLimits
 from resourcesync.source.publication_settings import Policy
 from tests.support.crashes.crash_states import State, files_of
 from tests.support.crashes.renumbered import Numbers, both, signature
+from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.publishing import Reader, Source, View
 
 _OWN: Final = ".resourcesync/"
@@ -24,8 +24,6 @@ _HOUR: Final = 3_600
 
 
 class _Documents(FolderDocuments):
-    """Documents on a disk that was laid out anew."""
-
     def __init__(self, root: Path, numbers: Numbers) -> None:
         super().__init__(root)
         self._numbers = numbers

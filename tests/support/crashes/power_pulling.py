@@ -69,6 +69,7 @@ class Pulling:
         (self._world.folder / path).write_bytes(other)
 
     def do(self) -> None:
+        """Do it, below the folder that was given."""
         with numbered(self._numbers):
             assert self._act()
         self._after = self._world.home.files_on_disk()
@@ -86,18 +87,21 @@ class Pulling:
         self._world.clock.set(self._moment)
 
     def attempt(self, folder: Path, numbers: Numbers) -> bool:
+        """Do it in another folder in the place of the one that was given."""
         self._world.home.folder = folder / self._where
         self._world.home.before = lambda port: port
         with numbered(both(numbers, self._numbers)):
             return self._act()
 
     def begin_again(self, numbers: Numbers) -> None:
+        """Take note of which file was which: the power was cut, and it is done anew."""
         self._numbers = numbers
 
     def seen(self, state: State) -> None:
-        pass
+        """Take note of what everybody could see before the power was cut."""
 
     def wrong(self, folder: Path, numbers: Numbers, *, is_done: bool) -> Iterator[str]:
+        """Yield what is wrong with a disk after the power cut, and after the next run."""
         self._world.home.folder = folder / self._where
         files = self._world.home.files_on_disk()
         told: list[str] = []
@@ -126,10 +130,12 @@ class Pulling:
         if list((self._world.folder / OWN / "tmp").iterdir()):
             yield "the next pull left temporary files"
 
-    def end(self) -> None:
+    def end(self) -> object:
+        """Return what the next run led to, that was looked at last."""
         return None
 
     def wrong_for_readers(self, end: object) -> Iterator[str]:
+        """Yield what is wrong for who had read until now, when the next run leads to this end."""
         return iter(())
 
     def _wrong_files(self, files: Mapping[str, bytes], *, is_done: bool) -> Iterator[str]:

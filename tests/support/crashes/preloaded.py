@@ -18,8 +18,6 @@ ROOT: Final = Path(__file__).parents[3]
 
 
 class Preloaded:
-    """A module that works off lines of JSON, with a library preloaded."""
-
     def __init__(self, home: Path, code: str, module: str) -> None:
         library, work = home / "preloaded.so", home / "work"
         work.mkdir(parents=True)
@@ -50,7 +48,6 @@ class Preloaded:
         self._process.communicate(timeout=60)
 
     def ask(self, *job: object) -> Any:
-        """Let a job be done; return what is told of it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(job) + "\n")
@@ -61,7 +58,6 @@ class Preloaded:
 
 
 def has_compiler() -> bool:
-    """Whether such a library can be made."""
     return shutil.which("cc") is not None and sys.platform == "linux"
 
 
@@ -73,8 +69,6 @@ def in_memory(folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """What was found when operations failed in a run."""
-
     points: int  # where, how and with which error the run may fail
     tried: int  # how many of these were tried
     compound: int  # after how many of them the run after it failed as well
@@ -83,8 +77,6 @@ class Failed:
 
 
 class CrashRuns(Preloaded):
-    """Lets the disk fail, as often as asked."""
-
     def __init__(self, home: Path) -> None:
         super().__init__(
             home, "tests/support/crashes/failing.c", "tests.support.crashes.crash_points"
@@ -98,8 +90,6 @@ class CrashRuns(Preloaded):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What was found when the power was cut in a run."""
-
     operations: int  # what the run did to the disk
     states: int  # how many states of the disk there were, no two of them the same
     judged: int  # how many of them said what no other one says: these were given to the next run
@@ -107,8 +97,6 @@ class Cut:
 
 
 class PowerCuts(Preloaded):
-    """Cuts the power, as often as asked."""
-
     def __init__(self, home: Path) -> None:
         super().__init__(
             home, "tests/support/crashes/write_order.c", "tests.support.crashes.power_loss"

@@ -32,7 +32,6 @@ POLICIES = {
 
 
 def publish(tree: Path, policy: str = "default") -> Publication:
-    """Publish a tree as a run of its own does."""
     clock = SystemClock()
     with SourceCatalogue(tree / ".resourcesync/catalogue.db", clock) as catalogue:
         originals = FileTreeOriginals(tree, BASE, clock=clock, selection=SELECTION)

@@ -118,8 +118,6 @@ _NAMES: Final = {
 
 @dataclass(frozen=True)
 class Example:
-    """A document, the version it is written in, and what it is."""
-
     version: str
     name: str
     path: Path
@@ -143,7 +141,6 @@ def name_of(version: str, path: Path) -> str:
 
 
 def examples(*versions: str) -> list[Example]:
-    """Return all examples of some versions, or of all."""
     return [
         Example(version, name_of(version, path), path)
         for version in versions or DIALECTS

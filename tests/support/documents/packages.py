@@ -21,6 +21,7 @@ from resourcesync.model.digests import Digest, usable
 from resourcesync.model.entries import Change, Header, Link, Resource
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from tests.support.documents.text import document
+from tests.support.documents.written import facts
 
 URI = "https://source.example/dump.zip"
 MOMENT = datetime(2013, 1, 3, 9, tzinfo=UTC)
@@ -28,7 +29,6 @@ UP = Link(rel="up", href="https://source.example/capabilities.xml")
 RESOURCES = Header(capability=Capability.RESOURCE_DUMP_MANIFEST, at=MOMENT, links=(UP,))
 CHANGES = Header(capability=Capability.CHANGE_DUMP_MANIFEST, from_=MOMENT, links=(UP,))
 MANIFEST_MD = '<rs:md capability="resourcedump-manifest" at="2013-01-03T09:00:00Z"/>'
-CHANGES_MD = '<rs:md capability="changedump-manifest" from="2013-01-03T09:00:00Z"/>'
 
 
 def resource(uri: str, data: bytes, path: str = "", media_type: str = "text/plain") -> Resource:
@@ -43,14 +43,9 @@ def change(kind: ChangeKind, uri: str, data: bytes, path: str) -> Change:
 
 def listed(path: str, data: bytes | None = None, *, loc: str = "", more: str = "") -> str:
     """An entry of a manifest as text; with ``data`` its length and hash are right."""
-    proof = "" if data is None else proof_of(data)
+    proof = "" if data is None else facts(data)
     where = f' path="{path}"' if path else ""
     return f"<url><loc>{loc or 'http://h' + path}</loc><rs:md{where}{proof}{more}/></url>"
-
-
-def proof_of(data: bytes) -> str:
-    """The attributes that tell length and hash."""
-    return f' length="{len(data)}" hash="sha-256:{hashlib.sha256(data).hexdigest()}"'
 
 
 def manifest(*entries: str, md: str = MANIFEST_MD) -> bytes:
@@ -95,7 +90,6 @@ def pack(layout: Struct, names: Sequence[str], values: Mapping[str, int | bytes]
 
 
 def forge(*members: Forged, comment: bytes = b"", before: bytes = b"", **end: int | bytes) -> bytes:
-    """A ZIP, sound unless something says otherwise."""
     body = bytearray()
     directory = bytearray()
     for member in members:
@@ -155,8 +149,6 @@ def opened(data: bytes, limits: PackageLimits = DEFAULT_LIMITS) -> PackageReader
 
 @dataclass
 class Contents:
-    """Everything that a package gave: bytes by URI, in order, and codes of what it did not."""
-
     given: list[tuple[str, bytes]] = field(default_factory=list)
     faults: list[tuple[str, str]] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
@@ -165,7 +157,6 @@ class Contents:
 
 
 def unpack(data: bytes, limits: PackageLimits = DEFAULT_LIMITS, start: int = 0) -> Contents:
-    """Read a whole package that is in memory."""
     reader = opened(data, limits)
     found = Contents()
     for member in reader.members(start):
@@ -194,7 +185,6 @@ def with_a(**fields: Any) -> bytes:
 
 
 def refusal(data: bytes, limits: PackageLimits = DEFAULT_LIMITS) -> str:
-    """The code with which the package is refused as a whole."""
     with pytest.raises(PackageError) as caught:
         unpack(data, limits)
     assert caught.value.uri
@@ -216,13 +206,10 @@ def nested(
     members: Mapping[str, bytes],
     *,
     md: str = RESOURCES_MD,
-    mode: str = "",
     index: bytes = b"",
 ) -> bytes:
     """A package with a manifest of manifests."""
     files = [("manifest.xml", index or index_of(list(parts), md))]
     files += [(path.lstrip("/"), body) for path, body in parts.items()]
     files += members.items()
-    if mode:
-        return tarball(*files, mode=mode)
     return forge(*(Forged(name.encode(), body, method=8) for name, body in files))

@@ -23,7 +23,6 @@ def urlset(
 
 
 def entry(loc: str, lastmod: str = DAY, more: str = "") -> str:
-    """Return an entry on a line of its own."""
     return f"<url><loc>{loc}</loc><lastmod>{lastmod}</lastmod>{more}</url>\n"
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from resourcesync.documents.reader import Document, Limits, TextRow, Tolerated
 from resourcesync.documents.reader import read as read_document
 from resourcesync.model.entries import Entry, Header, RefusedEntry
-from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS, Dialect
+from resourcesync.model.vocabulary import Dialect
+from tests.support.documents.written import written
 
 URI = "https://source.example/list.xml"
 RESOURCE_LIST = '<rs:md capability="resourcelist" at="2013-01-03T09:00:00Z"/>'
@@ -15,12 +16,8 @@ CHANGE_LIST = '<rs:md capability="changelist" from="2013-01-03T00:00:00Z"/>'
 
 
 def document(*children: str, root: str = "urlset", md: str = RESOURCE_LIST) -> bytes:
-    """Return a document with these children after its ``rs:md``."""
     body = "\n".join((md, *children))
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        f'<{root} xmlns="{SITEMAP_NS}" xmlns:rs="{RS_NS}">\n{body}\n</{root}>\n'
-    ).encode()
+    return written(f"\n{body}\n", root=root).encode()
 
 
 def url(loc: str = "http://example.com/res1", *rest: str) -> str:
@@ -29,8 +26,6 @@ def url(loc: str = "http://example.com/res1", *rest: str) -> str:
 
 @dataclass
 class Told:
-    """Everything that reading a document told."""
-
     header: Header
     dialect: Dialect
     entries: list[Entry] = field(default_factory=list)
@@ -43,13 +38,11 @@ class Told:
         return [found.code for found in self.tolerated]
 
 
-def open_document(data: bytes, limits: Limits | None = None) -> Document:
-    """Open a document that is in memory."""
-    return read_document(io.BytesIO(data), uri=URI, limits=limits or Limits())
+def open_document(data: bytes) -> Document:
+    return read_document(io.BytesIO(data), uri=URI)
 
 
 def tell(data: bytes, limits: Limits | None = None) -> Told:
-    """Read a whole document that is in memory."""
     refusals: list[RefusedEntry] = []
     tolerated: list[Tolerated] = []
     opened = read_document(
@@ -66,12 +59,10 @@ def tell(data: bytes, limits: Limits | None = None) -> Told:
 
 
 def tell_strictly(data: bytes) -> list[Entry]:
-    """Read a whole document that is in memory, and forgive nothing."""
     return list(read_document(io.BytesIO(data), uri=URI, strict=True).entries())
 
 
 def rows(data: bytes) -> list[TextRow]:
-    """Read the rows of a whole document that is in memory."""
     return list(open_document(data).rows())
 
 

@@ -7,7 +7,6 @@ from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
 
 def written(head: str, entries: Iterable[str] = (), root: str = "urlset") -> str:
-    """Return a document of these texts."""
     opened = f'<{root} xmlns="{SITEMAP_NS}" xmlns:rs="{RS_NS}">'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{opened}{head}{"".join(entries)}</{root}>\n'
 
@@ -18,11 +17,9 @@ def listed(capability: str, at: str, entries: Iterable[str], root: str = "urlset
 
 
 def sha256(body: bytes) -> str:
-    """Return the hash of a body as a list has it."""
     return f"sha-256:{hashlib.sha256(body).hexdigest()}"
 
 
 def facts(body: bytes | str) -> str:
-    """Return hash and length of a body, as attributes of an entry."""
     data = body.encode() if isinstance(body, str) else body
     return f' hash="{sha256(data)}" length="{len(data)}"'

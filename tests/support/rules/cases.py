@@ -30,8 +30,6 @@ from tests.support.rules.documents import (
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A good document and one that breaks one rule."""
-
     rule: str  # the rule that is broken
     good: str  # the document that keeps it, with no finding at all
     broken: str  # the document that breaks it

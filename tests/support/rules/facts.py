@@ -40,8 +40,6 @@ Judge = Callable[[], Iterable[RuleFinding]]
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """A rule, a judgement of facts that keep it, and one of facts that break just it."""
-
     rule: str
     keeping: Judge
     breaking: Judge

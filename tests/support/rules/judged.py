@@ -79,6 +79,5 @@ def judged(target: str, **how: object) -> list[ValidationEvent]:
 
 
 def broken(events: list[ValidationEvent], *rules: str) -> list[tuple[str, str]]:
-    """Which of the rules are broken, and where."""
     found = [event for event in events if isinstance(event, RuleFinding)]
     return [(finding.rule.id, finding.uri) for finding in found if finding.rule.id in rules]

@@ -121,8 +121,6 @@ def judged(source: Mapping[str, str]) -> list[RuleFinding]:
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """What is changed in the good Source to break one rule."""
-
     rule: str  # the rule that is broken
     uri: str  # the document that is changed
     old: str = ""  # is replaced once by `new`; without it the document is replaced or left out

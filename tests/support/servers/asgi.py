@@ -12,8 +12,6 @@ CANARY = b"nobody may ever see this"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the application sent, up to where it ended or failed."""
-
     status: int
     fields: Mapping[str, str]
     body: bytes
@@ -32,14 +30,6 @@ def ask(
     gone_after: int | None = None,
     root_path: str = "",
 ) -> Answer:
-    """Send one request and return the answer.
-
-    Args:
-        path: The raw path, as it stands in the request line.
-        root_path: Where the server has the application mounted.
-        on_chunk: Called with the number of each piece of the body, after it was sent.
-        gone_after: The client leaves after so many pieces; the application must notice by itself.
-    """
     raw = path.encode("ascii") if isinstance(path, str) else path
     scope: Scope = {
         "type": "http",

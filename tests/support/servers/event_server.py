@@ -76,7 +76,6 @@ class EventServer:
         return len(self._log)
 
     def named(self, ids: Callable[[int], str]) -> None:
-        """Let the id of an event be made of its number."""
         self._ids = ids
 
     def tell(self, data: bytes, kind: str = "message") -> None:

@@ -5,15 +5,13 @@ from random import Random
 from typing import Any
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.http.politeness import NoKnownOrigins
+from resourcesync.adapters.http.politeness import KnownOrigins
 from resourcesync.adapters.http.settings import one_proxy
 from resourcesync.adapters.system import SystemClock
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
 
 
 class KeepingSink:
-    """Keeps the bytes and counts the restarts."""
-
     def __init__(self) -> None:
         self.kept = bytearray()
         self.restarts = 0
@@ -27,7 +25,6 @@ class KeepingSink:
 
 
 def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> CurlFetcher:
-    """Return a fetcher with short times that asks no robots and trusts the origins given."""
     settings: dict[str, Any] = {
         "timeout": 0.5,
         "connect_timeout": 2.0,
@@ -39,7 +36,7 @@ def quick_fetcher(*trusted: str, clock: Clock | None = None, **changes: Any) -> 
     }
     proxy, secret = changes.pop("proxy", ""), changes.pop("proxy_secret", None)
     settings |= {"proxies": one_proxy(proxy, secret)}
-    known = changes.pop("known_origins", None) or NoKnownOrigins()
+    known = changes.pop("known_origins", None) or KnownOrigins()
     return CurlFetcher(
         FetchSettings(**settings | changes), clock or SystemClock(), Random(7), known
     )
@@ -50,7 +47,6 @@ def request(uri: str, purpose: Purpose = Purpose.RESOURCE, **fields: Any) -> Fet
 
 
 def kept(outcome: FetchResponse | FetchFailure) -> bytes:
-    """Return the bytes in an outcome's sink."""
     sink = outcome.request.sink
     assert isinstance(sink, KeepingSink)
     return bytes(sink.kept)
@@ -62,13 +58,11 @@ def fetch_one(fetcher: CurlFetcher, asked: FetchRequest | str) -> FetchResponse 
 
 
 def failure(outcome: FetchResponse | FetchFailure) -> FetchFailure:
-    """Return the outcome, which must be a failure."""
     assert isinstance(outcome, FetchFailure), f"{outcome} is no failure"
     return outcome
 
 
 def response(outcome: FetchResponse | FetchFailure) -> FetchResponse:
-    """Return the outcome, which must be a response."""
     assert isinstance(outcome, FetchResponse), getattr(outcome, "error", outcome)
     return outcome
 

@@ -25,13 +25,19 @@ class Asked:
     text: str
 
 
+def asked_in(head: bytes) -> Asked:
+    text = head.decode("latin-1")
+    first, *lines = text.split("\r\n")
+    pairs = (line.partition(": ") for line in lines)
+    return Asked(first.split(" ")[1], {name.lower(): value for name, _, value in pairs}, text)
+
+
 Answer = Iterable[Step] | Callable[[Asked], Iterable[Step]]
 
 
 def answer(
     status: str = "200 OK", body: bytes = b"", *, length: int | str | None = -1, **fields: str
 ) -> list[Step]:
-    """Return a whole answer; ``length=None`` announces none."""
     lines = [f"HTTP/1.1 {status}"]
     if length is not None:
         lines.append(f"Content-Length: {len(body) if length == -1 else length}")
@@ -109,12 +115,10 @@ class HostileServer(SocketServer):
         self._scripts: dict[str, list[Answer]] = {}
 
     def on(self, target: str, *answers: Answer) -> str:
-        """Set the answers for a target, ``*`` for all others; return its URI."""
         self._scripts[target] = list(answers)
         return self.origin + target
 
     def targets(self) -> list[str]:
-        """Return the targets asked for, ``robots.txt`` left out."""
         return [asked.target for asked in self.asked if asked.target != "/robots.txt"]
 
     def _serve(self, connection: socket.socket) -> None:
@@ -144,12 +148,7 @@ class HostileServer(SocketServer):
                     return
                 held += more
             head, _, held = held.partition(b"\r\n\r\n")
-            text = head.decode("latin-1")
-            first, *lines = text.split("\r\n")
-            pairs = (line.partition(": ") for line in lines)
-            yield Asked(
-                first.split(" ")[1], {name.lower(): value for name, _, value in pairs}, text
-            )
+            yield asked_in(head)
 
     def _choose(self, asked: Asked) -> Iterable[Step]:
         script = self._scripts.get(asked.target) or self._scripts.get("*")

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.server.websub import HubApplication
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import FORM, SIGNATURE, XML, link_field, sign
-from tests.support.servers.listening import get
+from tests.support.servers.listening import Got, get
 
 TOPIC = "https://museum.example/resourcesync/changenotification.xml"
 KEY = b"the publisher's key"
@@ -38,27 +38,19 @@ def payload(*uris: str, minute: int = 0) -> bytes:
     return b"".join(write(header, changes))
 
 
-@dataclass
-class Said:
-    status: int
-    text: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-
-
 def said(
     uri: str,
     *,
     method: str = "GET",
     body: bytes | None = None,
     fields: Mapping[str, str] | None = None,
-) -> Said:
+) -> Got:
     parts = urlsplit(uri)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    got = get(uri, target, method=method, body=body, **(fields or {}))
-    return Said(got.status, got.body.decode(), got.fields)
+    return get(uri, target, method=method, body=body, **(fields or {}))
 
 
-def post(uri: str, body: bytes, **fields: str) -> Said:
+def post(uri: str, body: bytes, **fields: str) -> Got:
     """Send a message; ``_`` in the names of fields stands for ``-``."""
     return said(uri, method="POST", body=body, fields=fields)
 
@@ -68,12 +60,12 @@ class RunningHub:
     uri: str
     hub: HubApplication
 
-    def subscribe(self, callback: str, **said: str) -> Said:
+    def subscribe(self, callback: str, **said: str) -> Got:
         fields = {"hub.mode": "subscribe", "hub.topic": TOPIC, "hub.callback": callback}
         more = {f"hub.{name}": value for name, value in said.items()}
         return post(self.uri, urlencode(fields | more).encode(), content_type=FORM)
 
-    def submit(self, body: bytes, *, key: bytes = KEY, topic: str = TOPIC) -> Said:
+    def submit(self, body: bytes, *, key: bytes = KEY, topic: str = TOPIC) -> Got:
         return post(
             self.uri,
             body,
@@ -93,7 +85,6 @@ def running_hub(
     private: bool = True,
     **rules: Any,
 ) -> Iterator[RunningHub]:
-    """Run a hub on a free port, with a publisher's key; callbacks on loopback are allowed."""
     late = LateApplication()
     clock = SystemClock()
     usual: dict[str, Any] = {"topics": frozenset({TOPIC}), "key": KEY, "per_peer": 10_000}

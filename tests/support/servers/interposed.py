@@ -10,8 +10,6 @@ from tests.support.servers.listening import Heard, Listener, Reply
 
 
 class Answer(NamedTuple):
-    """What the client is sent."""
-
     status: int  # of HTTP; 0 resets the connection instead
     body: bytes
     length: int | None = None  # what `Content-Length` says; `None` says the truth
@@ -23,8 +21,6 @@ SpoilAnswer = Callable[[str, str, bytes], Answer | None]
 
 
 class Interposed(Listener):
-    """What is between."""
-
     def __init__(self, behind: int, at: int) -> None:
         super().__init__(self._pass_on, port=at)
         self.url = self.origin  # where the client asks
@@ -40,7 +36,6 @@ class Interposed(Listener):
 
     @contextlib.contextmanager
     def spoiling(self, spoil: Spoil) -> Iterator[None]:
-        """Spoil requests while the block runs."""
         self.spoil = spoil
         try:
             yield
@@ -81,6 +76,5 @@ def _spoil_nothing(method: str, target: str) -> None:
 
 @contextlib.contextmanager
 def interposed(port: int, *, at: int = 0) -> Iterator[Interposed]:
-    """Stand in front of a server on loopback while the block runs, at a port or at any."""
     with Interposed(port, at) as between:
         yield between

@@ -24,7 +24,6 @@ RESETTING: Final = struct.pack("ii", 1, 0)
 
 @contextlib.contextmanager
 def serving(server: socketserver.TCPServer) -> Iterator[str]:
-    """Let a server of the standard library serve while the block runs; yield its origin."""
     options = {"poll_interval": 0.01}
     thread = threading.Thread(target=server.serve_forever, kwargs=options, daemon=True)
     thread.start()
@@ -54,19 +53,29 @@ def static(folder: Path, port: int = 0) -> Iterator[str]:
 
 
 class Got(NamedTuple):
-    """An answer, with its fields by their names in lower case."""
-
     status: int
     body: bytes
     fields: dict[str, str]
 
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
 
 def get(
-    origin: str, target: str, *, method: str = "GET", body: bytes | None = None, **fields: str
+    origin: str,
+    target: str = "/",
+    /,
+    *,
+    method: str = "GET",
+    body: bytes | str | None = None,
+    source: str = "",
+    **fields: str,
 ) -> Got:
-    """Ask for a target just as it is written; ``_`` in the names of fields stands for ``-``."""
     asked = {name.replace("_", "-"): value for name, value in fields.items()}
-    with contextlib.closing(HTTPConnection(urlsplit(origin).netloc, timeout=30)) as connection:
+    place = urlsplit(origin).netloc
+    client = HTTPConnection(place, timeout=30, source_address=(source, 0))
+    with contextlib.closing(client) as connection:
         connection.request(method, target, body, asked)
         answer = connection.getresponse()
         found = {name.lower(): value for name, value in answer.getheaders()}
@@ -91,7 +100,6 @@ class Heard:
 
     @property
     def fields(self) -> dict[str, str]:
-        """The header fields by their names in lower case."""
         return {name.lower(): value for name, value in self.headers.items()}
 
 
@@ -202,7 +210,6 @@ class Listener:
         return [heard for heard in list(self.heard) if heard.method == "POST"]
 
     def wait(self, until: Callable[[], bool]) -> bool:
-        """Wait until something is so."""
         wait_until(until)
         return True
 

@@ -100,7 +100,6 @@ def serving(
     certificate: Certificate | None = None,
     http2: bool = True,
 ) -> Iterator[Nginx]:
-    """Serve a folder while the block runs."""
     tls, listen = "", ""
     if certificate is not None:
         tls = f"ssl_certificate {certificate.chain}; ssl_certificate_key {certificate.key};"
@@ -112,7 +111,6 @@ def serving(
 
 @contextlib.contextmanager
 def configured(place: str, run: Path) -> Iterator[Nginx]:
-    """Serve as some lines of a configuration say while the block runs."""
     with _running(run, place=place, tls="", listen="") as port:
         yield Nginx(url=f"http://127.0.0.1:{port}", log=run / "asked.log")
 

@@ -34,7 +34,6 @@ _IDENTITY: Final = {
 
 
 def program() -> str | None:
-    """Return the server's program; ``None`` when it is not installed."""
     beside = Path(sys.executable).with_name("weed")
     return str(beside) if beside.exists() else shutil.which("weed")
 
@@ -59,7 +58,6 @@ class ObjectServer:
         }
 
     def make_bucket(self, name: str) -> None:
-        """Make a bucket; each has volumes of its own, so there cannot be many."""
         _ask(self, "POST", f"/buckets/{name}/")
 
 
@@ -68,7 +66,6 @@ _SWITCHES = {"True": "true", "False": "false"}
 
 @contextlib.contextmanager
 def running(folder: Path, address: str = "127.0.0.1") -> Iterator[ObjectServer]:
-    """Run a server in a folder while the block runs; it listens at an address."""
     weed = program()
     assert weed is not None
     folder.mkdir(parents=True)

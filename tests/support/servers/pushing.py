@@ -32,7 +32,6 @@ def served_with_hub(root: Path) -> Iterator[str]:
 
 @contextmanager
 def subscriber(folder: Path, hints: list[str]) -> Iterator[tuple[Subscriber, FileFollowers]]:
-    """Run a subscriber with its callbacks."""
     clock = SystemClock()
     late = applications.LateApplication()
     with ExitStack() as stack:

@@ -111,7 +111,6 @@ def fetch(distribution: Distribution) -> Path:
 
 @contextlib.contextmanager
 def running(distribution: Distribution) -> Iterator[str]:
-    """Run a server, or use one that runs already; yield its address."""
     given = os.environ.get(distribution.given)
     if given:
         yield given.rstrip("/")
@@ -160,7 +159,6 @@ def _address(found: Program) -> str:
 
 @contextlib.contextmanager
 def emulating() -> Iterator[str]:
-    """Run the emulator of OpenSearch; yield its address."""
     from osmem_server import resolve_binary
 
     server = subprocess.Popen(

@@ -64,11 +64,9 @@ class Program:
         return self._process.poll() is None
 
     def said(self) -> str:
-        """Return what it printed so far."""
         return self._log.read_bytes().decode(errors="replace")
 
     def accepts(self) -> bool:
-        """Whether somebody accepts connections on its port."""
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
             return True
         return False

@@ -49,8 +49,6 @@ class ScriptedHubs:
 
 
 class SubscriberAndHubs:
-    """A subscriber and all around it."""
-
     def __init__(self, folder: Path) -> None:
         self.clock = ManualClock()
         self.hubs = ScriptedHubs()
@@ -86,12 +84,10 @@ class SubscriberAndHubs:
         return self.subscriber.verify(token, query.encode())
 
     def begin(self, name: str = "arxiv") -> None:
-        """Follow the channel, and ask its hub for it."""
         self.subscriber.follow(name, [CHANNEL])
         self.subscriber.tick()
 
     def subscribed(self, name: str = "arxiv") -> ChannelSubscription:
-        """Follow the channel until it is confirmed."""
         self.begin(name)
         [waiting] = [
             subscription for subscription in self.store.subscriptions() if subscription.name == name

@@ -49,18 +49,15 @@ class TinySource(Listener):
         return self.origin
 
     def put(self, target: str, body: bytes, media_type: str = "application/octet-stream") -> None:
-        """Answer ``target`` with this body from now on."""
         self.answers[target] = Answer(body=body, headers={"Content-Type": media_type})
 
     def offer(self, resources: Mapping[str, bytes], *, at: str = STAMP) -> None:
-        """Serve the resources and the documents that describe them, all true."""
         for target, body in resources.items():
             self.put(target, body)
         entries = [self.entry(target, body) for target, body in resources.items()]
         self.offer_entries(entries, at=at)
 
     def offer_entries(self, entries: list[str], *, at: str = STAMP) -> None:
-        """Serve the description, Capability List and a Resource List of these entries."""
         self.put_document(
             "/.well-known/resourcesync",
             '<rs:md capability="description"/>',
@@ -76,7 +73,6 @@ class TinySource(Listener):
         )
 
     def offer_changes(self, *changes: str) -> None:
-        """Serve a Change List of these entries beside the Resource List."""
         lists = ("changelist", "resourcelist")
         self.put_document(
             "/capabilitylist.xml",
@@ -99,7 +95,6 @@ class TinySource(Listener):
         self.put(target, written(f"\n{head}", lines).encode(), "application/xml")
 
     def pointer(self, target: str, capability: str) -> str:
-        """Return an entry that points to another document."""
         return f'<url><loc>{self.url}{target}</loc><rs:md capability="{capability}"/></url>'
 
     def entry(self, target: str, body: bytes, *, uri: str = "", lastmod: str = STAMP) -> str:

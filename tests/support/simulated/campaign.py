@@ -32,7 +32,6 @@ FOREIGN: Final = "foreign/note.txt"
 Move = tuple[str, int]
 """A step of a campaign: what is done, and the seed of everything that it chooses."""
 Step = Callable[[random.Random], None]
-"""Does it."""
 
 
 class Campaign:
@@ -79,8 +78,6 @@ class Campaign:
     @property
     def folder(self) -> Path:
         return self.world.folder
-
-    # --- steps ---
 
     def do(self, move: Move, step: Step | None = None) -> None:
         """Do a step, and check what must always hold; ``step`` is one of somebody else."""
@@ -234,10 +231,7 @@ class Campaign:
         self.clock.advance(seconds=3)
         self.publish()
 
-    # --- the Source ---
-
     def publish(self) -> None:
-        """List what changed."""
         source = self.source
         if isinstance(source, LooseSource):
             source.publish(after=0, late=self._late)
@@ -247,7 +241,6 @@ class Campaign:
         self.note_versions()
 
     def note_versions(self) -> None:
-        """Note what the documents are now."""
         documents = self.source.documents
         self.kept.listed(self.published)
         for name in documents.names():
@@ -291,8 +284,6 @@ class Campaign:
             return Answer(body=bytes(luck.randbytes(len(honest.body))))
         old = self.versions.get(uri) or sorted(self.ever.get(uri, ())) or [honest.body]
         return Answer(body=luck.choice(old))
-
-    # --- the mirror ---
 
     def killed(self, luck: random.Random) -> AbstractContextManager[None]:
         """Kill whoever writes to the mirror, at one of the first writes."""
@@ -370,8 +361,6 @@ class Campaign:
             or (self.folder / uri.removeprefix(BASE)).is_dir()
             or (self.folder / uri.removeprefix(BASE)).is_symlink()
         }
-
-    # --- what must always hold ---
 
     def _check_report(self, report: RunReport) -> None:
         broken = report.failed + report.listed.refused + report.held

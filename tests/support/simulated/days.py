@@ -23,8 +23,6 @@ _COPIED: Final = 0.3
 
 
 class Pulled(NamedTuple):
-    """A day with a pull."""
-
     day: int  # number of the day; the first is 0
     state: MirrorState | None  # how the mirror called itself; `None`: the pull failed
     is_equal: bool  # its files were those of the Source
@@ -32,8 +30,6 @@ class Pulled(NamedTuple):
 
 
 class Days(msgspec.Struct, frozen=True):
-    """What became of the days."""
-
     pulled: tuple[Pulled, ...]  # those with a pull to which the Source itself told its lists
     missed: int  # number of the others
 
@@ -97,7 +93,6 @@ def live_days(
 
 
 def _change_some(source: DailySource, luck: random.Random, day: int) -> None:
-    """Change, remove and make some files; at least one is made or changed."""
     names = sorted(source.files)
     for name in luck.sample(names, min(len(names), luck.choice((0, 1, 2)))):
         if len(source.files) > 3 and luck.random() < 0.4:

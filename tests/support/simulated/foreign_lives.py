@@ -50,8 +50,6 @@ def _time_of(entry: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How a Source writes its lists."""
-
     style: Style  # what its entries and lists tell
     newest_first: bool = False  # whether the newest change comes first
     once: bool = False  # whether each resource is listed once, by its last change
@@ -90,14 +88,9 @@ def habits_of(luck: random.Random) -> Habits:
     return replace(habits, style=without_interval(habits.style, luck), newest_first=False)
 
 
-class ForeignSource:
-    """A Source with habits."""
-
-    entry = LooseSource.entry
-
+class ForeignSource(LooseSource):
     def __init__(self, habits: Habits) -> None:
-        self.loose = LooseSource(self._edit, **asdict(habits.style))
-        self.clock = self.loose.clock
+        super().__init__(self._as_refused, **asdict(habits.style))
         self.is_refusing = False
         self._habits = habits
         self._dates = DatedAnswers(self.clock)
@@ -105,35 +98,25 @@ class ForeignSource:
     @property
     def open_entries(self) -> list[str]:
         """The entries of the list that further changes are added to."""
-        lists = self.loose.lists
-        return lists.open_list.entries if lists.lists else []
+        return self.lists.open_list.entries if self.lists.lists else []
 
     def listed(self, seconds: float, *, begin_again: bool = False, snapshot: bool = False) -> None:
-        """List what changed, some seconds later."""
-        self.loose.publish(after=seconds)
+        self.publish(after=seconds)
         self._as_it_does()
         if snapshot or begin_again or self._habits.live:
-            self.loose.snapshot(after=0)
+            self.snapshot(after=0)
         if begin_again and not self._habits.style.is_without_interval:
-            self.loose.rotate(after=0)
-        self.loose.show()
+            self.rotate(after=0)
+        self.show()
 
-    def contents(self) -> dict[str, bytes]:
-        return self.loose.contents()
-
-    def saved(self) -> dict[str, bytes]:
+    def as_served(self) -> dict[str, bytes]:
         """Return all that can be requested, by URI, as a replica has it."""
-        documents = self.loose.documents
-        names = (f"{BASE}{name}" for name in documents.names())
-        return self.contents() | {uri: self.loose.honest(uri).body for uri in names}
+        uris = [BASE + name for name in self.documents.names()]
+        return self.contents() | {uri: LooseSource.honest(self, uri).body for uri in uris}
 
     def honest(self, uri: str) -> Answer:
-        """Return what the server says of an address."""
-        answer = self.loose.honest(uri)
+        answer = super().honest(uri)
         return self._dates.dated(uri, answer) if self._habits.dates else answer
-
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        return self.honest(request.uri)
 
     def _as_it_does(self) -> None:
         entries = self.open_entries
@@ -148,7 +131,7 @@ class ForeignSource:
         if self._habits.newest_first:
             entries.sort(key=_time_of, reverse=True)
 
-    def _edit(self, name: str, text: str) -> str:
+    def _as_refused(self, name: str, text: str) -> str:
         return _moved(text) if name == "resourcelist.xml" and self.is_refusing else text
 
 
@@ -164,15 +147,13 @@ class ForeignLife(Life):
         self.kept = Kept(self.world.home)
         self.cached: dict[str, bytes] = {}
         for name in (*_NAMES[:8], _HOT):
-            self.source.loose.put(name, f"first {name}")
+            self.source.put(name, f"first {name}")
         self.list_changes(60)
         self.pull_checked()
         self.server.manners = habits.manners
 
     def route(self, request: FetchRequest, serve: Serve) -> Answer | Exception:
         return self.moving.route(request, lambda asked: self.server.route(asked, serve))
-
-    # --- what happens ---
 
     def list_changes(
         self, seconds: float, *, begin_again: bool = False, snapshot: bool = False
@@ -183,11 +164,11 @@ class ForeignLife(Life):
     def change_some(self) -> None:
         for name in self.luck.sample(_NAMES, self.luck.choice((1, 1, 2, 4))):
             if self.luck.random() < 0.3:
-                self.source.loose.remove(name)
+                self.source.remove(name)
             else:
-                self.source.loose.put(name, f"{self.luck.random()}")
+                self.source.put(name, f"{self.luck.random()}")
         if self.luck.random() < 0.5:
-            self.source.loose.put(_HOT, f"{self.luck.random()}")
+            self.source.put(_HOT, f"{self.luck.random()}")
 
     def do_usual(self) -> None:
         self.change_some()
@@ -196,13 +177,13 @@ class ForeignLife(Life):
     def do_begin_again(self) -> None:
         """The lists begin again soon after the last change that was read."""
         gap = self.luck.choice((0.01, 0.1, 0.3, 0.9, 1.5))
-        self.source.loose.put(_HOT, f"{self.luck.random()}")
+        self.source.put(_HOT, f"{self.luck.random()}")
         self.list_changes(60)
         self.pull_checked()
         self.change_some()
         self.list_changes(gap, begin_again=True)
         if self.luck.random() < 0.7:
-            self.source.loose.put(_HOT, f"{self.luck.random()}")
+            self.source.put(_HOT, f"{self.luck.random()}")
             self.list_changes(gap)
 
     def do_only_resource_list(self) -> None:
@@ -210,7 +191,7 @@ class ForeignLife(Life):
         self.change_some()
         self.list_changes(self.luck.choice((0.3, 60)), snapshot=True)
         self.source.open_entries[:] = told
-        self.source.loose.show()
+        self.source.show()
 
     def do_get_shorter(self) -> None:
         """The list loses its oldest or newest changes, and the Resource List is written again.
@@ -224,7 +205,7 @@ class ForeignLife(Life):
         entries = self.source.open_entries
         place = self.luck.randrange(len(entries) + 1)
         del entries[slice(place) if self.luck.random() < 0.5 else slice(place, None)]
-        self.source.loose.show()
+        self.source.show()
 
     def do_name_another_host(self) -> None:
         """Half of the Resource List names another host: nothing goes for not being listed."""
@@ -253,11 +234,11 @@ class ForeignLife(Life):
 
     def do_replicate(self) -> None:
         """From now on a replica that answers sometimes is as the Source is now."""
-        self.server.replica = self.source.saved()
+        self.server.replica = self.source.as_served()
 
     def do_rewritten_list(self) -> None:
         """The Resource List is rewritten while a pull reads it, but not while the next one does."""
-        self.source.loose.snapshot(after=1)
+        self.source.snapshot(after=1)
         if self.pull_checked() is not MirrorState.IN_SYNC:
             return  # a new resource that moves meanwhile is not detected (cursor.md)
         self.server.is_rewriting = True
@@ -274,8 +255,6 @@ class ForeignLife(Life):
 
     def do_wait(self) -> None:
         self.world.clock.advance(hours=self.luck.choice((1, 5, 30)))
-
-    # --- the mirror ---
 
     def pull_checked(self, *, honest: bool = True) -> MirrorState | None:
         """Pull, and return the state: a mirror that says in sync is so."""
@@ -322,7 +301,7 @@ class ForeignLife(Life):
         self.do_steps(steps, STEPS)
         self.server.manners = replace(self.server.manners, replica=0, cut=0)
         self.world.clock.advance(hours=5)  # no two clocks are further apart
-        self.source.loose.put(_HOT, "last")
+        self.source.put(_HOT, "last")
         begin_again = self.habits.style.begins
         self.list_changes(60, begin_again=begin_again, snapshot=True)
         states: list[MirrorState | None] = []

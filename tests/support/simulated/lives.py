@@ -55,7 +55,6 @@ def style_of(luck: random.Random) -> Style | None:
 
 
 ROTTING: Final = {**WEIGHTS, "rot": 2, "audit": 2}
-"""The steps of a life whose disk forgets."""
 
 
 def moves_of(luck: random.Random, steps: int, weights: Mapping[str, float] = WEIGHTS) -> list[Move]:

@@ -31,8 +31,6 @@ _HASH: Final = re.compile('sha-256:[0-9a-f]{64}" length="[0-9]+')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manners:
-    """How a server answers."""
-
     # what the index of the Resource List tells of its two parts; empty: it has none
     parts: Literal["", "bare", "lastmod", "at", "hash"] = ""
     made: bool = False  # whether the index and each part are made when they are requested
@@ -60,8 +58,6 @@ def manners_of(luck: random.Random) -> Manners:
 
 
 class ServerWithManners:
-    """Answers with its manners."""
-
     def __init__(
         self, manners: Manners, clock: ManualClock, luck: random.Random, *, ahead: float = 0
     ) -> None:

@@ -15,12 +15,9 @@ from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 
 REGRETTING: Final = {**WEIGHTS, "save": 4, "set_back": 1.5, "regretted_pull": 4}
-"""The steps of a life whose Source is set back."""
 
 
 class Backup(NamedTuple):
-    """What a Source was."""
-
     source: PublishedSource | LooseSource
     published: dict[str, bytes]
 
@@ -34,7 +31,6 @@ class Regretting:
         self._saved: Backup | None = None
 
     def do(self, move: Move) -> None:
-        """Do a step, one of a campaign or one of these."""
         name, _ = move
         own = {
             "save": self._save,

@@ -34,7 +34,6 @@ class Rot:
         self.rotten.add(uri)
 
     def audit(self, luck: random.Random) -> None:
-        """Let an audit read every byte: what is rotten is in doubt from then on."""
         if not (self._world.folder / ".resourcesync").is_dir() or has_exclusions(self._world):
             return
         try:
@@ -48,7 +47,6 @@ class Rot:
 
 
 def has_exclusions(world: World[Any]) -> bool:
-    """Return whether the mirror leaves out some resources."""
     with world.state() as state:
         filters = SyncState(state).filters
     return filters is not None and bool(filters.exclude)

@@ -29,8 +29,6 @@ _ALL: Final = Limit(percent=100)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A Source of some software."""
-
     name: str
     software: Software  # what writes its documents
     entry: str = ""  # the path of the document that leads to the others
@@ -75,8 +73,6 @@ class SoftwareLife(Life):
         self.show()
         self.pull_checked()
 
-    # --- the Source ---
-
     def show(self) -> None:
         """Have the software write its documents, which tell all that happened."""
         self.world.clock.advance(seconds=self.luck.choice((1, 2, 60, 3_600)))
@@ -86,8 +82,6 @@ class SoftwareLife(Life):
             software.update(known)
         elif isinstance(software, DSpace):
             (software.rebase if self.luck.random() < 0.2 else software.update)(known)
-
-    # --- what happens ---
 
     def do_change(self) -> None:
         for _ in range(self.luck.choice((1, 1, 2, 4))):
@@ -113,10 +107,7 @@ class SoftwareLife(Life):
         self.world.clock.advance(hours=self.luck.choice((1, 5, 13, 30)))
         self.show()
 
-    # --- the mirror ---
-
     def pull_all(self) -> RunReport:
-        """Pull all that the Source tells at this moment."""
         self.source.write()
         return self.moving.pull(self.world, max_delete=_ALL)
 

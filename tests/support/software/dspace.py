@@ -48,7 +48,6 @@ class DSpace(ABC):
         self._last: datetime | None = None
 
     def documents(self, known: Known) -> dict[str, bytes]:
-        """Its documents as they were written last."""
         if self._last is None:
             self.initialise(known)
         return self._files
@@ -60,7 +59,6 @@ class DSpace(ABC):
         self._files[CAPABILITY_LIST] = self.capability_list(known.now, None)
 
     def update(self, known: Known) -> None:
-        """Write what happened since the last time into a new Change List."""
         assert self._last is not None
         last = Update(start=self._last, end=known.now, events=known.between(self._last, known.now))
         self._updates.append(last)
@@ -94,7 +92,6 @@ class DSpace(ABC):
         )
 
     def archive(self, updates: list[Update]) -> bytes:
-        """The archive of all Change Lists."""
         whole = Update(start=updates[0].end, end=updates[-1].end, events=[])
         return document(
             f'capability="changelist-archive" {self.interval(whole)}',
@@ -104,7 +101,6 @@ class DSpace(ABC):
         )
 
     links_of_a_list = link("resourcesync", CAPABILITY_LIST)
-    """The links of a Change List."""
 
     @abstractmethod
     def since(self, moment: datetime) -> str:

@@ -29,8 +29,6 @@ _TYPE = 'type="application/x-xz"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How it writes."""
-
     between: str = "T"  # what stands between the day and the time of a change
     intervals: bool = True  # whether the Change List tells which interval each package covers
     zone: str = ""  # what stands behind times
@@ -43,7 +41,6 @@ class FastSync:
         self._began: datetime | None = None
         self._last: datetime | None = None
         self.packages: list[str] = []
-        """What its Change List lists."""
 
     @property
     def began(self) -> datetime:
@@ -59,7 +56,6 @@ class FastSync:
         return self._files
 
     def update(self, known: Known) -> None:
-        """Put what happened since the last time into another package."""
         assert self._last is not None
         start, self._last = self._last, known.now
         since, until = self._time(start), self._time(known.now)
@@ -92,7 +88,6 @@ class FastSync:
         self._files[CHANGE_LIST] = document(f'capability="changelist" {times}', self.packages)
 
     def dump(self, known: Known) -> None:
-        """Write the dump of everything."""
         at = self._time(known.now)
         described = [
             (uri, f"{number}.json", data)
@@ -132,7 +127,6 @@ def core_world(folder: Path, style: Style) -> World[SoftwareSource]:
 
 
 def update(world: World[SoftwareSource]) -> None:
-    """Let CORE publish what happened."""
     world.clock.advance(hours=1)
     assert isinstance(world.source.software, FastSync)
     world.source.software.update(world.source.known)

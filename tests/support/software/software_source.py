@@ -24,8 +24,6 @@ class Event:
 
 @dataclass(slots=True, kw_only=True)
 class Known:
-    """What a Source knows of itself."""
-
     now: datetime
     contents: dict[str, bytes]  # its resources and their bytes
     events: list[Event]  # what happened since it began, oldest first
@@ -40,14 +38,10 @@ class Known:
 
 
 class Software(Protocol):
-    """Software that writes the documents of a Source."""
-
     def documents(self, known: Known) -> dict[str, bytes]: ...
 
 
 class SoftwareSource(FileSource):
-    """Files in memory, listed by software that is not ours."""
-
     def __init__(
         self, software: Software, *, is_open: bool = True, entry: str = "", dates: bool = False
     ) -> None:
@@ -74,7 +68,6 @@ class SoftwareSource(FileSource):
         self._take_down()
 
     def begin(self, **files: str) -> None:
-        """Have these resources from the start on; nothing is told of how they came."""
         for name, text in files.items():
             self.put(f"{name}.html", text)
         self._before = self.contents()
@@ -91,11 +84,9 @@ class SoftwareSource(FileSource):
 
     @property
     def known(self) -> Known:
-        """What the Source knows of itself at this moment."""
         return Known(now=self.clock.now(), contents=self.contents(), events=self._events)
 
     def write(self) -> None:
-        """Let the software write its documents, as they are at this moment."""
         for path, data in self.software.documents(self.known).items():
             self.documents.write(path, [data])
 
@@ -109,7 +100,6 @@ class SoftwareSource(FileSource):
 def software_world(
     folder: Path, software: Software, *, is_open: bool = True
 ) -> World[SoftwareSource]:
-    """Return a mirror of some software, which writes its documents just before each pull."""
     source = SoftwareSource(software, is_open=is_open)
 
     def written() -> None:
@@ -122,7 +112,6 @@ def software_world(
 def document(
     metadata: str, entries: Iterable[str], *, links: str = "", is_index: bool = False
 ) -> bytes:
-    """An XML document with this ``rs:md`` and these entries."""
     root, child = ("sitemapindex", "sitemap") if is_index else ("urlset", "url")
     lines = (f"<{child}>{entry}</{child}>\n" for entry in entries)
     return written(f"{links}<rs:md {metadata}/>\n", lines, root).encode()
@@ -136,7 +125,6 @@ def offering(metadata: str, *, links: str = "", **offered: str) -> bytes:
 
 
 def link(rel: str, path: str) -> str:
-    """A link to a document of the Source."""
     return f'<rs:ln rel="{rel}" href="{BASE}{path}"/>\n'
 
 
@@ -146,7 +134,6 @@ def points_to(path: str, metadata: str = "", lastmod: datetime | None = None) ->
 
 
 def loc(uri: str, metadata: str = "", lastmod: datetime | None = None) -> str:
-    """What is inside an entry."""
     modified = "" if lastmod is None else f"<lastmod>{zulu(lastmod)}</lastmod>"
     return f"<loc>{uri}</loc>{modified}" + (f"<rs:md {metadata}/>" if metadata else "")
 
@@ -162,7 +149,6 @@ def isoformat(moment: datetime) -> str:
 
 
 def midnight(moment: datetime) -> datetime:
-    """The start of its day."""
     return moment.replace(hour=0, minute=0, second=0, microsecond=0)
 
 

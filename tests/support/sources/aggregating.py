@@ -17,7 +17,6 @@ class Site:
         self.folder, self._late, self.url = folder, late, url
 
     def publish(self, *words: str) -> int:
-        """Publish it; what is public now is served from then on."""
         code = run(["publish", str(self.folder), "--url", self.url, *words])
         if not code:
             found = applications.find_tree(self.folder)
@@ -25,20 +24,16 @@ class Site:
         return code
 
     def pull(self, source: "Site", *words: str) -> int:
-        """Mirror another site here."""
         return run(["pull", source.url, str(self.folder), *words])
 
     def resources(self) -> dict[str, Resource]:
-        """Return what its catalogue says, by URI."""
         path = documents_of(self.folder) / CATALOGUE
         return {resource.uri: resource for resource in catalogues.read_resources(path)}
 
     def links(self, name: str) -> dict[str, str]:
-        """Return where the links of a resource lead, by relation."""
         return {link.rel: link.href for link in self.resources()[self.url + name].links}
 
     def copies(self) -> dict[str, bytes]:
-        """Return the bytes of its copies, by the URI that they were fetched from."""
         with SqliteMirrorState(self.folder / ".resourcesync" / "state.db", read_only=True) as state:
             return {copy.uri: (self.folder / copy.path).read_bytes() for copy in state.copies()}
 

@@ -12,8 +12,6 @@ _OLD: Final = 1_700_000_000
 
 
 class Site:
-    """Pages below ``root`` and the sitemap that lists them."""
-
     def __init__(self, root: Path, count: int) -> None:
         self.root = root
         for number in range(count):
@@ -32,7 +30,6 @@ class Site:
         return {path.relative_to(self.root).as_posix(): path.read_bytes() for path in self.pages()}
 
     def write_sitemap(self, url: str, *, lastmod: bool) -> None:
-        """List the pages as a plain sitemap does."""
         entries = []
         for path in self.pages():
             moment = datetime.fromtimestamp(path.stat().st_mtime, UTC)

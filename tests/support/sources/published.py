@@ -12,6 +12,11 @@ TERMS = "{http://www.openarchives.org/rs/terms/}"
 DESCRIPTION = BASE + ".well-known/resourcesync"
 
 
+def _md(element: ET.Element) -> dict[str, str]:
+    found = element.find(f"{TERMS}md")
+    return {} if found is None else dict(found.attrib)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
     element: ET.Element
@@ -26,8 +31,7 @@ class Entry:
 
     @property
     def md(self) -> dict[str, str]:
-        found = self.element.find(f"{TERMS}md")
-        return {} if found is None else dict(found.attrib)
+        return _md(self.element)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,8 +46,7 @@ class Published:
 
     @property
     def md(self) -> dict[str, str]:
-        found = self.root.find(f"{TERMS}md")
-        return {} if found is None else dict(found.attrib)
+        return _md(self.root)
 
     @property
     def entries(self) -> list[Entry]:
@@ -70,7 +73,6 @@ def uri_of(name: str) -> str:
 
 
 def site_of(source: Source) -> Site:
-    """Everything a Source has published, parsed."""
     return {
         uri_of(name): Published(uri_of(name), content, ET.fromstring(content))
         for name, content in source.contents().items()
@@ -105,27 +107,19 @@ def sites() -> tuple[Site, ...]:
     return small_site(), large_site()
 
 
-def everything() -> list[Published]:
-    return [document for site in sites() for document in site.values()]
-
-
 def of(capability: str, *, index: bool = False) -> list[Published]:
     """All documents of a capability; a rule that finds none to look at proves nothing."""
     found = [
         published
-        for published in everything()
+        for site in sites()
+        for published in site.values()
         if published.md["capability"] == capability and published.is_index is index
     ]
     assert found
     return found
 
 
-def entries_of(capability: str, *, index: bool = False) -> list[tuple[Published, Entry]]:
-    """All entries of such documents, each with its document."""
-    found = [
-        (published, entry)
-        for published in of(capability, index=index)
-        for entry in published.entries
-    ]
+def entries_of(capability: str) -> list[tuple[Published, Entry]]:
+    found = [(published, entry) for published in of(capability) for entry in published.entries]
     assert found
     return found

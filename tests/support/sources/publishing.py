@@ -9,7 +9,6 @@ from hashlib import sha256
 from io import BytesIO
 from typing import BinaryIO
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.model.digests import Digest
@@ -25,7 +24,7 @@ from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import ScanReport, scan
 from tests.support.documents.text import tell
-from tests.support.in_memory import ManualClock, MemoryOriginals
+from tests.support.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
 from tests.support.sources.opened import open_source
 
 BASE = "https://h.example/data/"
@@ -75,7 +74,6 @@ class Source:
         return ListPublisher(source).publish(step)
 
     def contents(self) -> dict[str, bytes]:
-        """All documents of the specification: name to bytes."""
         return {
             name: content_of(self.documents, name)
             for name in self.documents.names()
@@ -83,7 +81,6 @@ class Source:
         }
 
     def truth(self) -> dict[str, str]:
-        """The sha-256 of each original, as measured."""
         return digests(self.originals)
 
 

@@ -10,7 +10,6 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
 
 
 def resource(name: str, version: int = 1) -> Resource:
-    """Return a resource of a name; another version has another length and other digests."""
     return Resource(
         uri=f"https://h/{name}",
         lastmod=NOW.replace(microsecond=0),

@@ -44,8 +44,6 @@ def cut_at(at: int, body: bytes, tag: str, end: str) -> list[Step]:
 
 
 class ScriptedSource:
-    """A Source, and one mirror of it below ``folder``."""
-
     def __init__(self, folder: Path) -> None:
         self.server = HostileServer()
         self.folder = folder

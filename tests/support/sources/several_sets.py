@@ -9,7 +9,6 @@ SETS = {
 
 
 def offer(source: TinySource, sets: dict[str, dict[str, bytes]], *, at: str = STAMP) -> None:
-    """Serve a Source Description of these sets, each with its documents in a folder."""
     for name, resources in sets.items():
         for target, body in resources.items():
             source.put(target, body)

@@ -15,8 +15,6 @@ GOOD: Final = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadEntry:
-    """An entry of the list that cannot be used."""
-
     uri: str  # what `why` is asked for
     code: str  # the code that is told
     xml: str
@@ -28,7 +26,6 @@ class BadEntry:
 
 
 def entry(uri: str, body: bytes, *, has_length: bool = True) -> str:
-    """Return the true entry of a resource."""
     length = f' length="{len(body)}"' if has_length else ""
     return f'<url><loc>{escape(uri)}</loc><rs:md hash="{sha256(body)}"{length}/></url>'
 
@@ -116,8 +113,6 @@ class TortureSource:
             self.server.on(f"/bad/{way.name}", serve(way.body))
         self.refused = []
         self._publish(at="2026-01-02T00:00:00Z")
-
-    # --- the documents; some of them come badly once ---
 
     def _publish(self, at: str = "2026-01-01T00:00:00Z") -> None:
         for target, body in self.good.items():

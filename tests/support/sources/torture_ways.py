@@ -19,8 +19,6 @@ HERE: Final = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One way to misbehave."""
-
     name: str  # what it is called; its resource is `/bad/NAME`
     answers: tuple[Answer, ...]  # what the server answers, one after the other
     # the error's code that `why` tells; empty when the resource must be had anyway
@@ -172,7 +170,6 @@ def contents() -> Iterator[Way]:
 
 
 def codings() -> Iterator[Way]:
-    """Codings that nobody asked for."""
     bomb = gzip.compress(bytes(64 << 20), 9)
     for name, body, coding, words in (
         ("gzip-bomb", bomb, "gzip", "the Source served more"),

@@ -29,8 +29,6 @@ _SWAPPER: Final = Path(__file__).with_name("swapping.py")
 
 @dataclass(slots=True, kw_only=True)
 class Race:
-    """What came of it."""
-
     operations: int = 0  # how many files were to be put, moved, taken away, read or looked at
     done: int = 0
     refused: int = 0  # how many were not, since a link was in the way

@@ -91,8 +91,6 @@ class ShelfStore:
             lease.flush()
             yield  # the system ends the lock with its process, however that ends
 
-    # --- what tests look at and spoil ---
-
     def contents(self) -> dict[str, bytes]:
         found = {key: self.open(key) for key in self.keys("")}
         return {
@@ -110,5 +108,4 @@ class ShelfStore:
 
 
 def open_shelf(address: str) -> ShelfStore:
-    """Open the store at ``shelf:FOLDER``."""
     return ShelfStore(Path(address.partition(":")[2]))

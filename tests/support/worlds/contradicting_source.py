@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 
-from resourcesync.ports import FetchRequest
 from tests.support.documents.written import facts, written
-from tests.support.in_memory import ManualClock
-from tests.support.worlds.network import BASE, Answer
+from tests.support.worlds.network import BASE
 from tests.support.worlds.published_source import PublishedSource
 
 ONE = "a.html"
@@ -14,34 +12,17 @@ OTHERS = {f"{number}.html": f"content of {number}" for number in range(5)}
 LISTED_AT = "2026-01-02T00:00:00Z"
 
 
-class ContradictingSource:
+class ContradictingSource(PublishedSource):
     """A Source of our own, both lists of which are written anew by hand once it was published."""
 
-    entry = BASE
-
-    def __init__(self) -> None:
-        self.published = PublishedSource()
-
-    @property
-    def clock(self) -> ManualClock:
-        return self.published.clock
-
     def begin(self) -> None:
-        """Have some resources, all listed as they are."""
         for name, text in {**OTHERS, ONE: "first"}.items():
-            self.published.put(name, text)
-        self.published.publish()
+            self.put(name, text)
+        self.publish()
         self.list("2026-01-01T00:00:00Z", "first")
         self.clock.advance(seconds=3 * 86_400)
 
-    def contents(self) -> dict[str, bytes]:
-        return self.published.contents()
-
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        return self.published.serve(request)
-
     def list(self, at: str, listed: str | None, *changes: str) -> None:
-        """Write a Resource List of some moment, and a Change List of these entries."""
         known = {**OTHERS} if listed is None else {**OTHERS, ONE: listed}
         entries = [
             f"<url><loc>{BASE}{name}</loc><rs:md{facts(text)}/></url>"
@@ -53,17 +34,16 @@ class ContradictingSource:
     def serve_one(self, text: str | None) -> None:
         """Give these bytes, or nothing, where the lists differ."""
         if text is None:
-            self.published.remove(ONE)
+            self.remove(ONE)
         else:
-            self.published.put(ONE, text)
+            self.put(ONE, text)
 
     def _write(self, capability: str, more: str, entries: Sequence[str]) -> None:
         text = written(f'<rs:md capability="{capability}" {more}/>', entries)
-        self.published.documents.write(f"resourcesync/{capability}.xml", [text.encode()])
+        self.documents.write(f"resourcesync/{capability}.xml", [text.encode()])
 
 
 def change(kind: str, text: str = "", time: str = LISTED_AT, name: str = ONE) -> str:
-    """Return an entry of a Change List; without a time where that is empty."""
     when = f' datetime="{time}"' if time else ""
     what = "" if kind == "deleted" else facts(text)
     return f'<url><loc>{BASE}{name}</loc><rs:md change="{kind}"{when}{what}/></url>'

@@ -27,18 +27,7 @@ class _Change:
 
 
 class DailySource:
-    """A Source that writes its lists at midnight, as cron does.
-
-    Args:
-        form: ``daily``: each day a Change List of that day only, in the order of the URIs;
-            ``window``: the last changes, oldest first (Wikipedia in the WWW paper);
-            ``newest-first``: the same, newest first (D-Lib, figure 6).
-        own_times: Changes have a ``datetime``; else only the ``lastmod`` of the resource. A daily
-            list has then what `resync-build` finds by comparing with the list of the day before:
-            one change of each resource, and a deletion is told with the resource as it was.
-        archive: The Change Lists of former days stay, and the Capability List has an archive.
-        window: Number of changes in a window.
-    """
+    """A Source that writes its lists at midnight, as cron does."""
 
     entry = f"{BASE}capabilitylist.xml"
 
@@ -71,13 +60,11 @@ class DailySource:
         return format_w3c(self.clock.now())
 
     def put(self, name: str, text: str) -> None:
-        """Write a file."""
         kind = "updated" if name in self.files else "created"
         self.files[name] = text
         self._record(name, kind, text)
 
     def remove(self, name: str) -> None:
-        """Remove a file."""
         del self.files[name]
         self._record(name, "deleted", "")
         del self._times[name]
@@ -127,7 +114,6 @@ class DailySource:
         return self.contents() | documents
 
     def written(self, name: str) -> str:
-        """Return a document that it wrote."""
         return self._written[name]
 
     def asked_files(self, asked: list[str]) -> list[str]:

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 
 from resourcesync.ports import FetchRequest
-from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.site_maps import urlset
@@ -13,13 +12,11 @@ from tests.support.worlds.world import World
 SITEMAP = BASE + "sitemap.xml"
 
 
-class DatedServer:
+class DatedServer(PublishedSource):
     """Serves a Source of our own with ``Last-Modified`` and ``Date``, and without ``ETag``."""
 
-    entry = BASE
-
     def __init__(self) -> None:
-        self.published = PublishedSource()
+        super().__init__()
         self.tag = ""  # the `ETag` of each answer, with `{}` for the second of the last change
         self.date: str | None = None  # the `Date` of each answer; `None` for the present moment
         self.ahead = timedelta()  # how far the server's clock is ahead of ours
@@ -29,39 +26,23 @@ class DatedServer:
         self.statuses: list[tuple[str, int]] = []
         self._changed: dict[str, tuple[bytes, datetime]] = {}
 
-    @property
-    def clock(self) -> ManualClock:
-        """The present moment of all but this server."""
-        return self.published.clock
-
-    def put(self, name: str, content: bytes | str) -> None:
-        """Write a page; it is dated when it is seen first."""
-        self.published.put(name, content)
-
     def edit(self, name: str, content: str) -> None:
-        """Write a page now."""
         self.put(name, content)
         self.see(BASE + name)
 
     def see(self, uri: str) -> Answer:
-        """Date a file that differs from what it was as written now."""
         answer = self.honest(uri)
         body, _ = self._changed.get(uri, (None, None))
         if body != answer.body:
             self._changed[uri] = answer.body, self.clock.now() + self.ahead
         return answer
 
-    def contents(self) -> dict[str, bytes]:
-        return self.published.contents()
-
     def honest(self, uri: str) -> Answer:
-        """Return what is at an address, without a date."""
         if uri == SITEMAP and self.sitemap:
             return Answer(body=urlset(*((BASE + name, of) for name, of in self.sitemap.items())))
-        return self.published.honest(uri)
+        return super().honest(uri)
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request, with dates."""
         name = request.uri.removeprefix(BASE)
         answer = self._answer(request)
         if name in self.sitemap:

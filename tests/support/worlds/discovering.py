@@ -23,8 +23,6 @@ Said = Mapping[str, Answer | bytes | str | SourceError]
 
 
 class Host:
-    """A host that remembers what it was asked."""
-
     def __init__(self, said: Said) -> None:
         self._said = said
         self.fetcher = MemoryFetcher(lambda request: self._answer(request.uri))
@@ -40,17 +38,14 @@ class Host:
 
     @property
     def asked(self) -> list[str]:
-        """The paths that were asked for, in order."""
         return [uri.removeprefix(HOST) or "/" for uri in self.fetcher.asked]
 
     def find(self, path: str = "", choice: SetChoice | None = None, *allowed: str) -> SourceLists:
-        """Discover from a path of the host."""
         return discover(
             self.documents, f"{HOST}{path}", choice=choice or SetChoice(), allowed=allowed
         )
 
     def sets(self, path: str = "") -> tuple[OfferedSet, ...]:
-        """Return the sets that are offered there."""
         return offered_sets(self.documents, f"{HOST}{path}")
 
 
@@ -61,7 +56,6 @@ def listing(
     index: bool = False,
     about: str = "",
 ) -> bytes:
-    """Return a document."""
     root, entry = ("sitemapindex", "sitemap") if index else ("urlset", "url")
     head = f'<rs:md capability="{capability}"/>' if capability else ""
     head += "".join(f'<rs:ln rel="{rel}" href="{href}"/>' for rel, href in links)
@@ -75,5 +69,4 @@ def listing(
 
 
 def capability_list(name: str = "") -> bytes:
-    """Return a Capability List that offers a Resource List."""
     return listing("capabilitylist", (f"{name}/resourcelist.xml", "resourcelist"))

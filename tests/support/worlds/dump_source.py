@@ -123,8 +123,6 @@ def tarred(told: Sequence[Told], mode: str = "w") -> bytes:
 
 
 class DumpSource:
-    """A Source that serves what a test gives it."""
-
     entry = BASE
 
     def __init__(self) -> None:
@@ -167,7 +165,6 @@ class DumpSource:
             self.say(item.name, item.data)
 
     def publish(self, told: Sequence[Told]) -> None:
-        """Have these resources, and list them."""
         self.put_all(told)
         self.list_resources(told)
 
@@ -183,9 +180,8 @@ class DumpSource:
     def list_resources(self, told: Sequence[Told], at: str = AT) -> None:
         self.offer("resourcelist", document(*rows(*told), md=md("resourcelist", at=at)))
 
-    def list_changes(self, told: Sequence[Told], from_: str = AT, until: str = "") -> None:
-        root = md("changelist", from_=from_, until=until)
-        self.offer("changelist", document(*rows(*told), md=root))
+    def list_changes(self, told: Sequence[Told], from_: str = AT) -> None:
+        self.offer("changelist", document(*rows(*told), md=md("changelist", from_=from_)))
 
     def dump(self, *packages: Packed, at: str = AT) -> None:
         self._dump("resourcedump", md("resourcedump", at=at), packages)
@@ -199,11 +195,8 @@ class DumpSource:
         self.offer(capability, document(*(package.row() for package in packages), md=root))
 
 
-def many(count: int, size: int = 40, base: str = BASE) -> list[Told]:
-    """So many small resources."""
-    return [
-        Told(name=f"r/{n:05}", data=f"{n} ".encode() * (size // 4), base=base) for n in range(count)
-    ]
+def many(count: int) -> list[Told]:
+    return [Told(name=f"r/{n:05}", data=f"{n} ".encode() * 10) for n in range(count)]
 
 
 def changed(told: list[Told], minute: int) -> list[Told]:

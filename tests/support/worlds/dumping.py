@@ -50,35 +50,16 @@ class _Contents(PresentContents):
         return _Dripping(stream.read()) if stream is not None and self._drips else stream
 
 
-class DumpedSource:
+class DumpedSource(PublishedSource):
     """A Source of our own in memory, which publishes dumps as well."""
 
     def __init__(self, *, size: PackageSize, limits: PageLimits | None = None) -> None:
-        self.lists = PublishedSource()
-        self.lists.limits = limits or PageLimits()
-        self.clock, self.catalogue = self.lists.clock, self.lists.catalogue
-        self.documents = self.lists.documents
+        super().__init__()
+        self.limits = limits or PageLimits()
         # URIs of resources that are another thing each time they are looked at
         self.restless: set[str] = set()
         self.second: SecondProcess | None = None  # packs every other package, if it is there
         self._size = size
-
-    @property
-    def originals(self) -> MemoryOriginals:
-        """The files."""
-        return self.lists.originals
-
-    def put(self, name: str, content: str) -> None:
-        self.lists.put(name, content)
-
-    def remove(self, name: str) -> None:
-        self.lists.remove(name)
-
-    def scan(self) -> None:
-        self.lists.scan()
-
-    def publish(self) -> None:
-        self.lists.publish()
 
     def dump(
         self,
@@ -93,7 +74,7 @@ class DumpedSource:
             self.documents,
             self.clock,
             BASE,
-            self.lists.limits,
+            self.limits,
             archive=archive / 1_000_000,
         )
         contents = _Contents(self.originals, self.restless)
@@ -118,7 +99,6 @@ class DumpedSource:
         return document.header, list(document.entries())
 
     def packages(self, name: str = naming.RESOURCE_DUMP) -> list[Package]:
-        """The packages of a dump, also of one that is an index."""
         found: list[Package] = []
         for entry in self.told(name)[1]:
             if isinstance(entry, Part):

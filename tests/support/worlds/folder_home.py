@@ -23,24 +23,16 @@ from tests.support.worlds.network import MemoryFetcher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a mirror has from its world."""
-
     clock: ManualClock
     fetcher: MemoryFetcher  # its way to the Source
     report: Callable[[str, Mapping[str, object]], None]  # what is told of each event
 
 
 class Workers(Protocol):
-    """Who fetches for a mirror."""
-
-    def employed(self, dependencies: Dependencies) -> Dependencies:
-        """Add the workers."""
-        ...
+    def employed(self, dependencies: Dependencies) -> Dependencies: ...
 
 
 class FolderHome:
-    """A mirror's folder."""
-
     def __init__(self, folder: Path, workers: Workers | None = None) -> None:
         self.folder = folder
         self.workers = workers
@@ -52,7 +44,6 @@ class FolderHome:
     def dependencies(
         self, surroundings: Surroundings, source: str | None
     ) -> Iterator[Dependencies]:
-        """Open the mirror, with all that a Destination needs."""
         with MirrorFolder(self.folder, surroundings.clock) as mirror:
             assert mirror.copies is not None
             assert mirror.state is not None
@@ -93,7 +84,6 @@ class FolderHome:
             yield mirror.state
 
     def files(self, clock: ManualClock) -> dict[str, bytes]:
-        """Return the mirror's copies by URI, as the files on the disk tell."""
         with MirrorFolder(self.folder, clock) as mirror:
             assert mirror.copies is not None
             assert mirror.state is not None

@@ -41,7 +41,6 @@ def put_patch(
 
 
 def aside(world: World[LooseSource], name: str, body: bytes) -> None:
-    """Serve something that is not listed."""
     world.network.answers[BASE + name] = Answer(body=body)
 
 

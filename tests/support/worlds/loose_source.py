@@ -1,7 +1,6 @@
 """A Source that is not ours: its Change Lists are cut, reset, archived and dated as others do."""
 
 import copy
-import hashlib
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -10,17 +9,12 @@ from typing import Any, Final, Self
 from xml.sax.saxutils import quoteattr
 
 from resourcesync.model.timestamps import format_w3c, from_microseconds, to_microseconds
+from tests.support.documents.written import facts, written
 from tests.support.worlds.network import BASE
 from tests.support.worlds.served_files import PublishingSource
 
 FOLDER: Final = f"{BASE}resourcesync/"
-"""Where its lists are."""
 
-_OPEN = (
-    '<?xml version="1.0" encoding="UTF-8"?>\n'
-    '<{tag} xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
-    ' xmlns:rs="http://www.openarchives.org/rs/terms/">\n'
-)
 CLOCKS: Final = (-7_200, -5, 5, 7_200)
 """Seconds by which clocks are ahead of each other."""
 
@@ -33,8 +27,6 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """How a Source writes its lists."""
-
     hashes: bool = True  # whether entries have a `hash` and a `length`
     times: bool = True  # whether changes have a `datetime`
     lastmods: bool = True  # whether entries have a `lastmod`
@@ -78,8 +70,6 @@ def without_interval(style: Style, luck: random.Random) -> Style:
 
 @dataclass(slots=True, kw_only=True)
 class ListedChanges:
-    """One Change List."""
-
     number: int
     start: int
     until: int | None = None
@@ -87,14 +77,11 @@ class ListedChanges:
 
 
 class Links:
-    """What the entries of lists are linked to."""
-
     def __init__(self) -> None:
         self.links: dict[str, str] = {}  # by URI, into all entries of a resource
         self.patches: dict[str, str] = {}  # by URI, into the next change of a resource
 
     def put(self, name: str, *links: str) -> None:
-        """Let all entries of a resource have these links."""
         self.links[BASE + name] = "".join(links)
 
     def patch(self, name: str, href: str, facts: str) -> None:
@@ -102,13 +89,11 @@ class Links:
         self.patches[BASE + name] = link(PATCH, href, facts)
 
     def of(self, uri: str, change: str) -> str:
-        """Return the links of the next entry of a resource."""
         links = self.links.get(uri, "") if change != "deleted" else ""
         return links + (self.patches.pop(uri, "") if change == "updated" else "")
 
 
 def link(rel: str, href: str, more: str = "") -> str:
-    """Return a link."""
     return f'<rs:ln rel="{rel}" href="{escape(href)}"{more}/>'
 
 
@@ -166,7 +151,6 @@ class LooseLists:
         return self.lists[-1]
 
     def snapshot(self, now: int) -> None:
-        """Write the Resource List anew."""
         self._at = now
         entries = (self.entry(uri, *known) for uri, known in sorted(self.known.items()))
         self._resource_list = self._document(
@@ -185,7 +169,6 @@ class LooseLists:
         del self.lists[: -1 - (self._style.keep if self._style.index else 0)]
 
     def documents(self) -> dict[str, str]:
-        """Return all documents by name."""
         pointer = '<url><loc>{0}{1}.xml</loc><rs:md capability="{1}"/></url>'
         kinds = ["resourcelist", "changelist", *["changelist-archive"] * self._style.archive]
         names = {
@@ -208,7 +191,6 @@ class LooseLists:
         return names
 
     def _archive(self) -> dict[str, str]:
-        """Return the Change Lists that were replaced, and the archive that lists them."""
         names = {f"archived-{each.number}.xml": each for each in self._archived}
         parts = (f"<url><loc>{self._folder}{name}</loc></url>" for name in names)
         archive = self._document('<rs:md capability="changelist-archive"/>', parts)
@@ -250,7 +232,7 @@ class LooseLists:
             md += f' change="{change}"'
             md += f' datetime="{self._moment(moment)}"' if style.times else ""
         if style.hashes and data is not None:
-            md += f' hash="sha-256:{hashlib.sha256(data).hexdigest()}" length="{len(data)}"'
+            md += facts(data)
         modified = ""
         if style.lastmods and lastmod is not None:
             modified = f"<lastmod>{self._moment(lastmod)}</lastmod>"
@@ -265,7 +247,7 @@ class LooseLists:
     @staticmethod
     def _document(head: str, entries: Iterable[str], *, tag: str = "urlset") -> str:
         lines = "\n".join(entries)
-        return f"{_OPEN.format(tag=tag)}{head}\n{lines}\n</{tag}>\n"
+        return written(f"\n{head}\n{lines}\n", root=tag)
 
 
 class LooseSource(PublishingSource):
@@ -289,12 +271,10 @@ class LooseSource(PublishingSource):
         self.show()
 
     def snapshot(self, *, after: float = 60) -> None:
-        """Write the Resource List anew, some seconds later."""
         self.lists.snapshot(self._later(after))
         self.show()
 
     def rotate(self, *, after: float = 60) -> None:
-        """Begin a new Change List, some seconds later."""
         self.lists.rotate(self._later(after))
         self.show()
 
@@ -310,7 +290,6 @@ class LooseSource(PublishingSource):
             self.documents.write(f"resourcesync/{name}", [self._edit(name, text).encode()])
 
     def saved(self) -> Self:
-        """Return a backup of the Source; time goes on for both."""
         return copy.deepcopy(self, {id(self.clock): self.clock})
 
     def _later(self, after: float) -> int:

@@ -14,8 +14,6 @@ _LISTS = (".xml", "list", "resourcesync")
 
 
 class Moving:
-    """The way to a Source that may be at another address than its resources are known by."""
-
     def __init__(self, entry: str = "") -> None:
         self.home = BASE
         self._entry = entry
@@ -32,7 +30,6 @@ class Moving:
         self.home, self._redirects = home, False
 
     def route(self, request: FetchRequest, serve: Serve) -> Answer | Exception:
-        """Answer a request; ``serve`` knows the Source by its first address."""
         before = self.home.replace("https:", "http:")
         came_to = before if self._redirects and request.uri.startswith(before) else self.home
         if not request.uri.startswith(came_to):

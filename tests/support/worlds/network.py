@@ -21,8 +21,6 @@ BASE: Final = "http://source.example/"
 
 @dataclass
 class Answer:
-    """What a server would say."""
-
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)

@@ -24,7 +24,6 @@ class PlainSite:
         self.pages = {name: text.encode() for name, text in pages.items()}
 
     def contents(self) -> dict[str, bytes]:
-        """Return the listed pages that the server has, by URI."""
         return {BASE + name: body for name, body in self.pages.items() if name in self.dates}
 
     def serve(self, request: FetchRequest) -> Answer | Exception:
@@ -49,12 +48,10 @@ class FrozenSite(PlainSite):
         self.answers: list[tuple[str, int]] = []
 
     def edit(self, *names: str) -> None:
-        """Change pages, and no date."""
         for name in names:
             self.pages[name] += b", edited"
 
     def asked(self) -> list[str]:
-        """Return the names of the pages requested since the last call."""
         names = [name for name, _ in self.answers]
         self.answers.clear()
         return names

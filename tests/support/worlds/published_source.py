@@ -3,7 +3,6 @@
 import copy
 from typing import Self
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.source.contents import PresentContents
@@ -13,6 +12,7 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan
+from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.opened import open_source
 from tests.support.worlds.network import BASE
 from tests.support.worlds.served_files import PublishingSource
@@ -30,14 +30,12 @@ class PublishedSource(PublishingSource):
         self.policy = Policy()
 
     def scan(self, *, after: float = 60) -> None:
-        """Record what changed, some seconds later."""
         self.clock.advance(seconds=after)
         scan(self.originals, self.catalogue, self.clock.now())
 
     def publish(
         self, step: PublicationStep = PublicationStep.DUE, *, after: float = 60
     ) -> Publication:
-        """List what changed, some seconds later."""
         self.scan(after=after)
         parts = (self.limits, self.policy)
         source = open_source(self.catalogue, self.documents, self.clock, BASE, *parts)
@@ -52,11 +50,9 @@ class PublishedSource(PublishingSource):
         return DumpPublisher(source, PresentContents(self.originals), size)
 
     def begin_again(self) -> None:
-        """Forget all lists, and what was in them."""
         self.catalogue = SourceCatalogue()
         self.documents = MemoryDocuments()
 
     def saved(self) -> Self:
-        """Return a backup of the Source; time goes on for both."""
         shared = {id(self.clock): self.clock, id(self.catalogue): self.catalogue.clone()}
         return copy.deepcopy(self, shared)

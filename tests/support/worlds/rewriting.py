@@ -32,14 +32,12 @@ def changed(world: World[PublishedSource], *names: str, text: str) -> None:
 
 
 def heated(world: World[PublishedSource], text: str) -> None:
-    """Change many resources at once."""
     for name in _HOT:
         world.source.put(name, text)
     world.source.publish()
 
 
 def set_back(world: World[PublishedSource], to: PublishedSource) -> None:
-    """Let the Source be what it was; the backup stays for another time."""
     world.source = to.saved()
 
 
@@ -64,7 +62,6 @@ def sliding(world: World[PublishedSource], begin: datetime) -> Answer:
 
 
 def no_longer_offers(world: World[PublishedSource], kind: str) -> None:
-    """Leave a kind of document out of the Capability List."""
     body = world.source.honest(CAPABILITY_LIST).body.decode()
     kept = _URL.sub(lambda entry: "" if f'"{kind}"' in entry[0] else entry[0], body)
     world.network.answers[CAPABILITY_LIST] = Answer(body=kept.encode())

@@ -2,9 +2,8 @@
 
 from abc import ABC, abstractmethod
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.ports import FetchRequest
-from tests.support.in_memory import ManualClock, MemoryOriginals
+from tests.support.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
 from tests.support.worlds.network import BASE, Answer
 
 
@@ -17,19 +16,16 @@ class FileSource:
         self.documents = MemoryDocuments()
 
     def put(self, name: str, content: bytes | str) -> None:
-        """Write a file."""
         data = content.encode() if isinstance(content, str) else content
         self.originals.put(BASE + name, data)
 
     def remove(self, name: str) -> None:
-        """Remove a file."""
         self.originals.remove(BASE + name)
 
     def contents(self) -> dict[str, bytes]:
         return self.originals.contents()
 
     def honest(self, uri: str) -> Answer:
-        """Return what the server says of an address."""
         document = self.documents.open(uri.removeprefix(BASE))
         if document is not None:
             return Answer(body=document.read(), headers={"content-type": "application/xml"})
@@ -48,11 +44,9 @@ class PublishingSource(FileSource, ABC):
         """List what changed."""
 
     def publish_file(self, name: str, content: bytes | str) -> None:
-        """Write a file, and list that."""
         self.put(name, content)
         self.publish()
 
     def publish_deletion(self, name: str) -> None:
-        """Remove a file, and list that."""
         self.remove(name)
         self.publish()

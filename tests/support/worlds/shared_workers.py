@@ -59,7 +59,6 @@ class SharedWorkers:
         self.arriving: Callable[[], None] = lambda: None
 
     def employed(self, dependencies: Dependencies) -> Dependencies:
-        """Add the workers."""
         fetcher = WorkerFetcher(lambda units: self._do(units, dependencies), None, rows=3)
         return structs.replace(dependencies, workers=fetcher)
 
@@ -115,5 +114,4 @@ def _temporary(dependencies: Dependencies) -> Path:
 
 
 def _leave_something(dependencies: Dependencies, number: int) -> None:
-    """Leave what a killed worker has not removed."""
     (_temporary(dependencies) / f"left-{number}").write_bytes(b"half of it")

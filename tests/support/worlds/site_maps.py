@@ -15,6 +15,5 @@ def urlset(*entries: tuple[str, str]) -> bytes:
 
 
 def index(*parts: str) -> bytes:
-    """Return a sitemap index."""
     made = (f"<sitemap><loc>{escape(uri)}</loc></sitemap>" for uri in parts)
     return (_OPEN.format("sitemapindex") + "\n".join(made) + "</sitemapindex>").encode()

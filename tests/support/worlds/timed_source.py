@@ -1,10 +1,9 @@
 """A Source in memory whose documents a test writes, each entry with the times that it wants."""
 
-import io
-import zipfile
 from datetime import UTC, datetime
 
 from resourcesync.ports import FetchRequest
+from tests.support.documents.packages import Forged, forge
 from tests.support.documents.written import facts, written
 from tests.support.in_memory import ManualClock
 from tests.support.worlds.network import BASE, Answer
@@ -30,8 +29,6 @@ def deleted(name: str, at: str) -> str:
 
 
 class TimedSource:
-    """A Source that serves what a test puts there."""
-
     entry = CAPABILITIES
 
     def __init__(self, *capabilities: str) -> None:
@@ -48,7 +45,6 @@ class TimedSource:
         self._write("capabilities", "capabilitylist", "", "".join(pointers))
 
     def has(self, **resources: str) -> None:
-        """Serve resources."""
         self.served |= {name: text.encode() for name, text in resources.items()}
 
     def resource_list(self, at: str, *entries: str) -> None:
@@ -59,7 +55,6 @@ class TimedSource:
         self._write(name, "changelist", _interval(interval), "".join(changes))
 
     def change_index(self, **intervals: str) -> None:
-        """Write an index of Change Lists, each with the interval that the index gives."""
         parts = (
             f"<sitemap><loc>{BASE}{name}.xml</loc><rs:md{_interval(interval)}/></sitemap>"
             for name, interval in intervals.items()
@@ -69,13 +64,10 @@ class TimedSource:
     def change_dump(self, *changes: str, since: str, packed: dict[str, str]) -> None:
         """Write a Change Dump of one package."""
         manifest = _document("changedump-manifest", _interval(since), "".join(changes))
-        stream = io.BytesIO()
-        with zipfile.ZipFile(stream, "w") as package:
-            package.writestr(zipfile.ZipInfo("manifest.xml"), manifest)
-            for name, text in packed.items():
-                package.writestr(zipfile.ZipInfo(name), text)
-        self.served["package.zip"] = stream.getvalue()
-        values = f'type="application/zip"{_interval(since)} length="{len(stream.getvalue())}"'
+        members = {"manifest.xml": manifest, **packed}.items()
+        package = forge(*(Forged(name.encode(), text.encode()) for name, text in members))
+        self.served["package.zip"] = package
+        values = f'type="application/zip"{_interval(since)} length="{len(package)}"'
         pointer = f"<url><loc>{BASE}package.zip</loc><rs:md {values}/></url>"
         self._write("changedump", "changedump", _interval(since), pointer)
 

@@ -78,12 +78,10 @@ class World(Generic[SourceT]):
 
     @property
     def clock(self) -> ManualClock:
-        """The present moment of all."""
         return self.source.clock
 
     @property
     def folder(self) -> Path:
-        """Where the mirror is."""
         return self.home.folder
 
     def _serve(self, request: FetchRequest) -> Answer | Exception:
@@ -92,7 +90,6 @@ class World(Generic[SourceT]):
 
     @contextmanager
     def dependencies(self, source: str | None = BASE) -> Iterator[Dependencies]:
-        """Open the mirror, with all that a Destination needs."""
         surroundings = Surroundings(
             clock=self.clock,
             fetcher=self.fetcher,
@@ -103,13 +100,11 @@ class World(Generic[SourceT]):
 
     @contextmanager
     def destination(self, source: str | None = BASE) -> Iterator[Destination]:
-        """Open the mirror, to do something with it."""
         with self.dependencies(source) as dependencies:
             yield Destination(dependencies)
 
     @contextmanager
     def state(self) -> Iterator[SqliteMirrorState]:
-        """Open what the mirror remembers, as another program does."""
         with self.home.state(self.clock) as state:
             yield state
 
@@ -123,7 +118,6 @@ class World(Generic[SourceT]):
             return destination.pull(PullOptions(**options))
 
     def audit(self, **options: Any) -> AuditReport:
-        """Compare the mirror with what it knows of the Source."""
         with self.destination() as destination:
             return destination.audit(**options)
 
@@ -135,43 +129,34 @@ class World(Generic[SourceT]):
         deleting: bool = False,
         **options: Any,
     ) -> RunReport:
-        """Fetch again what is missing or damaged, or what an audit found."""
         with self.destination(source) as destination:
             return destination.repair(findings, PullOptions(**options), deleting=deleting)
 
     def why(self, name: str, source: str | None = BASE, *, offline: bool = False) -> Explanation:
-        """Ask why a resource is here, or is not."""
         with self.destination(source) as destination:
             return destination.explain([BASE + name], tuple, offline=offline)
 
     def status(self) -> MirrorStatus:
-        """Return what the mirror says of itself."""
         with self.state() as state:
             return status_of("mirror", state, running=False)
 
     def files(self) -> dict[str, bytes]:
-        """Return the mirror's copies by URI, as the files on the disk tell."""
         return self.home.files(self.clock)
 
     def texts(self) -> dict[str, str]:
-        """Return the mirror's copies by their names."""
         return {name.removeprefix(BASE): data.decode() for name, data in self.files().items()}
 
     def in_sync(self) -> bool:
-        """Compare the files of the mirror with those of the Source."""
         return self.files() == self.source.contents()
 
     def differences(self) -> list[str]:
-        """Return the resources that are not here as the Source has them."""
         here, there = self.files(), self.source.contents()
         return sorted(uri for uri in {*here, *there} if here.get(uri) != there.get(uri))
 
     def asked(self) -> list[str]:
-        """Return all that was asked for since the last pull began."""
         return [uri.removeprefix(BASE) for uri in self.fetcher.asked]
 
     def asked_resources(self) -> list[str]:
-        """The resources, documents left out, that were asked for since the last pull began."""
         return [
             uri.removeprefix(BASE)
             for uri in self.fetcher.asked
@@ -179,9 +164,7 @@ class World(Generic[SourceT]):
         ]
 
     def told(self, event: str) -> list[Mapping[str, object]]:
-        """Return what was told of an event since the last pull began."""
         return [fields for name, fields in self.events if name == event]
 
     def warned(self) -> list[object]:
-        """Return the codes of all warnings since the last pull began."""
         return [fields["code"] for fields in self.told("warning")]

@@ -31,8 +31,6 @@ class WrittenList:
 
 @dataclass
 class Written:
-    """All that a Source has and lists."""
-
     contents: dict[str, str] = field(default_factory=dict)
     listed: dict[str, str] = field(default_factory=dict)
     at: float = 0
@@ -42,8 +40,6 @@ class Written:
 
 
 class WrittenSource:
-    """A Source that lists what a test writes."""
-
     entry = f"{_FOLDER}capabilitylist.xml"
 
     def __init__(self) -> None:
@@ -53,7 +49,6 @@ class WrittenSource:
         self.snapshot(0)
 
     def snapshot(self, at: float) -> None:
-        """Write the Resource List."""
         self.written.at, self.written.listed = at, dict(self.written.contents)
 
     def change(self, told: WrittenList, name: str, text: str, at: float | None) -> None:
@@ -64,7 +59,6 @@ class WrittenSource:
         told.changes.append(("updated" if text else "deleted", name, text, at))
 
     def saved(self) -> Written:
-        """Return a backup of what it has and lists."""
         return copy.deepcopy(self.written)
 
     def contents(self) -> dict[str, bytes]:
@@ -79,7 +73,6 @@ class WrittenSource:
         return Answer(status=404) if text is None else Answer(body=text.encode())
 
     def wait_until(self, seconds: float) -> None:
-        """Let it be so many seconds after the beginning."""
         wait = _BEGIN + timedelta(seconds=seconds) - self.clock.now()
         self.clock.advance(seconds=wait.total_seconds())
 
@@ -95,7 +88,7 @@ class WrittenSource:
                 ),
             )
         if name == "resourcelist.xml":
-            entries = (_entry(*each, "") for each in sorted(source.listed.items()))
+            entries = (listed(*each) for each in sorted(source.listed.items()))
             return written(f'<rs:md capability="resourcelist" at="{_w3c(source.at)}"/>', entries)
         if name == source.head and source.is_index:
             parts = (
@@ -113,20 +106,13 @@ WrittenSourceT = TypeVar("WrittenSourceT", bound=WrittenSource)
 
 
 def pull_at(world: World[WrittenSourceT], seconds: float, **options: Any) -> RunReport:
-    """Pull so many seconds after the beginning."""
     world.source.wait_until(seconds)
     return world.pull(**options)
 
 
 def repair_at(world: World[WrittenSource], seconds: float) -> RunReport:
-    """Repair the mirror so many seconds after the beginning."""
     world.source.wait_until(seconds)
     return world.repair(source=world.source.entry)
-
-
-def listed(name: str, text: str) -> str:
-    """Return the entry of a resource in a Resource List."""
-    return _entry(name, text, "")
 
 
 def _w3c(seconds: float) -> str:
@@ -142,10 +128,10 @@ def _interval(told: WrittenList) -> str:
 def _change(change: tuple[str, str, str, float | None]) -> str:
     kind, name, text, at = change
     time = "" if at is None else f' datetime="{_w3c(at)}"'
-    return _entry(name, text, f' change="{kind}"{time}')
+    return listed(name, text, f' change="{kind}"{time}')
 
 
-def _entry(name: str, text: str, values: str) -> str:
+def listed(name: str, text: str, values: str = "") -> str:
     content = facts(text) if text else ""
     return f"<url><loc>{BASE}{name}</loc><rs:md{values}{content}/></url>"
 

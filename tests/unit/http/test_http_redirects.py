@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.adapters.http import FetchSettings
 from resourcesync.adapters.http.origins import Origins
-from resourcesync.adapters.http.politeness import NoKnownOrigins
+from resourcesync.adapters.http.politeness import KnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import BadResponseError, SourceRefusedError, SourceUnavailableError
 from tests.support.servers.fetching import (
@@ -131,7 +131,7 @@ def test_private_addresses_may_be_allowed_or_forbidden_altogether(server: Hostil
     assert failure(never).error.code == "egress"
 
 
-class Reached(NoKnownOrigins):
+class Reached(KnownOrigins):
     """Where names led first."""
 
     def __init__(self, **places: bool) -> None:
@@ -172,7 +172,7 @@ def test_a_name_that_led_to_a_public_address_may_not_turn_private_in_the_same_ru
 )
 def test_an_origin_named_over_http_is_trusted_over_https_too(name: str, private: bool) -> None:
     settings = FetchSettings(trusted_origins=frozenset({"http://10.0.0.1:80", "http://[fd00::1]"}))
-    origins = Origins(settings, Random(1), SystemClock(), NoKnownOrigins())
+    origins = Origins(settings, Random(1), SystemClock(), KnownOrigins())
 
     try:
         found = origins.find(name, name).private

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
-from resourcesync.adapters.http.politeness import NoKnownOrigins
+from resourcesync.adapters.http.politeness import KnownOrigins
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.requests import open_fetcher
 from resourcesync.errors import SourceRefusedError, SourceUnavailableError
@@ -87,7 +87,7 @@ def test_a_crawl_delay_is_kept(server: HostileServer) -> None:
     assert server.connections == 1
 
 
-class _Notebook(NoKnownOrigins):
+class _Notebook(KnownOrigins):
     """Remembers rules for a minute."""
 
     def __init__(self) -> None:

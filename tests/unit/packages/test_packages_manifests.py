@@ -23,11 +23,11 @@ from tests.support.documents.packages import (
     listed,
     manifest,
     opened,
-    proof_of,
     sound,
     tarball,
     unpack,
 )
+from tests.support.documents.written import facts
 
 ONE, TWO = b"one", b"two"
 
@@ -131,7 +131,7 @@ def test_a_deletion_with_a_path_deletes_and_an_update_without_one_is_left_to_its
 def test_a_patch_is_read_by_the_path_of_its_link() -> None:
     rel = "http://www.openarchives.org/rs/terms/patch"
     patch = b'[{"op": "remove", "path": "/x"}]'
-    ln = f'<rs:ln rel="{rel}" href="http://h/p" path="/p.json"{proof_of(patch)}/></url>'
+    ln = f'<rs:ln rel="{rel}" href="http://h/p" path="/p.json"{facts(patch)}/></url>'
     entry = changed("/1", "updated", ONE).replace("</url>", ln)
     wrong = changed("/1", "updated", ONE).replace("</url>", ln.replace('length="', 'length="1'))
     reader = opened(packed(manifest(entry, wrong, md=CHANGES_MD), ("1", ONE), ("p.json", patch)))

@@ -49,7 +49,7 @@ class FlickeringOriginals(MemoryOriginals):
 
 def flickering() -> tuple[DumpedSource, FlickeringOriginals]:
     source = DumpedSource(size=PackageSize())
-    source.lists.originals = originals = FlickeringOriginals(source.clock)
+    source.originals = originals = FlickeringOriginals(source.clock)
     for name in "abc":
         source.put(name, f"first {name}")
     source.publish()
@@ -174,7 +174,7 @@ def test_a_change_is_packed_also_when_other_digests_were_asked_for_since() -> No
         twice.put(uri, data)
     source.clock.advance(seconds=60)
     assert scan(twice, source.catalogue, source.clock.now(), anew=True).touched == 3
-    source.lists.originals = twice
+    source.originals = twice
 
     source.dump(resources=False, changes=True)
 
@@ -187,7 +187,7 @@ def test_a_change_dump_tells_nothing_of_another_base() -> None:
     source.put("a", "second a")
     source.publish()
     source.dump(changes=True)
-    source.lists.originals = MemoryOriginals(source.clock)
+    source.originals = MemoryOriginals(source.clock)
     source.originals.put(OTHER + "a", b"second a")
     source.scan()
 

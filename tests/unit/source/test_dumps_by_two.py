@@ -101,7 +101,7 @@ from resourcesync.source import naming
 from tests.support.commands.started import python
 from tests.support.worlds.dumping import DumpedSource
 source = DumpedSource(size=PackageSize(max_entries=2))
-source.lists.documents = source.documents = FolderDocuments(Path(sys.argv[1]))
+source.documents = FolderDocuments(Path(sys.argv[1]))
 source.second = ForkedProcess()
 for number in range(4):
     source.put(f"{number}.txt", f"content {number}")

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import StateError
 from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import format_w3c
 from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
+from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.publishing import (
     BASE,
     SMALL,

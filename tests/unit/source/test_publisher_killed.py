@@ -13,7 +13,6 @@ from typing import BinaryIO
 import pytest
 
 from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource
@@ -24,7 +23,7 @@ from resourcesync.source.scan import scan
 from tests.support.commands.forking import Forked
 from tests.support.commands.run import environment
 from tests.support.crashes.publish_forever import BASE, POLICIES, publish
-from tests.support.in_memory import ManualClock
+from tests.support.in_memory import ManualClock, MemoryDocuments
 from tests.support.sources.opened import open_source
 from tests.support.sources.publishing import Reader
 

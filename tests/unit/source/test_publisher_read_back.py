@@ -5,12 +5,12 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.source import naming
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import ChangeLists, Policy
+from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.publishing import Reader, Source, content_of, view
 
 

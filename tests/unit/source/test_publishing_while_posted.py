@@ -9,7 +9,6 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.model.entries import Change, Part, Resource
@@ -19,7 +18,7 @@ from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher
-from tests.support.in_memory import ManualClock
+from tests.support.in_memory import ManualClock, MemoryDocuments
 from tests.support.sources.opened import open_source
 
 BASE = "https://h.example/"

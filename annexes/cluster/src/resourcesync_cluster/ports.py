@@ -26,12 +26,7 @@ class WorkUnit(Protocol):
 
 
 class HostShare(NamedTuple):
-    """One unit's share of the requests to its host.
-
-    Attributes:
-        rate: Requests per second; ``None`` sets no limit.
-        jobs: Requests at a time; ``None`` lets the fetcher decide.
-    """
+    """One unit's share of the requests to its host."""
 
     rate: float | None = None
     jobs: int | None = None

@@ -23,12 +23,7 @@ def printable(line: bytes) -> str:
 
 
 class DecodedEvent(NamedTuple):
-    """The content of an event.
-
-    Attributes:
-        entries: Changes and invalid ones; empty if it is about something else.
-        moment: Time of the event; ``None`` if unknown.
-    """
+    """The content of an event."""
 
     entries: Sequence[Change | Omission]
     moment: datetime | None

@@ -14,7 +14,7 @@ import msgspec
 
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.model.entries import Change, Resource
-from resourcesync.model.timestamps import floor_to_second, format_w3c, from_microseconds, parse_w3c
+from resourcesync.model.timestamps import format_w3c, from_microseconds, parse_w3c
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.originals import Omission
 from resourcesync_eventstreams.event_stream import ServerSentEvent
@@ -192,7 +192,7 @@ def _namespace_of(target: str, said: _RecentChange) -> int | None:
 def _change(kind: ChangeKind, uri: str, moment: datetime | None) -> Change:
     lastmod = None
     if moment is not None and kind is not ChangeKind.DELETED:
-        lastmod = floor_to_second(moment)
+        lastmod = moment.replace(microsecond=0)
     return Change(kind=kind, time=moment, resource=Resource(uri=uri, lastmod=lastmod))
 
 

@@ -10,7 +10,6 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Final
 
-from resourcesync.discovery.links import encode_links, find_signposts
 from resourcesync.errors import DiscontinuityError, SourceError
 from resourcesync.model.entries import Change, Resource
 from resourcesync.model.timestamps import format_w3c
@@ -24,6 +23,7 @@ from resourcesync_oai.provider import Endpoint, open_provider
 from resourcesync_oai.published_resources import REFUSED, PublishedResources
 from resourcesync_oai.records import RecordStore
 from resourcesync_oai.repository_state import RepositoryState, Row
+from resourcesync_oai.signposts import encode_links, find_signposts
 
 _BATCH: Final = 200
 _OK: Final = 200

@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from resourcesync.discovery.links import decode_links
 from resourcesync.documents import ndjson
 from resourcesync.model.digests import Digest, parse_digests
 from resourcesync.model.entries import Link, Resource
@@ -16,6 +15,7 @@ from resourcesync_oai.documents.records import parse_datestamp
 from resourcesync_oai.metadata_files import uri_of
 from resourcesync_oai.options import OaiOptions
 from resourcesync_oai.repository_state import RepositoryState, Row
+from resourcesync_oai.signposts import decode_links
 
 XML: Final = "application/xml"
 REFUSED: Final = frozenset({401, 403, 404, 410})

@@ -100,14 +100,7 @@ _ERROR_CODE: Final = re.compile(r"<Code>([A-Za-z0-9.]{1,100})</Code>")
 
 
 class BucketObject(NamedTuple):
-    """An object in a bucket.
-
-    Attributes:
-        key: Its key below the prefix.
-        version: Its ``ETag``.
-        length: Bytes.
-        modified: Time of writing by the server's clock, UTC; whole seconds in S3.
-    """
+    """An object in a bucket."""
 
     key: str
     version: str
@@ -116,12 +109,7 @@ class BucketObject(NamedTuple):
 
 
 class ObjectStream(NamedTuple):
-    """An open object.
-
-    Attributes:
-        attributes: Its stored header fields.
-        stream: Its bytes; the caller closes it.
-    """
+    """An open object."""
 
     info: BucketObject
     attributes: Mapping[str, str]

@@ -17,7 +17,7 @@ from resourcesync.errors import ConfigurationError, OriginalChangedError
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource
 from resourcesync.model.own_names import MAX_URI, UNESCAPED, uri_fault
-from resourcesync.model.timestamps import floor_to_second, from_microseconds, to_microseconds
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports.originals import Omission, Original, Originals, OriginalsOptions
 from resourcesync.sqlite_file import TEMPORARY_ERRORS, connect_temporary
 from resourcesync_s3 import store
@@ -92,7 +92,10 @@ class BucketOriginals(Originals):
             for uri, version, length, modified in db.execute("SELECT * FROM listed ORDER BY uri"):
                 moment = from_microseconds(modified)
                 yield Original(
-                    uri, _fingerprint(version, length, moment), length, floor_to_second(moment)
+                    uri,
+                    _fingerprint(version, length, moment),
+                    length,
+                    moment.replace(microsecond=0),
                 )
 
     def _row(self, found: BucketObject) -> tuple[str, str, int, int] | None:

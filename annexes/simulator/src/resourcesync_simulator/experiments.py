@@ -72,14 +72,7 @@ FIGURES: Final = (
 
 
 class SimulationRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of one Destination.
-
-    Attributes:
-        values: The values of the sweep, by their keys.
-        seed: Its seed.
-        destination: The Destination's name.
-        measured: The figures.
-    """
+    """One run of one Destination."""
 
     values: Mapping[str, str]
     seed: int
@@ -88,13 +81,7 @@ class SimulationRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The repetitions of one row of the sweep, for one Destination.
-
-    Attributes:
-        values: The values of the sweep, by their keys.
-        destination: The Destination's name.
-        runs: The runs of all seeds.
-    """
+    """The repetitions of one row of the sweep, for one Destination."""
 
     values: Mapping[str, str]
     destination: str
@@ -117,13 +104,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlannedSimulation(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that was not simulated yet.
-
-    Attributes:
-        values: The values of the sweep, by their keys.
-        scenario: The scenario.
-        destination: Index of the Destination in the scenario.
-    """
+    """A run that was not simulated yet."""
 
     values: Mapping[str, str]
     scenario: Scenario

@@ -11,7 +11,6 @@ import msgspec
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource
-from resourcesync.model.timestamps import floor_to_second
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync_simulator.scenario import Burst, OriginSettings, Sizes, zone_of
 
@@ -151,7 +150,7 @@ class SimulatedOrigin:
             number=number,
             length=length,
             digest=hashlib.sha256(_bytes(self._seed, name, number, length)).hexdigest(),
-            lastmod=floor_to_second(self._now()),
+            lastmod=self._now().replace(microsecond=0),
             media_type=self._random.choice(self._settings.media_types),
         )
 

@@ -21,7 +21,6 @@ from zlib import crc32
 import msgspec
 from msgspec.structs import replace
 
-from resourcesync.adapters.in_memory import MemoryDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.errors import DiskFullError, ResourceSyncError, StorageError
@@ -80,12 +79,13 @@ class SimulatedContents:
         return self._origin.body_of(name, resource.length or 0, sha256)
 
 
-class PackedDocuments(MemoryDocuments):
+class PackedDocuments:
     """A ``DocumentStore`` in memory, but for packages, which are as large as the resources."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__()
         self._folder = folder
+        self._writes = 0
+        self._documents: dict[str, tuple[bytes, int]] = {}
         self._packages: dict[str, _PackedFile] = {}
         self.fault_hook: Callable[[str], None] = lambda _name: None
         """Called with the name of a document before and after it is written or removed; may raise.
@@ -103,19 +103,23 @@ class PackedDocuments(MemoryDocuments):
     ) -> int:
         """Put a whole document in place, if ``check`` accepts it; return its size."""
         self.fault_hook(name)
-        if not name.endswith(PACKAGE):
-            length = super().write(name, chunks, check)
-        else:
+        self._writes += 1
+        if name.endswith(PACKAGE):
             length = self._pack(name, chunks, check)
+        else:
+            content = b"".join(chunks)
+            if check is not None:
+                check(BytesIO(content))
+            self._documents[name] = content, self._writes
+            length = len(content)
         self.fault_hook(name)
         return length
 
     def _pack(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None
     ) -> int:
-        self.writes += 1
         try:
-            package = _PackedFile(self._folder, self.writes)
+            package = _PackedFile(self._folder, self._writes)
             with package.path.open("wb") as file:
                 file.writelines(chunks)
             if check is not None:
@@ -129,22 +133,24 @@ class PackedDocuments(MemoryDocuments):
 
     def open(self, name: str) -> BinaryIO | None:
         """Open a document for reading, or return ``None`` when there is none."""
-        package = self._packages.get(name)
-        return super().open(name) if package is None else package.path.open("rb")
+        if name in self._packages:
+            return self._packages[name].path.open("rb")
+        return BytesIO(self._documents[name][0]) if name in self._documents else None
 
     def signature(self, name: str) -> str | None:
         """Return a value that changes with each write of the document; ``None`` without one."""
-        package = self._packages.get(name)
-        return super().signature(name) if package is None else str(package.number)
+        if name in self._packages:
+            return str(self._packages[name].number)
+        return str(self._documents[name][1]) if name in self._documents else None
 
     def names(self) -> Iterator[str]:
         """Yield the names of the documents that exist."""
-        return iter(sorted((*super().names(), *self._packages)))
+        return iter(sorted((*self._documents, *self._packages)))
 
     def delete(self, name: str) -> None:
         """Remove a document; it is no error when there is none."""
         self.fault_hook(name)
-        super().delete(name)
+        self._documents.pop(name, None)
         self._packages.pop(name, None)
         self.fault_hook(name)
 
@@ -168,14 +174,7 @@ _PART: Final = re.compile(rb"<sitemap>.*?</sitemap>", re.DOTALL)
 
 
 class SimulatedAnswer(msgspec.Struct, frozen=True):
-    """Answer of the Source.
-
-    Attributes:
-        body: The bytes.
-        etag: The entity tag of the body.
-        media_type: The media type.
-        lastmod: The time when the resource changed; ``None`` for documents.
-    """
+    """Answer of the Source."""
 
     body: bytes
     etag: str

@@ -20,12 +20,7 @@ _NEW: Final = 60.0
 
 
 class TemporaryFolders(NamedTuple):
-    """Temporary folders of a simulation.
-
-    Attributes:
-        memory: On a file system in memory, where there is one.
-        disk: On the disk, for large files.
-    """
+    """Temporary folders of a simulation."""
 
     memory: Path
     disk: Path

@@ -19,10 +19,6 @@ LEFT_OUT = ""
 """The reason for a file that the operator, or this package itself, excluded on purpose."""
 
 
-def _is_none(_name: str) -> bool:
-    return False
-
-
 class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
     """The selection of files to publish.
 
@@ -37,7 +33,7 @@ class FileSelection(msgspec.Struct, frozen=True, kw_only=True):
     exclude: tuple[str, ...] = ()
     skip: frozenset[str] = frozenset()
     signs: tuple[str, ...] = ()
-    is_own: Callable[[str], bool] = _is_none
+    is_own: Callable[[str], bool] = lambda _name: False
     hidden: bool = False
 
 

@@ -15,7 +15,7 @@ import msgspec
 from resourcesync import ports
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OnShortened, Origins
-from resourcesync.adapters.http.politeness import KnownOrigins, NoKnownOrigins
+from resourcesync.adapters.http.politeness import KnownOrigins
 from resourcesync.adapters.http.settings import FetchSettings, check_authorities
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError
@@ -88,7 +88,7 @@ class FetchStats(msgspec.Struct, frozen=True, kw_only=True):
     certificate_until: datetime | None = None
 
 
-_NO_KNOWN_RULES: Final = NoKnownOrigins()
+_NO_KNOWN_ORIGINS: Final = KnownOrigins()
 
 
 class CurlFetcher:
@@ -104,7 +104,7 @@ class CurlFetcher:
         settings: FetchSettings,
         clock: ports.Clock,
         random: Random,
-        known_origins: KnownOrigins = _NO_KNOWN_RULES,
+        known_origins: KnownOrigins = _NO_KNOWN_ORIGINS,
         on_shortened: OnShortened = lambda _name, _asked: None,
         cancel: ports.CancelToken | None = None,
     ) -> None:

@@ -5,7 +5,7 @@ The caller passes every time, in seconds of a monotonic clock.
 
 from math import inf
 from random import Random
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -241,45 +241,30 @@ LONGEST_DELAY = 30.0
 _UNBOUND = (Purpose.DOCUMENT, Purpose.RESOURCE)
 
 
-class KnownOrigins(Protocol):
-    """What is known of origins from one run to the next: ``robots.txt`` (§2.4), and addresses."""
+class KnownOrigins:
+    """What is known of origins from one run to the next: ``robots.txt`` (§2.4), and addresses.
+
+    This class stores nothing; see its subclasses.
+    """
 
     def recall(self, origin: str) -> tuple[bytes, float] | None:
         """Return the stored bytes, and the seconds until they expire; ``None`` for none.
 
         Empty bytes mean that there are no rules.
         """
+        del origin
+        return None
 
     def remember(self, origin: str, read: bytes) -> None:
         """Store the bytes read just now."""
 
     def recall_reach(self, host: str) -> bool | None:
         """Return whether a name first led to a public address; ``None`` if it is not known."""
-
-    def remember_reach(self, host: str, *, is_public: bool) -> None:
-        """Store where a name led first."""
-
-
-class NoKnownOrigins:
-    """A store that stores nothing."""
-
-    def recall(self, origin: str) -> tuple[bytes, float] | None:
-        """Return ``None``."""
-        del origin
-        return None
-
-    def remember(self, origin: str, read: bytes) -> None:
-        """Discard it."""
-        del origin, read
-
-    def recall_reach(self, host: str) -> bool | None:
-        """Return ``None``."""
         del host
         return None
 
     def remember_reach(self, host: str, *, is_public: bool) -> None:
-        """Discard it."""
-        del host, is_public
+        """Store where a name led first."""
 
 
 class EnoughReadError(StorageError):

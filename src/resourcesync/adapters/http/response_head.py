@@ -365,7 +365,8 @@ def transport_error(number: int, text: str, uri: str) -> errors.SourceError:
             code=code,
         )
     if number in _UNTRUSTED:
-        if number == pycurl.E_SSL_CONNECT_ERROR and _was_cut(text):
+        is_cut = any(word in text.lower() for word in _BROKEN_HANDSHAKE)
+        if number == pycurl.E_SSL_CONNECT_ERROR and is_cut:
             return errors.SourceUnavailableError(
                 "the TLS handshake was interrupted", uri=uri, evidence=evidence, code="reset"
             )
@@ -392,11 +393,6 @@ def _host_and_port(uri: str) -> str:
     return (
         parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
     )
-
-
-def _was_cut(text: str) -> bool:
-    lowered = text.lower()
-    return any(word in lowered for word in _BROKEN_HANDSHAKE)
 
 
 def _evidence(uri: str, got: str) -> errors.Evidence:

@@ -275,7 +275,11 @@ class TransferRun:
                 self._retry(lane, errand, error, now)
             else:
                 self._fail(errand, error)
-        elif head is not None and head.status in REDIRECTS and not _is_message(errand):
+        elif (
+            head is not None
+            and head.status in REDIRECTS
+            and errand.request.purpose is not Purpose.MESSAGE
+        ):
             self._redirect(errand, transfer, head.get("location"), now)
         elif head is not None and self._check_end(errand, transfer, now):
             self._succeed(errand, head, transfer.received)
@@ -422,7 +426,3 @@ class TransferRun:
     def _conclude(self, outcome: FetchOutcome) -> None:
         self._open -= 1
         self._done.append(outcome)
-
-
-def _is_message(errand: RequestState) -> bool:
-    return errand.request.purpose is Purpose.MESSAGE

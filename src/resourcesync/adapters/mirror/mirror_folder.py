@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -30,6 +30,9 @@ _PART_SECONDS: Final = 7 * 86_400.0
 class MirrorFolder:
     """An open mirror: locked, with its state and its files."""
 
+    state: SqliteMirrorState
+    copies: FileTreeCopies
+
     def __init__(
         self,
         root: Path,
@@ -38,10 +41,7 @@ class MirrorFolder:
     ) -> None:
         self.root = root
         self._open_state = open_state
-        self._oldest_part = clock.now().timestamp() - _PART_SECONDS
-        self._descriptors: list[int] = []
-        self.state: SqliteMirrorState | None = None
-        self.copies: FileTreeCopies | None = None
+        self._held = ExitStack()
         try:
             self._prepare(clock)
         except BaseException:
@@ -58,17 +58,21 @@ class MirrorFolder:
                     os.mkdir(name, 0o700, dir_fd=self._own)
             self._lock(clock)
             self.copies = FileTreeCopies(root, self._own, clock.monotonic)
-            self.copies.clear_temporary(self._oldest_part)
+            self._held.callback(self.copies.close)
+            oldest_part = clock.now().timestamp() - _PART_SECONDS
+            self._held.callback(self.copies.clear_temporary, oldest_part)
+            self.copies.clear_temporary(oldest_part)
             is_unfinished = self._has_write_ahead_log()
         except OSError as error:
             raise mirror_error(error, f"opening the mirror {self.root}") from error
         self.state = self._open_state(self.root / OWN_FOLDER / STATE_FILE)
+        self._held.callback(self.state.close)
         if is_unfinished:
             self.state.check()
         self.check_marker()
 
     def _register(self, descriptor: int) -> int:
-        self._descriptors.append(descriptor)
+        self._held.callback(os.close, descriptor)
         return descriptor
 
     def _has_write_ahead_log(self) -> bool:
@@ -98,7 +102,6 @@ class MirrorFolder:
         An unmounted disk looks like an empty mirror; without this check everything would be fetched
         again, and everything that is not listed any more would seem to be gone.
         """
-        assert self.state is not None
         expected = self.state.note(_MARKER_NOTE)
         found = self._read_marker()
         if expected is None:
@@ -142,15 +145,7 @@ class MirrorFolder:
 
     def close(self) -> None:
         """Close files and state, and release the lock."""
-        if self.copies is not None:
-            self.copies.clear_temporary(self._oldest_part)
-            self.copies.close()
-            self.copies = None
-        if self.state is not None:
-            self.state.close()
-            self.state = None
-        while self._descriptors:
-            os.close(self._descriptors.pop())
+        self._held.close()
 
 
 _COMPOSED: Final = "\u00e9"

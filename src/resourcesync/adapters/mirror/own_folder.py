@@ -49,11 +49,6 @@ class StateVersion(NamedTuple):
     file: tuple[int, int, int]
     log: tuple[int, int, int]
 
-    @property
-    def is_complete_without_log(self) -> bool:
-        """True if the log is empty: the file alone is the state."""
-        return not self.log[1]
-
 
 def state_version(folder: Path) -> StateVersion | None:
     """Return the version of a mirror's state; ``None`` if it was written within two seconds.

@@ -102,7 +102,7 @@ def is_present(folder: Path) -> bool:
     return is_mirror(folder) or is_folder_of_sets(folder)
 
 
-def other_source(folder: Path, source: str) -> str:
+def differing_source(folder: Path, source: str) -> str:
     """Return the Source that a mirror follows, if it is another one than ``source``, else empty."""
     known = read_status(folder).source if is_mirror(folder) else ""
     return "" if not known or is_same(known, source) else known
@@ -125,7 +125,7 @@ def read_state(folder: Path, read: Callable[[SqliteMirrorState], T]) -> T:
     """Return what a function reads of a mirror's state: on a full disk, too, if nobody writes."""
     check_mirror(folder)
     version = own_folder.state_version(folder)
-    if version is not None and version.is_complete_without_log:
+    if version is not None and not version.log[1]:  # the log is empty: the file is the state
         with suppress(errors.ResourceSyncError):  # the state as it is now says why
             with open_state(folder, immutable=True) as state:
                 found = read(state)
@@ -161,13 +161,13 @@ class OpenChanges(NamedTuple):
         if restart:
             position = None
         elif isinstance(since, datetime):
-            position = changelog.position_at(self.state, to_microseconds(since))
+            position = ChangeLogPosition(self.state.sequence_before(to_microseconds(since)))
         elif since is not None:
             position = since
         elif consumer is not None:
             position = self.consumers.position(consumer)
         else:
-            position = changelog.oldest_position(self.state)
+            position = ChangeLogPosition(self.state.change_bounds()[0])  # before the oldest one
         again = "--since start"
         if consumer is not None:
             again = f"--consumer {errors.quoted(consumer, 'NAME')} --restart"

@@ -6,7 +6,7 @@ A folder that does not become a mirror is left as it was.
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import islice
 from math import inf
@@ -24,7 +24,7 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.requests import StoredOrigins, open_fetcher
 from resourcesync.destination.destination import Destination
-from resourcesync.destination.options import Dependencies, FindingWriter
+from resourcesync.destination.options import Dependencies
 from resourcesync.destination.reports import FailedRun
 from resourcesync.destination.runs import record_failed_run
 from resourcesync.destination.sync_state import SyncState
@@ -40,14 +40,12 @@ if TYPE_CHECKING:
     from resourcesync.app.mirrors.workers import CountingFetcher
 
 
-@contextmanager
 def _open_workers(
     home: Home, source: str, network: Network, cancel: CancelToken, report: Reporter
-) -> Iterator["CountingFetcher | None"]:
-    """Yield the fetcher by the workers of a pull; ``None`` without any."""
+) -> AbstractContextManager["CountingFetcher | None"]:
+    """Return what opens the fetcher by the workers of a pull; ``None`` without any."""
     if home.workers is None:
-        yield None
-        return
+        return nullcontext()
     from resourcesync.app.mirrors import workers  # noqa: PLC0415 - rarely
 
     site = workers.Site(
@@ -56,8 +54,7 @@ def _open_workers(
         store=mirror_state.store_of(home.folder),
         network=network,
     )
-    with workers.open_workers(site, home.workers, cancel, report) as fetcher:
-        yield fetcher
+    return workers.open_workers(site, home.workers, cancel, report)
 
 
 def _traffic(http: CurlFetcher, workers: "CountingFetcher | None") -> Callable[[], tuple[int, int]]:
@@ -91,21 +88,12 @@ def open_mirror_folder(
     if home.store:
         app.stores.bind(home)
     with MirrorFolder(folder, clock) as mirror:
-        state = mirror.state
-        assert state is not None
         try:
             yield mirror
         finally:
-            is_told = is_expected and state.last_run() is not None
-            if not was_mirror and SyncState(state).identity is None and not is_told:
+            is_told = is_expected and mirror.state.last_run() is not None
+            if not was_mirror and SyncState(mirror.state).identity is None and not is_told:
                 _remove_created(folder, had_own=had_own, keep=was_folder)
-
-
-def open_state_and_copies(mirror: MirrorFolder) -> tuple[SqliteMirrorState, FileTreeCopies]:
-    """Return the state and the files of a mirror that is open."""
-    assert mirror.state is not None
-    assert mirror.copies is not None
-    return mirror.state, mirror.copies
 
 
 def _remove_created(folder: Path, *, had_own: bool, keep: bool) -> None:
@@ -204,17 +192,17 @@ def _open_copies(
     mirror: MirrorFolder, clock: Clock, recorded: FailedPulls
 ) -> "Iterator[FileTreeCopies | StoredCopies]":
     """Open the copies of a mirror; a failure is recorded as that of the pull."""
-    state, local = open_state_and_copies(mirror)
+    copies: FileTreeCopies | StoredCopies = mirror.copies
     with ExitStack() as stack:
         try:
-            is_local = not mirror_state.store_of(mirror.root)
-            copies = local if is_local else stack.enter_context(app.stores.copies_of(mirror, clock))
+            if mirror_state.store_of(mirror.root):
+                copies = stack.enter_context(app.stores.copies_of(mirror, clock))
         except (ConfigurationError, LockedError):
             raise  # neither says anything of the mirror
         except ResourceSyncError as error:
-            is_mirror = SyncState(state).identity is not None
+            is_mirror = SyncState(mirror.state).identity is not None
             if recorded == "also first" or (is_mirror and recorded == "of mirrors"):
-                record_failed_run(FailedRun.of(error), state, clock)
+                record_failed_run(FailedRun.of(error), mirror.state, clock)
             raise
         yield copies
 
@@ -235,9 +223,9 @@ def open_destination(
     """
     clock, is_expected = cancel.clock, recorded == "also first"
     with open_mirror_folder(home, source, clock, is_expected=is_expected) as mirror:
-        state, local = open_state_and_copies(mirror)
-        network = _with_stored_origins(network, SyncState(state))
-        address, rules = source or _followed(SyncState(state)), StoredOrigins(state, clock)
+        memory, rules = SyncState(mirror.state), StoredOrigins(mirror.state, clock)
+        network = _with_stored_origins(network, memory)
+        address = source or _followed(memory)
         with (
             _open_copies(mirror, clock, recorded) as copies,
             open_fetcher(address, network, cancel, rules, report) as http,
@@ -254,18 +242,16 @@ def open_destination(
                     purge=copies.purge,
                     traffic=_traffic(http, workers),
                     certificate_until=lambda: http.stats.certificate_until,
-                    **_local_dependencies(home.folder, mirror, local, in_folder=copies is local),
+                    **_local_dependencies(home.folder, mirror, in_folder=copies is mirror.copies),
                     is_expected=is_expected,
                     workers=workers,
                 )
             )
 
 
-def _local_dependencies(
-    folder: Path, mirror: MirrorFolder, local: FileTreeCopies, *, in_folder: bool
-) -> dict[str, Any]:
+def _local_dependencies(folder: Path, mirror: MirrorFolder, *, in_folder: bool) -> dict[str, Any]:
     """Return a Destination's dependencies on this machine, wherever the copies are."""
-    assert mirror.state is not None
+    local = mirror.copies
     return {
         "folder": str(folder),
         "state": mirror.state,
@@ -274,7 +260,7 @@ def _local_dependencies(
         "check_folder": mirror.check_marker,
         "drop_parts": partial(local.clear_temporary, inf),
         "room": partial(_free_bytes, folder if in_folder else None),
-        "findings": partial(_open_findings, folder),
+        "findings": lambda: mirror_state.audit_files(folder).write_findings(),
         "stored_parts": partial(mirror_state.part_files, folder, local.scratch),
         "patches": lambda: app.plugins.patch_formats(),  # noqa: PLW0108 - loaded for the first patch
     }
@@ -306,9 +292,3 @@ def _with_stored_origins(network: Network, memory: SyncState) -> Network:
 def _followed(memory: SyncState) -> str:
     known = memory.identity
     return "" if known is None else known.source
-
-
-@contextmanager
-def _open_findings(folder: Path) -> Iterator[FindingWriter]:
-    with mirror_state.audit_files(folder).write_findings() as writer:
-        yield writer

@@ -132,7 +132,6 @@ def _fetch_sets(address: str, network: Network, cancel: CancelToken) -> tuple[Of
 def _select_sets(
     offered: Sequence[OfferedSet], folder: Path, address: str, request: SetRequest
 ) -> tuple[str, ...]:
-    """Return the sets that are requested by name, or all of them."""
     if not request.names:
         return tuple(offered_set.uri for offered_set in offered)
     choices = (SetChoice(requested=name, folder=str(folder)) for name in request.names)

@@ -77,8 +77,6 @@ def bind(home: Home) -> None:
 @contextmanager
 def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | StoredCopies"]:
     """Open the copies of a mirror: in its folder, or in its store, which is locked meanwhile."""
-    assert mirror.state is not None
-    assert mirror.copies is not None
     address = mirror_state.store_of(mirror.root)
     if not address:
         yield mirror.copies
@@ -87,7 +85,7 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
 
     store = open_store(address)
     copies = StoredCopies(store, mirror.copies.stage, clock)
-    with copies.lock(_process_label(), _lease_name(mirror.root / OWN_FOLDER / _LEASE_FILE)):
+    with lock_store(store, mirror.root / OWN_FOLDER / _LEASE_FILE):
         copies.check(mirror.state)
         yield copies
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.mirror_state import Home
-from resourcesync.app.mirrors.opening import open_mirror_folder, open_state_and_copies
+from resourcesync.app.mirrors.opening import open_mirror_folder
 from resourcesync.destination.deletion import register_lost_trash
 from resourcesync.destination.tasks import RESTORED
 from resourcesync.destination.trash import Trash
@@ -108,16 +108,17 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
 @contextmanager
 def open_trash(home: Home, *, dry_run: bool, report: Reporter, clock: Clock) -> Iterator[Trash]:
     """Open the trash, to restore what is in it or to remove it for good."""
-    with open_mirror_folder(home, None, clock, is_expected=False) as mirror:
-        state, _ = open_state_and_copies(mirror)
-        with stores.copies_of(mirror, clock) as copies:
-            if not dry_run:
-                register_lost_trash(state, copies, clock)
-            yield Trash(
-                copies=copies,
-                state=state,
-                clock=clock,
-                purge=copies.purge,
-                size=_sizes(home.folder),
-                report=report,
-            )
+    with (
+        open_mirror_folder(home, None, clock, is_expected=False) as mirror,
+        stores.copies_of(mirror, clock) as copies,
+    ):
+        if not dry_run:
+            register_lost_trash(mirror.state, copies, clock)
+        yield Trash(
+            copies=copies,
+            state=mirror.state,
+            clock=clock,
+            purge=copies.purge,
+            size=_sizes(home.folder),
+            report=report,
+        )

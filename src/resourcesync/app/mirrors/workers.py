@@ -1,8 +1,7 @@
 """Workers that fetch for a pull: plug-ins open them, by the name of an engine."""
 
-from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 import msgspec
@@ -43,12 +42,10 @@ class CountingFetcher(Fetcher, Protocol):
         """Return requests sent and bytes received by workers so far."""
 
 
-@contextmanager
 def open_workers(
     site: Site, workers: Workers, cancel: CancelToken, report: Reporter
-) -> Iterator[CountingFetcher]:
-    """Yield the fetcher of a pull with workers."""
+) -> AbstractContextManager[CountingFetcher]:
+    """Return what opens the fetcher of a pull with workers."""
     engine = workers.engine
     name = _EXECUTOR if isinstance(engine, Executor) else engine.partition(":")[0]
-    with plugins.open_plugin(plugins.ENGINES, name, site, workers, cancel, report) as fetcher:
-        yield fetcher
+    return plugins.open_plugin(plugins.ENGINES, name, site, workers, cancel, report)

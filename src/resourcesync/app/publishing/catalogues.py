@@ -198,7 +198,6 @@ def _mirror_of(catalogue: SourceCatalogue) -> Path | None:
 
 
 def _foreign_origins(catalogue: SourceCatalogue, url: str) -> tuple[str, ...]:
-    """Return the first foreign origins of resources."""
     home, found, start = origin(url), list[str](), ""
     with catalogue.snapshot() as snapshot:
         while len(found) < _SHOWN_ORIGINS:

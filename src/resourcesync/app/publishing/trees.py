@@ -226,7 +226,6 @@ def _with_changes(
 
 
 def _globs_of(settings: PublicationSettings) -> list[tuple[str, str]]:
-    """Return the globs of some settings, with the names of these."""
     included = [("include", glob) for glob in settings.include]
     return included + [("exclude", glob) for glob in settings.exclude]
 

@@ -298,7 +298,6 @@ class CurrentApplication:
         self.metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if (found := self._find()) is not self._found:
             with contextlib.suppress(ResourceSyncError):  # the next request tries it again
                 self._application, self._found = self._builder(found), found
@@ -378,7 +377,6 @@ class LateApplication:
         self.application: ASGIApp | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if self.application is not None:
             await self.application(scope, receive, send)
         elif scope["type"] == "http":

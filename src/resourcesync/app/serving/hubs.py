@@ -33,7 +33,6 @@ _VERIFICATIONS: Final = 16
 _TOKEN_BYTES: Final = 32
 KEY_FILE: Final = "push.key"
 """Key beside the catalogue that signs submissions to the hub of the same tree."""
-_KEY_BYTES: Final = 32
 _LONGEST_KEY: Final = 4096
 
 
@@ -94,7 +93,7 @@ def _make_key(path: Path) -> None:
     descriptor = open_path(draft, NEW)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(secrets.token_urlsafe(_KEY_BYTES).encode() + b"\n")
+            stream.write(new_token().encode() + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
         with suppress(FileExistsError):

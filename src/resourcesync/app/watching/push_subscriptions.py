@@ -266,7 +266,6 @@ class _PrefixApplication:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer an ASGI 3 request."""
         if scope.get("path", "").startswith(f"{self._path}/"):
             scope = {**scope, "root_path": self._path}
         await self._application(scope, receive, send)

@@ -26,7 +26,7 @@ _MOST_PULLS = 50
 _ABSENT: Any = object()
 
 
-def _settle(outcome: Future[T], read: Callable[[], T]) -> None:
+def _set_result(outcome: Future[T], read: Callable[[], T]) -> None:
     try:
         outcome.set_result(read())
     except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is awaited
@@ -63,7 +63,7 @@ class StateCache:
             raise _hanging_error(place)
         outcome: Future[T] = Future()
         thread = threading.Thread(
-            target=_settle, args=(outcome, read), name="resourcesync-read", daemon=True
+            target=_set_result, args=(outcome, read), name="resourcesync-read", daemon=True
         )
         thread.start()
         try:

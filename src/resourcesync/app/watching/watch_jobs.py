@@ -72,8 +72,10 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
     last, audited = mirror_state.read_state(
         folder, lambda state: (state.last_run(), SyncState(state).audited_at)
     )
+    failed = read_failed(last)
+    is_cut = last is None or (failed is not None and failed.is_stop)  # then it is due at once
     return MirrorHistory(
-        pulled=None if last is None else last.ended / SECOND,
+        pulled=None if is_cut or last is None else last.ended / SECOND,
         audited=None if audited is None else audited / SECOND,
         has_failed=last is not None and not last.mode,
     )

@@ -149,15 +149,17 @@ def watch_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncE
         yield file.key_error(("watch",), "operator", reason)
     names = configuration.names
     for name in names:
-        yield from _other_source(configuration, name)
+        yield from _source_conflicts(configuration, name)
     yield from WatchSettings(configuration=configuration, names=names).problems()
 
 
-def _other_source(configuration: MirrorConfiguration, name: str) -> Iterator[ConfigurationError]:
+def _source_conflicts(
+    configuration: MirrorConfiguration, name: str
+) -> Iterator[ConfigurationError]:
     """Yield the mistake of a mirror whose folder is a mirror of another Source by its state."""
     mirror = configuration.mirror(name)
     try:
-        known = app.mirror_state.other_source(mirror.dest, mirror.source)
+        known = app.mirror_state.differing_source(mirror.dest, mirror.source)
         has_moved = bool(known) and bool(app.mirror_state.moved_source(mirror.dest, mirror.source))
     except ResourceSyncError:  # `status` and `pull` report a damaged state
         return

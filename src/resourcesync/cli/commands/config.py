@@ -10,7 +10,7 @@ import click
 
 from resourcesync import app
 from resourcesync.app import configured_mirrors, unit_files
-from resourcesync.app.configured_mirrors import MirrorConfiguration, pull_keys
+from resourcesync.app.configured_mirrors import PULL, MirrorConfiguration
 from resourcesync.app.configured_sources import ConfiguredSources
 from resourcesync.cli import options
 from resourcesync.cli.exit_codes import ExitCode
@@ -30,6 +30,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageEr
 from resourcesync.model import formatting
 from resourcesync.settings import environment, files
 from resourcesync.settings.files import SettingValue
+from resourcesync.settings.schema import in_file
 
 _ACTIONS: Final = ("init", "check", "show", "path")
 _SERVICES: Final = ("systemd", "cron", "nginx")
@@ -254,7 +255,7 @@ def _effective_settings(
     settings: Mapping[str, SettingValue], *, built_in: bool
 ) -> Iterator[tuple[str, SettingValue]]:
     """Yield the settings of a pull: those of the environment, of the file, and the built-in."""
-    keys = pull_keys()
+    keys = in_file(*PULL)
     for key in (*(setting for setting in settings if setting not in keys), *keys):
         variable = f"{environment.PREFIX}_PULL_{key.upper()}"
         text = environment.variable(variable)

@@ -80,11 +80,11 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
     MIRROR and SOURCE are names in the configuration file, or folders; without one, all of the
     configuration file, or if it has none, the mirrors in the current folder. `status` only reports,
-    from their own states: it sends no request, and without --check it exits with 0. Lag is the time
-    since the last run that found the mirror in sync, or published all of the Source: it grows if
-    runs fail or do not happen, not if nothing changes. --max-lag and --max-quiet override max_lag
-    and max_quiet of a table; Sources have only the first. -q shows only
-    what is not fine.
+    from their own states: it sends no request, and without --check it exits with 0 if it can read
+    them all. Lag is the time since the last run that found the mirror in sync, or published all of
+    the Source: it grows if runs fail or do not happen, not if nothing changes. --max-lag and
+    --max-quiet override max_lag and max_quiet of a table; Sources have only the first. -q shows
+    only what is not fine.
     """
     configuration = options.load(values["config"])
     check: bool = values["check"]
@@ -165,7 +165,7 @@ class _StatusTarget(NamedTuple):
     def _judge_source(self, found: MirrorStatus, mirror: ConfiguredMirror) -> MirrorStatus:
         """Return the status; each pull of a mirror of another Source will fail."""
         source = mirror.source
-        if found.source == source or not app.mirror_state.other_source(self.folder, source):
+        if found.source == source or not app.mirror_state.differing_source(self.folder, source):
             return found
         has_moved = bool(app.mirror_state.moved_source(self.folder, source))
         error = mirror.source_conflict_error(found.source, has_moved=has_moved)

@@ -254,7 +254,6 @@ class Audit:
         )
 
     def _report_missing(self, row: planner.ListedEntry) -> None:
-        """Count a listed resource that has no copy."""
         if row.change == planner.FILTERED or self._listing_status(None, row) is ListingStatus.GONE:
             return
         waiting = self._pull.state.pending_of(row.uri)

@@ -135,7 +135,9 @@ class Explanation(msgspec.Struct, kw_only=True):
         """Copy that stays while something is wrong, in words."""
         if self.copy is None or not self.is_present:
             return "no copy"
+        is_damaged = self.is_altered or (self.pending and self.pending.code == DAMAGED)
         proven = "verified " if self.copy.fixity == rows.Fixity.VERIFIED else ""
+        proven = "altered " if is_damaged else proven
         return f"the {proven}copy is kept"
 
     def _verdict_of_task(self) -> ResourceVerdict | None:

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from resourcesync.destination.lists import recheck_plan
 from resourcesync.destination.planner import Fetch, ListedEntry, is_suspect
-from resourcesync.destination.reports import TransferTally
 from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.rows import Copy, RecheckState
@@ -66,7 +65,12 @@ class Recheck:
         pulled.plan = replace(pulled.plan, same=max(0, pulled.plan.same - others))
         pulled.tally = pulled.tally.plus(tally, without="same")
         if tally.updated:
-            self._pull.warn("stale-dates", _stale_text(tally))
+            were = "copy was" if tally.updated == 1 else "copies were"
+            self._pull.warn(
+                "stale-dates",
+                f"{tally.updated:,} stale {were} found among {tally.done:,} requested again: the"
+                " Source changed them without a new date, so its dates prove little",
+            )
 
     def _in_time(self, fetches: Iterator[Fetch], seconds: float) -> Generator[Fetch, None, None]:
         """Yield fetches until the time for them is over, at least one."""
@@ -112,11 +116,3 @@ class Recheck:
             lastmod=copy.lastmod,
             change="",
         )
-
-
-def _stale_text(tally: TransferTally) -> str:
-    were = "copy was" if tally.updated == 1 else "copies were"
-    return (
-        f"{tally.updated:,} stale {were} found among {tally.done:,} requested again: the Source"
-        " changed them without a new date, so its dates prove little"
-    )

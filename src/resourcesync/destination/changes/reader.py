@@ -179,9 +179,10 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
             reading.archive = document.header.link(Relation.ARCHIVES) or ""
             if not times.is_archive(document.header):
                 check_capability(document, Capability.CHANGE_LIST)
-            if document.header.is_index or times.is_archive(document.header):
+            is_index, is_archive = document.header.is_index, times.is_archive(document.header)
+            if is_index or is_archive:
                 self._read_index(document, reading)
-                if not times.grows_unseen(document.header):
+                if not (is_index and is_archive):  # else its lists may grow while it stays the same
                     reading.documents.append(_index_record(document_record(head), reading))
                 return
             self._read_one_list(head, document, reading, climbed=climbed)

@@ -419,11 +419,6 @@ def is_archive(header: Header) -> bool:
     return header.capability is Capability.CHANGE_LIST_ARCHIVE
 
 
-def grows_unseen(header: Header) -> bool:
-    """True if the lists behind a document may grow while the document stays the same."""
-    return is_archive(header) and header.is_index
-
-
 def check_announced(announced: ChangeListSpan, header: Header) -> None:
     """Check that a list is the one that its index announces, not a stale or mixed copy.
 

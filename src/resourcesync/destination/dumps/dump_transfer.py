@@ -8,6 +8,7 @@ damaged or wrong costs only time.
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from resourcesync.destination.dumps.dump_policy import (
@@ -91,12 +92,6 @@ def interval_of(offered: DumpPackage) -> tuple[int | None, int | None]:
     return None, known_microseconds(moment)
 
 
-def interval_ends(packages: Iterable[DumpPackage]) -> Iterator[int]:
-    """Yield the ends of the intervals of packages."""
-    for offered in packages:
-        yield from (moment for moment in interval_of(offered) if moment is not None)
-
-
 _log = logging.getLogger(__name__)
 _BATCH: Final = 32
 """Packages whose manifests are joined with the needed resources in one pass."""
@@ -131,7 +126,7 @@ class DumpTransfer:
         packages = self._pull.packages
         try:
             for uri in dict.fromkeys(filter(None, uris)):
-                self._pull.budget.raise_if_cancelled()
+                self._pull.dependencies.cancel.raise_if_cancelled()
                 rest, self._policy = self._remaining(), self._policy_of(uri)
                 if is_dump_worth_checking(rest, self._policy) or (
                     rest.count and packages.has_retained
@@ -158,7 +153,6 @@ class DumpTransfer:
         return "always" if failed else policy
 
     def _remaining(self) -> ResourceCount:
-        """Return the number of resources still to be fetched."""
         return ResourceCount(count=self._count - self._commit_batch.tally.done)
 
     def _fetch_from(self, uri: str) -> None:
@@ -170,7 +164,8 @@ class DumpTransfer:
         if not packages:
             return
         with manifests.new_fetch_sorter(self._open_temporary) as wanted:
-            ages = AgeIndex(interval_ends(packages))
+            ends = chain.from_iterable(map(interval_of, packages))
+            ages = AgeIndex(end for end in ends if end is not None)
             for fetch in self._fetches():
                 if self._is_wanted(fetch):
                     wanted.add(fetch)
@@ -239,7 +234,6 @@ class DumpTransfer:
     def _fetch_manifest_copies(
         self, batch: Sequence[DumpPackage], opened: ExitStack
     ) -> dict[int, FetchedDocument]:
-        """Fetch the separate copies of the manifests, where there are any."""
         copied: dict[int, FetchedDocument] = {}
         for position, offered in enumerate(batch):
             fetched = self._pull.packages.manifest_copy(offered)
@@ -306,7 +300,6 @@ class DumpTransfer:
     def _fetch_package(
         self, offered: DumpPackage, copied: FetchedDocument | None, wanted: ExternalSorter[Fetch]
     ) -> int | None:
-        """Fetch a package and install what is needed of it."""
         before = self._commit_batch.tally.done
         useful = True
         try:
@@ -367,7 +360,7 @@ class DumpTransfer:
         for member in reader.members(0 if order is None else order[0]):
             if order is None:
                 break
-            self._pull.budget.raise_if_cancelled()
+            self._pull.dependencies.cancel.raise_if_cancelled()
             if member.index == order[0]:
                 if not member.is_deletion:
                     is_done = self._patch(order[1], member, reader)

@@ -6,32 +6,20 @@ row lack the resource. Lists, dumps, their parts, pulls, repairs and audits all 
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from resourcesync.errors import RollbackError
 from resourcesync.model import timestamps
+from resourcesync.model.entries import Package, Part
 
 if TYPE_CHECKING:
     from resourcesync.destination.planner import Absence
 
 _ALWAYS: Final = (1 << 63) - 1
 _NEVER: Final = -1
-
-
-class Announcement(Protocol):
-    """What an index says of a part, or a dump of a package."""
-
-    @property
-    def at(self) -> datetime | None:
-        """Its moment."""
-
-    @property
-    def lastmod(self) -> datetime | None:
-        """Time of its last modification."""
 
 
 class ReadPart(NamedTuple):
@@ -42,7 +30,7 @@ class ReadPart(NamedTuple):
     """
 
     version: "ListVersion"
-    announced: Announcement
+    announced: Part | Package
     served: int | None = None
     has_listed_hash: bool = False
 

@@ -70,19 +70,14 @@ def time_limit(state: RecheckState, now: int, max_duration: float | None) -> flo
     return min(interval, interval if max_duration is None else max_duration) / _TIME
 
 
-def has_validator(copy: Copy) -> bool:
-    """True if the Source can answer that a copy is still good, without sending it."""
-    return copy.etag != "" or copy.last_modified != ""
-
-
 def with_visit(state: RecheckState, copy: Copy) -> tuple[bool, RecheckState]:
     """Return whether a copy is requested on the walk, and the state after it.
 
-    A copy with a validator is. Of the others a sample is: another one in each round, and at least
-    one of them.
+    A copy with a validator is: the Source can confirm it without its bytes. Of the others a sample
+    is: another one in each round, and at least one of them.
     """
     state = replace(state, after=copy.uri)
-    if has_validator(copy):
+    if copy.etag or copy.last_modified:
         return True, state
     turn = state.rounds % min(_SAMPLE, max(1, state.unvalidated_before))
     is_chosen = state.unvalidated % _SAMPLE == turn

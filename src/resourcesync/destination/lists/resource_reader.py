@@ -246,7 +246,9 @@ class ResourceListReader:
         announced = {part.version.uri: part.announced for part in parts}
         try:
             with fetch(self._documents.uncached(), index.uri) as again:
-                return _announcements(again.open()) == announced
+                entries = again.open().entries()
+                found = (entry for entry in entries if isinstance(entry, Part | Package))
+                return announced == {entry.uri: entry for entry in found}
         except (errors.SourceError, errors.DocumentError):
             return False  # then nothing shows it
 
@@ -406,12 +408,6 @@ class ResourceListReader:
             if row is not None:
                 spool.add(row if version is None else _versioned(row, version))
         return entries
-
-
-def _announcements(document: "Document") -> dict[str, proof.Announcement]:
-    """Return the parts of an index, or the packages of a dump, as it announces them."""
-    entries = (entry for entry in document.entries() if isinstance(entry, Part | Package))
-    return {entry.uri: entry for entry in entries}
 
 
 def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> ListSnapshot:

@@ -16,6 +16,7 @@ from resourcesync.destination.planner import FILTERED, ListedEntry
 from resourcesync.destination.scope import FilterVerdict, LinkFilter, LinkTarget, Scope
 from resourcesync.discovery.uris import (
     host_twin,
+    longest_first,
     normalise,
     normalise_if_possible,
     origin,
@@ -171,7 +172,7 @@ class ResourceSelection:
         self._links = links
         self._foreign: set[str] = set()
         self._moved = tuple(homes)
-        self._homes = dict(self._moved)
+        self._homes = dict(longest_first(self._moved))
         self._paired: frozenset[str] = frozenset()
         self._twins: tuple[str, ...] = ()
         self._tls_twins: tuple[str, ...] = ()
@@ -201,7 +202,12 @@ class ResourceSelection:
                 there = origin(uri)
                 here = tls_counterpart(there)
                 if here and f"{here}/" in self._homes:
-                    self._homes.setdefault(f"{there}/", self._homes[f"{here}/"])
+                    with_tls = {
+                        f"{there}{home.removeprefix(here)}": known
+                        for home, known in self._homes.items()
+                        if home.startswith(f"{here}/")
+                    }
+                    self._homes = dict(longest_first([*(with_tls | self._homes).items()]))
                 elif here in self._scope.origins and there not in self._scope.origins:
                     self._homes.setdefault(f"{there}/", f"{here}/")
 
@@ -242,7 +248,6 @@ class ResourceSelection:
         return uri
 
     def _note_twins(self, listed: str, known: str) -> None:
-        """Count an entry of a twin."""
         if known.startswith(self._twins):
             self.has_twins = True
             self.refusals.leniencies.note(Leniency.HOST_TWIN, listed)
@@ -433,7 +438,6 @@ class ResourceSelection:
     def _with_links(
         self, listed: ListedEntry, resource: Resource, moment: datetime | None
     ) -> ListedEntry:
-        """Return the row of an entry with its links."""
         change = listed.change
         patched = change == ChangeKind.UPDATED and resource.patches
         entry = _encode_links(resource)

@@ -35,10 +35,6 @@ QUERY: Final = "!3f"
 """Escape of the ``?`` before a query."""
 
 
-def _escape_bytes(match: re.Match[str]) -> str:
-    return f"!{ord(match[0]):02x}"
-
-
 def _escape_uppercase(match: re.Match[str]) -> str:
     return match[0] if match[0][0] == "%" else f"!{match[0].lower()}"
 
@@ -50,8 +46,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 def encode_name(text: str, profile: FileSystemProfile) -> str:
     """Return text with every character escaped that is not safe everywhere."""
-    if _UNSAFE.search(text):
-        text = _UNSAFE.sub(_escape_bytes, text)
+    text = _UNSAFE.sub(lambda match: f"!{ord(match[0]):02x}", text)
     return text if profile is FileSystemProfile.POSIX else _UPPER.sub(_escape_uppercase, text)
 
 

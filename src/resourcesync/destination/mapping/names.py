@@ -311,7 +311,6 @@ def _escape_first(name: str) -> str:
 
 
 def _segment(name: str) -> str:
-    """Return the URI segment of a name."""
     return _TO_URI.sub(_encode_match, name)
 
 

@@ -216,7 +216,7 @@ class CommitBatch:
         if self._waiting < _GROUP and (not self._waiting or now - self._opened_at < _GROUP_SECONDS):
             return
         self.flush()
-        self._pull.budget.raise_if_cancelled()
+        self._pull.dependencies.cancel.raise_if_cancelled()
         if now - self._progress_at >= _PROGRESS_SECONDS:
             self._progress_at = now
             self.report_progress()

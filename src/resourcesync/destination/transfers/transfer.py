@@ -166,7 +166,7 @@ class ResourceTransfer:
         """Execute the fetches; return their counts."""
         self._commit_batch.expect(total, size)
         try:
-            self._budget.raise_if_cancelled()
+            self._pull.dependencies.cancel.raise_if_cancelled()
             self._run(map(_first_attempt, fetches))
             while (self._retries or self._deferred) and not self.stopped:
                 self._commit_batch.flush()  # some wait for the bytes of others

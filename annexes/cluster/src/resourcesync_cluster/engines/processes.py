@@ -60,12 +60,7 @@ def processors() -> int:
 
 
 class _WorkerState(msgspec.Struct):
-    """The state of a worker process.
-
-    Attributes:
-        busy: A unit is running.
-        is_ending: True if the process received the signal to end.
-    """
+    """The state of a worker process."""
 
     busy: bool = False
     is_ending: bool = False

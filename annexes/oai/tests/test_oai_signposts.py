@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.discovery.links import (
+from resourcesync.model.entries import Link
+from resourcesync_oai.signposts import (
     MAX_SIGNPOST_LENGTH,
     MAX_SIGNPOSTS,
     SIGNPOSTS,
     find_signposts,
 )
-from resourcesync.model.entries import Link
 
 HERE = "https://repo.example/items/1"
 
