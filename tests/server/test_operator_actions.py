@@ -102,7 +102,7 @@ def test_anything_else_does_nothing(
     fields: dict[str, str],
     status: int,
 ) -> None:
-    assert requested(f"//{host}", f"/act?{urlencode(PULL)}")[0] == 405, "no token in an address"
+    assert get(f"//{host}", f"/act?{urlencode(PULL)}")[0] == 405, "no token in an address"
     raw = {name: text.encode("utf-8", "surrogateescape") for name, text in form.items()}
     assert post(host, raw, **fields)[0] == status  # type: ignore[arg-type]  # bytes are encoded too
     assert operations.done == []

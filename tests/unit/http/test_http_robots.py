@@ -130,7 +130,7 @@ def test_a_crawl_delay_of_days_is_a_warning_with_the_rate_that_keeps_to_it(
         server.origin,
         Network(),
         CancelToken(SystemClock()),
-        NoKnownOrigins(),
+        KnownOrigins(),
         lambda event, fields: told.append({"event": event, **fields}),
     )
     with opened as fetcher:
