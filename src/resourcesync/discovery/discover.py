@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from resourcesync.discovery.document_fetcher import DocumentProvider, FetchedDocument, fetch
 from resourcesync.discovery.search import Search
 from resourcesync.discovery.sets import ANY, OfferedSet, SetChoice, SourceLists, choose
-from resourcesync.discovery.uris import join
+from resourcesync.discovery.uris import join, own_entries
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (
     DocumentError,
@@ -151,9 +151,8 @@ class _SourceResolver:
         try:
             with fetch(self._documents, newer) as fetched:
                 now = fetched.open()
-                is_past = _differs(fetched.final_uri, document.uri) and _is_superseded(
-                    document, now
-                )
+                is_itself = own_entries(document.uri, [fetched.final_uri])
+                is_past = not is_itself and _is_superseded(document, now)
         except SourceUnavailableError:  # which of them is of the past cannot be told now
             raise
         except (SourceError, DocumentError) as error:
@@ -320,11 +319,6 @@ class _SourceResolver:
         if unknown is not None and not sets:
             raise unknown
         return tuple(sets.values())
-
-
-def _differs(uri: str, given: str) -> bool:
-    """True if two addresses are not the same, with TLS or without."""
-    return uri.partition("://")[2] != given.partition("://")[2]
 
 
 def _is_superseded(document: Document, now: Document) -> bool | None:

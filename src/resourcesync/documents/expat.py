@@ -253,8 +253,8 @@ class XmlDriver:
         offset = max(0, self.parser.ErrorByteIndex)
         known = self._tail + block
         at = max(0, len(known) + offset - self.fed)
-        read = known[max(0, at - _TAIL) : at]
-        bare = _BARE.search(read) if error.code == _INVALID_TOKEN else None
+        is_token = error.code == _INVALID_TOKEN
+        bare = _BARE.search(known[max(0, at - _TAIL) : at]) if is_token else None
         back = len(bare[0]) if bare else 0
         return self._error_of(
             XmlFault(

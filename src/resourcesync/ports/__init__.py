@@ -10,7 +10,7 @@ from datetime import datetime
 from enum import IntEnum, StrEnum
 from functools import lru_cache, partial
 from itertools import chain, islice
-from typing import BinaryIO, Final, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import BinaryIO, Final, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -295,29 +295,6 @@ class Messenger(Protocol):
 
         ``None`` says that there is nothing for the moment; it asks again soon while others are in
         flight. What ``requests`` raises passes, and gives up what is in flight.
-        """
-
-
-@runtime_checkable
-class Streamer(Protocol):
-    """A reader of endless bodies, such as streams of events."""
-
-    def stream(
-        self, uri: str, fields: tuple[tuple[str, str], ...]
-    ) -> Generator[bytes, None, FetchResponse]:
-        """Yield the bytes of a 200 answer as they come; return the answer when it ends.
-
-        Nothing is yielded before the answer begins. Then nothing may be yielded (no bytes) at any
-        time, and is at least every second, so that the caller can look at the clock; silence is
-        for him to judge. While he does not ask for more, nothing more is read. It is tried once:
-        no ``robots.txt`` is checked, for the address was named and is not crawled.
-
-        Args:
-            uri: Absolute http or https URI.
-            fields: Header fields to send.
-
-        Raises:
-            SourceError: There is no such answer, or it broke off.
         """
 
 

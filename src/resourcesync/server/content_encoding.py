@@ -88,15 +88,10 @@ class Encoder:
 
     def __init__(self, *, kept: int = _CACHE_BYTES) -> None:
         self._most = kept
-        self._size = 0
+        self.cached_bytes = 0
         self._bodies: OrderedDict[_Key, bytes] = OrderedDict()
         self._running: dict[_Key, asyncio.Task[bytes | None]] = {}
         self._slots = asyncio.Semaphore(_CONCURRENT)
-
-    @property
-    def cached_bytes(self) -> int:
-        """Return the number of bytes in the cache."""
-        return self._size
 
     def is_gzipped(self, field: str, size: int, validators: ResponseValidators) -> bool | None:
         """True for a document in gzip, False for its plain bytes; ``None`` to send it from disk.
@@ -148,10 +143,10 @@ class Encoder:
         if len(body) > self._most // 4:
             return
         self._bodies[key] = body
-        self._size += len(body)
-        while self._size > self._most:
+        self.cached_bytes += len(body)
+        while self.cached_bytes > self._most:
             _, dropped = self._bodies.popitem(last=False)
-            self._size -= len(dropped)
+            self.cached_bytes -= len(dropped)
 
 
 def read_document(opened: OpenFile, size: int, *, gzip: bool) -> bytes | None:

@@ -15,14 +15,7 @@ _GROUP: Final = 64
 
 
 class WorkerTools(msgspec.Struct, frozen=True, kw_only=True):
-    """Dependencies of a worker.
-
-    Attributes:
-        fetcher: The fetcher, limited to the unit's share.
-        area: Where bytes are staged for the coordinator.
-        traffic: Returns requests sent and bytes received so far.
-        wait: Returns the delay that the host requested; ``None`` without one.
-    """
+    """Dependencies of a worker."""
 
     fetcher: Fetcher
     area: StagingArea

@@ -22,11 +22,11 @@ from resourcesync.errors import (
 )
 from resourcesync.model.entries import Resource
 from resourcesync.model.timestamps import format_w3c
-from resourcesync.ports import Clock, FetchResponse, Streamer
+from resourcesync.ports import Clock, FetchResponse
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch, ResourceAccount
 from resourcesync.ports.originals import Omission
 from resourcesync_eventstreams import recent_changes
-from resourcesync_eventstreams.event_stream import MAX_EVENT, EventReader, ServerSentEvent
+from resourcesync_eventstreams.event_stream import MAX_EVENT, EventReader, ServerSentEvent, Streamer
 from resourcesync_eventstreams.pending_changes import (
     DecodedEvent,
     PendingChanges,

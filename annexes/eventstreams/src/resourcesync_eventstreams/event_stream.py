@@ -1,16 +1,32 @@
 """A decoder of Server-Sent Events (HTML §9.2.6): bytes in, events out. Pure."""
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Generator, Iterator
+from typing import Final, Protocol, runtime_checkable
 
 import msgspec
+
+from resourcesync.ports import FetchResponse
 
 MAX_EVENT: Final = 1 << 20
 """The most bytes of one event; a larger one comes without its data."""
 _LINE_END: Final = re.compile(rb"\r\n|\n|\r")
 _BOM: Final = b"\xef\xbb\xbf"
 _SHOWN: Final = 200
+
+
+@runtime_checkable
+class Streamer(Protocol):
+    """A reader of endless bodies."""
+
+    def stream(
+        self, uri: str, fields: tuple[tuple[str, str], ...]
+    ) -> Generator[bytes, None, FetchResponse]:
+        """Yield the bytes of a 200 answer as they come; return the answer when it ends.
+
+        No bytes are yielded at least every second, so that the caller can look at the clock; the
+        silence is for him to judge. It is tried once, without ``robots.txt``.
+        """
 
 
 class ServerSentEvent(msgspec.Struct, frozen=True, kw_only=True):

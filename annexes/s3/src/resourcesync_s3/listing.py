@@ -30,12 +30,7 @@ class ListedObject(NamedTuple):
 
 
 class ListingPage(NamedTuple):
-    """A page of a listing.
-
-    Attributes:
-        objects: Its objects, in the server's order.
-        next: The token of the next page; empty for the last one.
-    """
+    """A page of a listing."""
 
     objects: list[ListedObject]
     next: str

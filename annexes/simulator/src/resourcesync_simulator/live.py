@@ -31,16 +31,7 @@ _EVERY_SECOND: Final = 0.5
 
 
 class LiveAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer.
-
-    Attributes:
-        status: The HTTP status; 0 for none: the connection is closed.
-        media_type: The media type of the body.
-        body: The bytes.
-        etag: The entity tag of the body; empty for none.
-        lastmod: The time when the resource changed; ``None`` for documents.
-        wait: Seconds until it is sent.
-    """
+    """An answer."""
 
     status: int = 200
     media_type: str = PLAIN
