@@ -199,7 +199,7 @@ PULL: list[Step] = [
     ("A program calls pull", "app.mirror:Mirror.pull"),
     ("Lock the mirror; open its state, its files and HTTP", "app.mirrors.opening:open_destination"),
     ("Load the checkpoint and the filters", "destination.destination:Destination.pull"),
-    ("Find the Capability List and the lists", "discovery.discover:discover"),
+    ("Find the Capability List and the lists", "discovery.resolver:discover"),
     ("Start a baseline; later runs read changes only", "destination.baseline:Baseline.run"),
     ("Fetch the Resource List", "destination.lists.resource_reader:ResourceListReader.read"),
     ("Parse its bytes into entries", "documents.reader:Document.batches"),

@@ -20,7 +20,7 @@ from resourcesync.app.configured_mirrors import TABLES, MirrorConfiguration
 from resourcesync.catalogue import schema
 from resourcesync.discovery.uris import normalise
 from resourcesync.model.globs import parse_glob
-from resourcesync.settings import files
+from resourcesync.settings import config_file
 from resourcesync.validator.rule import FAMILIES, RULES, Level
 
 ROOT = Path(__file__).parents[2]
@@ -233,10 +233,10 @@ def shown_tables() -> Iterator[tuple[str, str]]:
 
 
 def test_a_table_of_configuration_that_a_page_shows_is_understood(tmp_path: Path) -> None:
-    path, shown = tmp_path / files.NAME, [*shown_tables()]
+    path, shown = tmp_path / config_file.NAME, [*shown_tables()]
     for page, block in shown:
         path.write_text(block, "utf-8")
-        configuration = MirrorConfiguration(files.find(path))
+        configuration = MirrorConfiguration(config_file.find(path))
         for name in configuration.names:
             assert configuration.mirror(name).name == name, page
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.server.representations import (
+from resourcesync.server.conditional_requests import (
     ResponseValidators,
     allows_range,
     evaluate_preconditions,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
 from resourcesync.server import content_encoding
+from resourcesync.server.conditional_requests import ResponseValidators
 from resourcesync.server.content_encoding import Encoder, accepts_gzip
 from resourcesync.server.files import FileState, OpenFile
-from resourcesync.server.representations import ResponseValidators
 from tests.support.servers.asgi import ask
 from tests.support.servers.served_tree import YEAR_AGO, application, plant, settled
 

@@ -23,7 +23,7 @@ from resourcesync.documents import reader
 from resourcesync.errors import ConfigurationError, LockedError
 from resourcesync.push_state.rows import FollowerState
 from resourcesync.push_state.stores import FileFollowers
-from resourcesync.settings import files
+from resourcesync.settings import config_file
 from resourcesync.settings.mirror import Network, ServiceSettings
 from resourcesync.websub.channels import Channel
 from resourcesync.websub.messages import FORM
@@ -183,7 +183,7 @@ def service(state: Path) -> Iterator[PushSubscriptions]:
 def push_state(folder: Path, name: str) -> Path:
     (folder / name).touch()
     service = ServiceSettings(state=folder / "state")
-    configuration = MirrorConfiguration(files.read(folder / name))
+    configuration = MirrorConfiguration(config_file.read(folder / name))
     return WatchSettings(configuration=configuration, names=(), service=service).push_state()
 
 

@@ -18,8 +18,8 @@ from resourcesync import app
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, StorageError, quoted
 from resourcesync.model.formatting import some
-from resourcesync.settings import environment, files
-from resourcesync.settings.files import ConfigFile, SettingValue
+from resourcesync.settings import config_file, environment
+from resourcesync.settings.config_file import ConfigFile, SettingValue
 from resourcesync.settings.mirror import (
     Credentials,
     FreshnessSettings,
@@ -60,7 +60,7 @@ def configured_folder(
     """Return the folder of ``dest``; a relative path starts at the folder of the file."""
     if "://" in dest:
         raise file.key_error(table, key, "must be a folder")
-    folder = files.resolve_path(file, table, key, dest, "folder")
+    folder = config_file.resolve_path(file, table, key, dest, "folder")
     if key != "path" and is_file(str(folder)):  # a catalogue is a file
         raise file.key_error(table, key, "is a file, not a folder")
     return folder
@@ -191,7 +191,7 @@ class MirrorConfiguration:
         self.service = self._settings(("watch",), fields_of(ServiceSettings))
         self.log = self._settings(("log",), fields_of(LogSettings))
         self.names: tuple[str, ...] = tuple(self._table("mirror"))
-        self._variables = files.override_variables()
+        self._variables = config_file.override_variables()
         self._mirrors: dict[str, ConfiguredMirror] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -204,7 +204,8 @@ class MirrorConfiguration:
         if self.file is None:
             return {}
         return {
-            key: files.read_setting(self.file, table, key, keys) for key in self.file.table(*table)
+            key: config_file.read_setting(self.file, table, key, keys)
+            for key in self.file.table(*table)
         }
 
     def mirror(self, name: str) -> ConfiguredMirror:
@@ -226,11 +227,13 @@ class MirrorConfiguration:
             raise self.file.key_error(
                 ("mirror",), name, "is not a valid name: use letters, digits, . _ -"
             )
-        own = files.overlay(self._settings(table, mirror_keys()), dict(self._overridden(name)))
+        own = config_file.overlay(
+            self._settings(table, mirror_keys()), dict(self._overridden(name))
+        )
         for key in ("source", "dest"):
             if key not in own:
                 raise self.file.key_error(table, key, "is missing")
-        settings = files.overlay(self.defaults, own)
+        settings = config_file.overlay(self.defaults, own)
         self._check(table, settings)
         dest, store = self._home(table, own["dest"], own.get("state"))
         self._check_overlap(name)
@@ -251,10 +254,10 @@ class MirrorConfiguration:
             table = ("mirror", name)
             with suppress(ConfigurationError):
                 text = dict(self._overridden(name, "dest")).get("dest")
-                dest = text or files.read_setting(self.file, table, "dest", mirror_keys())
+                dest = text or config_file.read_setting(self.file, table, "dest", mirror_keys())
                 state = dict(self._overridden(name, "state")).get("state")
                 if state is None and "state" in self.file.table(*table):
-                    state = files.read_setting(self.file, table, "state", mirror_keys())
+                    state = config_file.read_setting(self.file, table, "state", mirror_keys())
                 found[name] = resolve_folder(self._home(table, dest, state)[0])
         return find_overlaps(found)
 
@@ -290,7 +293,7 @@ class MirrorConfiguration:
             raise self.file.key_error(table, "cron", "excludes `every`: choose one")
 
     def _overridden(self, mirror: str, only: str = "") -> Iterator[tuple[str, SettingValue]]:
-        for key, (variable, text) in files.overrides(mirror, self._variables).items():
+        for key, (variable, text) in config_file.overrides(mirror, self._variables).items():
             if only and key != only:
                 continue
             if key not in mirror_keys():
@@ -375,7 +378,7 @@ class MirrorConfiguration:
     def network(self, place: str, way: Mapping[str, Any]) -> Network:
         """Return the network settings for the Source of a mirror, with its secrets."""
         settings = self.mirror(place).settings if place in self else self.defaults
-        values = files.overlay(values_of(settings), way)
+        values = config_file.overlay(values_of(settings), way)
         return self.network_from(values, str(values.get("source", "")))
 
     def network_from(self, values: Mapping[str, Any], source: str) -> Network:
@@ -426,7 +429,7 @@ class MirrorConfiguration:
         if self.file is not None:
             return (("file", str(self.file.path)),)
         return tuple(
-            ("tried", str(place.path)) for place in files.config_locations() if place.counts
+            ("tried", str(place.path)) for place in config_file.config_locations() if place.counts
         )
 
     def problems(self) -> Iterator[ConfigurationError]:
@@ -436,7 +439,7 @@ class MirrorConfiguration:
         from resourcesync.settings.credentials import check_credentials  # noqa: PLC0415 - rarely
 
         for name in self.names:
-            found = list(files.table_mistakes(self.file, ("mirror", name), mirror_keys()))
+            found = list(config_file.table_mistakes(self.file, ("mirror", name), mirror_keys()))
             yield from found
             try:
                 if not found:
@@ -485,6 +488,6 @@ def global_mistakes(file: ConfigFile) -> Iterator[ConfigurationError]:
             file.table(table)
         except ConfigurationError as error:
             yield error
-    yield from files.table_mistakes(file, ("defaults",), default_keys())
-    yield from files.table_mistakes(file, ("watch",), fields_of(ServiceSettings))
-    yield from files.table_mistakes(file, ("log",), fields_of(LogSettings))
+    yield from config_file.table_mistakes(file, ("defaults",), default_keys())
+    yield from config_file.table_mistakes(file, ("watch",), fields_of(ServiceSettings))
+    yield from config_file.table_mistakes(file, ("log",), fields_of(LogSettings))

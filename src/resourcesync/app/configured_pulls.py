@@ -13,7 +13,7 @@ from resourcesync.app import configured_mirrors
 from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
-from resourcesync.settings.files import SettingValue, overlay
+from resourcesync.settings.config_file import SettingValue, overlay
 from resourcesync.settings.mirror import Network, PlaceSettings, SecretNames
 from resourcesync.settings.schema import make
 

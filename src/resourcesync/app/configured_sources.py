@@ -9,8 +9,8 @@ import msgspec
 from resourcesync import app
 from resourcesync.app import configured_mirrors
 from resourcesync.errors import ConfigurationError, StorageError
-from resourcesync.settings import files
-from resourcesync.settings.files import ConfigFile, SettingValue
+from resourcesync.settings import config_file
+from resourcesync.settings.config_file import ConfigFile, SettingValue
 from resourcesync.settings.mirror import FreshnessSettings, Network, SecretNames, SystemSettings
 from resourcesync.settings.schema import Field, fields_of
 
@@ -92,7 +92,8 @@ class ConfiguredSources:
                 hint=f"known: {', '.join(self.names)}" if self.names else "",
             )
         settings = {
-            key: files.read_setting(file, table, key, source_keys()) for key in file.table(*table)
+            key: config_file.read_setting(file, table, key, source_keys())
+            for key in file.table(*table)
         }
         if "path" not in settings:
             raise file.key_error(table, "path", "is missing")
@@ -111,7 +112,7 @@ class ConfiguredSources:
         """Yield every mistake in the tables of Sources."""
         for name in self.names:
             assert self._file is not None
-            found = list(files.table_mistakes(self._file, ("source", name), source_keys()))
+            found = list(config_file.table_mistakes(self._file, ("source", name), source_keys()))
             yield from found
             if found:
                 continue

@@ -9,11 +9,11 @@ import msgspec
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.document_access import network_documents
 from resourcesync.app.requests import open_fetcher
-from resourcesync.discovery.discover import absolute
-from resourcesync.discovery.discover import discover as discover_lists
-from resourcesync.discovery.discover import offered_sets as find_sets
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.links import own_sitemaps
+from resourcesync.discovery.resolver import absolute
+from resourcesync.discovery.resolver import discover as discover_lists
+from resourcesync.discovery.resolver import offered_sets as find_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from resourcesync.documents.reader import Document
 from resourcesync.errors import (

@@ -15,7 +15,7 @@ from resourcesync.app.configured_mirrors import MirrorConfiguration
 from resourcesync.app.configured_sources import ConfiguredSource, ConfiguredSources
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment
-from resourcesync.settings.files import ConfigFile
+from resourcesync.settings.config_file import ConfigFile
 
 _UNIT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CRON_FIELDS: Final = 5

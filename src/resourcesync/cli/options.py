@@ -17,8 +17,8 @@ from resourcesync.cli.output import Job, OutputOptions
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import FILE, FOLDER, PLACE, Form, Section
-from resourcesync.settings import files, schema
-from resourcesync.settings.files import SettingValue, overlay, read_setting
+from resourcesync.settings import config_file, schema
+from resourcesync.settings.config_file import SettingValue, overlay, read_setting
 from resourcesync.settings.mirror import LogSettings, Network, SecretNames
 from resourcesync.settings.schema import fields_of
 
@@ -159,7 +159,7 @@ NETWORK = Parsed("network", schema.parse_network)
 
 CONFIG = option(
     "--config",
-    envvar=files.VARIABLE,
+    envvar=config_file.VARIABLE,
     show_envvar=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
@@ -331,7 +331,7 @@ def complete_mirror(
     from click.shell_completion import CompletionItem  # noqa: PLC0415 - for a shell only
 
     try:
-        file = files.find(ctx.params.get("config"))
+        file = config_file.find(ctx.params.get("config"))
         names = () if file is None else file.table("mirror")
     except ResourceSyncError:
         names = ()  # `config check` reports it; a shell shows nothing
@@ -345,7 +345,7 @@ def pop_connection(values: dict[str, Any]) -> dict[str, Any]:
     return {name: way[name] for name in given_options() & way.keys()}
 
 
-def use_log_of(file: files.ConfigFile | None) -> None:
+def use_log_of(file: config_file.ConfigFile | None) -> None:
     """Set the log of the configuration file, for options that are not given."""
     context = click.get_current_context(silent=True)
     if context is not None and file is not None:
@@ -438,7 +438,7 @@ def mirror_argument(function: Callable[..., Job]) -> Callable[..., Job]:
 
 def load(named: Path | None) -> MirrorConfiguration:
     """Read the configuration file."""
-    file = files.find(named)
+    file = config_file.find(named)
     configuration = MirrorConfiguration(file)
     use_log_of(file)
     return configuration

@@ -94,7 +94,7 @@ class ListLocator:
         return found
 
     def _discover(self, address: str, choice: SetChoice, filters: Filters) -> SourceLists:
-        from resourcesync.discovery.discover import discover  # noqa: PLC0415 - no pull with nothing new discovers
+        from resourcesync.discovery.resolver import discover  # noqa: PLC0415 - no pull with nothing new discovers
 
         documents = DocumentFetcher(self._dependencies.fetcher, self._dependencies.scratch)
         return discover(documents, address, choice=choice, allowed=filters.allow_origins)
@@ -264,7 +264,7 @@ class CapabilityListProbe:
             self._record_probe(before.etag, before.last_modified, uri)
             return None
         with fetched:
-            from resourcesync.discovery.discover import offered_by  # noqa: PLC0415 - no pull with nothing new discovers
+            from resourcesync.discovery.resolver import offered_by  # noqa: PLC0415 - no pull with nothing new discovers
 
             found = offered_by(fetched.open(), known)
         if found == known:

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from resourcesync.server.asgi import HttpRequest
+from resourcesync.server.conditional_requests import ResponseValidators
 from resourcesync.server.files import FileState, OpenFile
-from resourcesync.server.representations import ResponseValidators
 
 GZIP_HEADERS: Final = ((b"content-encoding", b"gzip"),)
 

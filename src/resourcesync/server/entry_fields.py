@@ -19,8 +19,8 @@ from resourcesync.model.entries import Link
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import ChunkedResponse, Headers, HttpRequest
+from resourcesync.server.conditional_requests import format_http_date
 from resourcesync.server.files import FileState
-from resourcesync.server.representations import format_http_date
 
 MAX_LINKS_BYTES: Final = 4_096
 """Size of the links of an entry in one answer; many clients accept 8 KiB of fields in all."""

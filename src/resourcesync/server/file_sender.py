@@ -16,16 +16,16 @@ from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import CHUNK, ChunkedResponse, Headers, HttpRequest, refuse
-from resourcesync.server.content_encoding import GZIP_HEADERS, Encoder, gzip_validators
-from resourcesync.server.entry_fields import EntryFields
-from resourcesync.server.files import FORBIDDEN, FileState, Names, OpenFile, ServedFolder
-from resourcesync.server.representations import (
+from resourcesync.server.conditional_requests import (
     InMemoryRepresentation,
     ResponseValidators,
     evaluate_preconditions,
     file_validators,
     plan_response,
 )
+from resourcesync.server.content_encoding import GZIP_HEADERS, Encoder, gzip_validators
+from resourcesync.server.entry_fields import EntryFields
+from resourcesync.server.files import FORBIDDEN, FileState, Names, OpenFile, ServedFolder
 
 _LOG: Final = logging.getLogger(__name__)
 

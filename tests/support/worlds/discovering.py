@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from io import BytesIO
 
-from resourcesync.discovery.discover import discover, offered_sets
 from resourcesync.discovery.document_fetcher import DocumentFetcher
+from resourcesync.discovery.resolver import discover, offered_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from resourcesync.errors import SourceError
 from tests.support.documents.written import written

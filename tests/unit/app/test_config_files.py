@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.errors import ConfigurationError
-from resourcesync.settings.files import (
+from resourcesync.settings.config_file import (
     MOST_BYTES,
     NAME,
     ConfigFile,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from resourcesync.app.configured_mirrors import MirrorConfiguration, find_overlaps
 from resourcesync.errors import ConfigurationError
-from resourcesync.settings.files import read
+from resourcesync.settings.config_file import read
 
 MAIN = '[defaults]\njobs = 4\n[mirror.one]\nsource = "https://a.example/"\ndest = "one"\n'
 PART = '[mirror.two]\nsource = "https://b.example/"\ndest = "two"\nauth = "key"\n'

@@ -2,8 +2,8 @@
 
 import pytest
 
-from resourcesync.discovery.discover import discover
 from resourcesync.discovery.links import find_target
+from resourcesync.discovery.resolver import discover
 from resourcesync.errors import ConfigurationError
 from tests.support.worlds.discovering import Host
 

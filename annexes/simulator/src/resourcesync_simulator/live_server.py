@@ -13,12 +13,12 @@ from starlette.types import Receive, Scope, Send
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import NO_CACHE, HttpRequest, answer, raw_headers, refuse
-from resourcesync.server.connection_limits import DROP, ConnectionLimits
-from resourcesync.server.representations import (
+from resourcesync.server.conditional_requests import (
     InMemoryRepresentation,
     ResponseValidators,
     format_http_date,
 )
+from resourcesync.server.connection_limits import DROP, ConnectionLimits
 from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.naming import SourceNaming
 from resourcesync_simulator.live import LiveAnswer, ScenarioSource

@@ -12,7 +12,7 @@ from resourcesync.adapters.mirror.own_folder import MAX_SETS, FollowedSet, Follo
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.app.mirrors.mirror_state import SetMirror, mirrors_of
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.discovery.discover import offered_sets
+from resourcesync.discovery.resolver import offered_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
 from resourcesync.discovery.uris import is_same
 from resourcesync.errors import ConfigurationError, DocumentError, SourceError

@@ -14,7 +14,7 @@ from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import AuditMethod
 from resourcesync.settings import environment
-from resourcesync.settings.files import SettingValue
+from resourcesync.settings.config_file import SettingValue
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
 from resourcesync.settings.schema import make
 from resourcesync.watch.scheduler import Cron, Every, MirrorSchedule, Timetable

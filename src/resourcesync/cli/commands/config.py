@@ -28,8 +28,8 @@ from resourcesync.cli.output import (
 )
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model import formatting
-from resourcesync.settings import environment, files
-from resourcesync.settings.files import SettingValue
+from resourcesync.settings import config_file, environment
+from resourcesync.settings.config_file import SettingValue
 from resourcesync.settings.schema import in_file
 
 _ACTIONS: Final = ("init", "check", "show", "path")
@@ -100,7 +100,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
             return CommandOutcome()
         match action:
             case "init":
-                return _init(named or Path(files.NAME))
+                return _init(named or Path(config_file.NAME))
             case "path":
                 return _path(named)
             case "check":
@@ -120,8 +120,8 @@ def _check_flags(action: str, values: Mapping[str, Any]) -> None:
         raise click.UsageError("--with is for a system, such as postgres")
 
 
-def _find_file(named: Path | None) -> files.ConfigFile:
-    file = files.find(named)
+def _find_file(named: Path | None) -> config_file.ConfigFile:
+    file = config_file.find(named)
     if file is None:
         tried = MirrorConfiguration(None).searched_files()
         raise ConfigurationError(
@@ -152,12 +152,12 @@ def _init(path: Path) -> CommandOutcome:
 
 
 def _path(named: Path | None) -> CommandOutcome:
-    file = files.find(named)
+    file = config_file.find(named)
     if file is not None:
         return CommandOutcome(
             closing=(TextLine(str(file.path), level=QUIET),), fields={"path": file.path}
         )
-    places = files.config_locations(named)
+    places = config_file.config_locations(named)
     notes = ("" if place.counts else "; not used" for place in places)
     lines = [
         TextLine(f"{place.path}  ({place.note}{note})", "No file", QUIET)
@@ -177,7 +177,7 @@ def _generated_file(name: str, values: Mapping[str, Any]) -> str:
             return text
 
 
-def _check(file: files.ConfigFile, screen: Screen) -> CommandOutcome:
+def _check(file: config_file.ConfigFile, screen: Screen) -> CommandOutcome:
     errors: list[ResourceSyncError] = list(_mistakes_of(file))
     if not errors:
         from resourcesync.app.watching.watch_settings import watch_problems  # noqa: PLC0415 - help stays quick
@@ -213,7 +213,7 @@ def _log_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncEr
             yield error
 
 
-def _mistakes_of(file: files.ConfigFile) -> Iterator[ConfigurationError]:
+def _mistakes_of(file: config_file.ConfigFile) -> Iterator[ConfigurationError]:
     """Yield every mistake in a configuration file; no secret is read."""
     shared = list(configured_mirrors.global_mistakes(file))
     if shared:

@@ -32,7 +32,7 @@ from resourcesync.cli.render.publish import (
 from resourcesync.destination.reports import report_fields
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model import formatting
-from resourcesync.settings import files
+from resourcesync.settings import config_file
 from resourcesync.settings.schema import fields_of, without_empty
 from resourcesync.source.publication_settings import PublicationSettings
 
@@ -131,7 +131,7 @@ def command(**values: Any) -> Job:
     _forced_step(values)
     tree: str | None = values.pop("tree")
     every: bool = values.pop("all")
-    file = files.find(values["config"])
+    file = config_file.find(values["config"])
     sources = ConfiguredSources(file)
     options.use_log_of(file)
     given = options.given_options()
