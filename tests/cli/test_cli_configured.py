@@ -34,6 +34,21 @@ def test_a_name_wins_over_a_folder_and_a_path_names_the_folder(
     assert "museum is not a mirror" in said.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["pull"], ["repair", "--delete"]])
+def test_the_next_step_names_a_mirror_as_it_was_named(
+    command: list[str], source: TinySource, said: Said
+) -> None:
+    put(museum(source))
+    assert run(["pull", "museum"]) == 0
+    source.offer({"/other": b"all else is gone"})
+
+    run([*command, "museum"])
+
+    shown = said.readouterr().out
+    assert "resourcesync pull museum" in shown
+    assert "resourcesync pull copies" not in shown
+
+
 def test_a_fault_of_ours_in_one_mirror_does_not_keep_the_others_back(
     source: TinySource, said: Said, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -415,8 +415,9 @@ def merge_settings(
 
 
 class MirrorArgument(msgspec.Struct, frozen=True, kw_only=True):
-    """The mirror of a command."""
+    """The mirror of a command, as it was named: its table has settings that its folder has not."""
 
+    named: str
     folder: Path
     network: Callable[[], Network]
 
@@ -450,6 +451,7 @@ def resolve_mirror(
     """Return the mirror of a name or folder."""
     configuration = load(config)
     return MirrorArgument(
+        named=mirror,
         folder=configuration.pulled_folder(mirror),
         network=functools.partial(configuration.network, mirror, connection),
     )

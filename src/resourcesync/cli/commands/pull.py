@@ -242,9 +242,10 @@ class _PullView:
 
         assert pulled.report is not None
         folder = str(pulled.folder)
+        named = target.is_configured and not pulled.of_set
         ended = conclude(
             pulled.report,
-            folder,
+            target.name if named else folder,
             first=self._words.first,
             plan=self._plan,
             pruning=target.options.prune,

@@ -47,7 +47,7 @@ def command(mirror: MirrorArgument, **values: Any) -> Job:
         render=PullRenderer(first=False, itemize=values["itemize"], dry_run=values["dry_run"]),
         subject=folder.name or str(folder),
         fields={"mirror": str(folder), "from_audit": values["from_audit"]},
-        resume_command=f"resourcesync repair {folder}",
+        resume_command=f"resourcesync repair {mirror.named}",
     )
 
 
@@ -68,4 +68,4 @@ def _repair(argument: MirrorArgument, values: Mapping[str, Any], screen: Screen)
     found = mirror.repair(
         known, deleting=values["delete"], dry_run=values["dry_run"], on_event=report
     )
-    return conclude(found, str(folder), first=False, plan=plan)
+    return conclude(found, argument.named, first=False, plan=plan, place=str(folder))
