@@ -225,8 +225,8 @@ class SqliteFile:
     def _has_room_for_index(self) -> bool:
         """True if the index of a log is on the disk, since others use the file, or has room."""
         index = Path(f"{self._path}-shm")
-        is_there = index.exists() and index.stat().st_size * 2 >= _INDEX_BYTES
-        return is_there or not self.errors.has_no_room()
+        has_index = index.exists() and index.stat().st_size * 2 >= _INDEX_BYTES
+        return has_index or not self.errors.has_no_room()
 
     def _check(self, kind: SqliteFormat, *, accepts_empty: bool) -> bool:
         """Return whether the file is empty; one that is not ours is refused."""

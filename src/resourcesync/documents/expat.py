@@ -253,13 +253,12 @@ class XmlDriver:
         offset = max(0, self.parser.ErrorByteIndex)
         known = self._tail + block
         at = max(0, len(known) + offset - self.fed)
-        is_token = error.code == _INVALID_TOKEN
-        bare = _BARE.search(known[max(0, at - _TAIL) : at]) if is_token else None
-        back = len(bare[0]) if bare else 0
+        bare = _BARE.search(known[max(0, at - _TAIL) : at])
+        back = len(bare[0]) if bare and error.code == _INVALID_TOKEN else 0
         return self._error_of(
             XmlFault(
                 kind=XmlFaultKind.CUT_SHORT if is_cut else XmlFaultKind.BROKEN,
-                detail=_BARE_WORDS if bare else pyexpat.ErrorString(error.code) or "",
+                detail=_BARE_WORDS if back else pyexpat.ErrorString(error.code) or "",
                 line=error.lineno,
                 column=error.offset + 1 - back,
                 offset=offset - back,

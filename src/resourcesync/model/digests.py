@@ -33,6 +33,8 @@ _MAX_TOKENS: Final = 16
 _PREFIX: Final = "sha-256:"
 _SHA256_LENGTH: Final = len(_PREFIX) + ALGORITHMS["sha-256"]
 _HEX: Final = re.compile(r"[0-9a-f]+")
+is_sha256: Final = re.compile(_PREFIX + "[0-9a-f]{64}").fullmatch
+"""Matches one SHA-256 as we write it, and nothing else."""
 
 
 def new_hashers(algorithms: Iterable[str]) -> dict[str, Any]:

@@ -242,10 +242,9 @@ class _PullView:
 
         assert pulled.report is not None
         folder = str(pulled.folder)
-        named = target.is_configured and not pulled.of_set
         ended = conclude(
             pulled.report,
-            target.name if named else folder,
+            target.name if target.is_configured and not pulled.of_set else folder,
             first=self._words.first,
             plan=self._plan,
             pruning=target.options.prune,

@@ -19,11 +19,11 @@ from resourcesync.model.digests import (
     WANTED,
     Digest,
     agree,
-    are_sha256,
     contradiction,
     format_digests,
     format_wanted,
     has_strong,
+    is_sha256,
     parse_digests,
     served_digests,
     usable,
@@ -69,7 +69,7 @@ def proof_of(listed: ListedEntry) -> Proof:
     """Return the means that an entry gives to check the bytes of its resource."""
     if listed.rivals:
         return min(map(proof_of, _rivals_of(listed)))
-    if are_sha256((listed.hash,)):  # the common case, without parsing the digests
+    if is_sha256(listed.hash):  # the common case, without parsing the digests
         return Proof.BYTES
     claims = usable(parse_digests(listed.hash))
     if has_strong(claims):
