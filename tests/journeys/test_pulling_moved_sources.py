@@ -7,6 +7,8 @@ import pytest
 
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
+from resourcesync.destination.sync_state import SyncState
+from resourcesync.discovery.uris import is_same, present_uri
 from resourcesync.errors import ConfigurationError, SourceError
 from resourcesync.ports import FetchRequest
 from tests.support.crashes.killing import killed
@@ -114,6 +116,41 @@ def test_a_source_may_move_twice_behind_tls_and_back(tmp_path: Path, there: str)
     assert (back.state, back.updated, back.deleted) == (MirrorState.IN_SYNC, 0, 0)
     assert world.asked_resources() == moved.asked() == []
     assert world.pull().state is MirrorState.IN_SYNC
+
+
+def test_moves_of_path_and_host_in_a_row_are_one_move(tmp_path: Path) -> None:
+    """The path of the first move stays true for the second, which is of the host alone."""
+    world = world_of(tmp_path / "mirror")
+    places = (BASE + "files/", ELSEWHERE + "files/", ELSEWHERE + "v2", ELSEWHERE)
+    for number, there in enumerate(places):
+        moved = Moved(world, there.rstrip("/") + "/")
+
+        report = world.pull(None, moved=there)
+
+        assert (report.state, report.created, report.held) == (MirrorState.IN_SYNC, 0, 0)
+        assert set(moved.asked()) <= {there}  # the page is looked at
+        with world.state() as state:
+            identity = SyncState(state).identity
+        assert identity is not None
+        assert present_uri(f"{BASE}a/1.html", identity.moved) == moved.home + "a/1.html"
+        assert all(identity.was_at(place) for place in (BASE, *places[:number]))
+        assert not identity.was_at("https://other.example/files/")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("http://h/proj", "http://h/proj/", True),
+        ("http://h", "http://h/", True),
+        ("http://h/rs?set=a", "http://h/rs?set=b", False),
+        ("http://h/a.xml", "http://h/b.xml", False),
+        ("http://h/proj", "http://h/project", False),
+    ],
+)
+def test_an_address_of_a_source_is_the_same_with_and_without_its_last_slash(
+    one: str, other: str, *, same: bool
+) -> None:
+    assert is_same(one, other) is same
 
 
 @pytest.mark.parametrize("writes", range(1, 12))

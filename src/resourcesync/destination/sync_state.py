@@ -7,7 +7,6 @@ from itertools import islice
 from operator import attrgetter
 from posixpath import commonprefix
 from typing import Any, Final, Generic, TypeVar
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import structs
@@ -53,7 +52,9 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     def was_at(self, address: str) -> bool:
         """True if the Source moved here from an address, as far as is known."""
         homes = {self.base, *(there for there, _ in self.moved)} - {f"{origin(self.source)}/"}
-        return bool(self.moved) and f"{origin(address)}/" in homes
+        then, now = site_folder(address), site_folder(self.source)
+        is_same_place = then != now and known_uri(then, self.moved) == known_uri(now, self.moved)
+        return bool(self.moved) and (f"{origin(address)}/" in homes or is_same_place)
 
     def after_move(self, address: str, entry: str, set_uri: str) -> "MirrorIdentity":
         """Return the identity after the Source moved."""
@@ -62,9 +63,10 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         if homes.pop(self.base, None):  # moved back
             homes = {}
         old, new = site_folder(self.source), site_folder(address)
-        if old and new and urlsplit(old).path != urlsplit(new).path:
+        if old and new:  # what was below the one is below the other
             homes.pop(new, None)
-            if (here := known_uri(old, self.moved)) != new:
+            here = known_uri(old, self.moved)
+            if known_uri(new, tuple(homes.items())) != here:
                 homes[new] = here
         chosen = set_uri if self.set_uri else ""
         return structs.replace(self, source=address, set_uri=chosen, moved=tuple(homes.items()))

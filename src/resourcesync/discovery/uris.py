@@ -156,10 +156,10 @@ def folder_of(uri: str) -> str:
 
 
 def site_folder(uri: str) -> str:
-    """Return the folder of the site that an address stands for; empty for that of a document."""
-    path = urlsplit(uri).path
-    is_document = path.endswith(WELL_KNOWN_PATH) or has_ending(path.rpartition("/")[2])
-    return "" if is_document else folder_of(uri)
+    """Return the folder that an address stands for; empty for that of a document or a query."""
+    parts = urlsplit(uri)
+    is_document = parts.path.endswith(WELL_KNOWN_PATH) or has_ending(parts.path.rpartition("/")[2])
+    return "" if is_document or parts.query else folder_of(uri)
 
 
 def folders_above(folder: str) -> list[str]:
