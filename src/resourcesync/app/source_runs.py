@@ -25,7 +25,7 @@ class SourceState(StrEnum):
 
     NEW = "new"
     PUBLISHED = "published"
-    INCOMPLETE = "incomplete"  # some files or rows could not be published as they are
+    INCOMPLETE = "incomplete"  # some files could not be published as they are, or it was stopped
     FAILING = "failing"
 
 
@@ -93,7 +93,8 @@ def record_run(catalogue: Path, ended: PublicationResult | BaseException, now: d
         before = _decode(opened.note(_NOTE))
         if isinstance(ended, BaseException):
             failed = FailedRun.of(ended)
-            after = replace(before, state=SourceState.FAILING, last_run=now, failed_run=failed)
+            state = SourceState.INCOMPLETE if failed.is_stop else SourceState.FAILING
+            after = replace(before, state=state, last_run=now, failed_run=failed)
         else:
             after = _completed(before, ended, opened, now)
         opened.write_notes({_NOTE: encode(after)})

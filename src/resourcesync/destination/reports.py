@@ -340,8 +340,8 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Error that ended a run.
 
     Attributes:
-        code: The error's stable code; ``stopped`` if it was asked to stop, ``bug`` if no other
-            `ResourceSyncError` ended it.
+        code: The error's stable code; ``stopped`` if it was asked to stop, ``bug`` for an
+            error that is no `ResourceSyncError`.
         kind: Name of its class in `resourcesync.errors`; empty if unknown.
         message: The error message, with the answer that it is about.
         uri: The address that it is about; empty for none.
@@ -371,6 +371,11 @@ class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     def is_stop(self) -> bool:
         """True if nothing failed: the run was asked to stop."""
         return self.code == StoppedError.default_code
+
+    @property
+    def state(self) -> MirrorState:
+        """The state in which it leaves the mirror: after a stop the rest of its work is left."""
+        return MirrorState.BEHIND if self.is_stop else MirrorState.FAILING
 
     @property
     def text(self) -> str:

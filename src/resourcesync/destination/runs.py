@@ -107,16 +107,12 @@ def record_failed_run(
     *,
     certificate_until: int | None = None,
 ) -> None:
-    """Record the error that ended a pull, of this id and start; else before it began.
-
-    A pull that was asked to stop did not fail: the rest of its work is left.
-    """
+    """Record the error that ended a pull, of this id and start; else before it began."""
     now = to_microseconds(clock.now())
     run, started = began or (new_run_id(), now)
     counts = msgspec.json.encode(failed).decode()
     notes = SyncState(state)
-    word = Word.BEHIND if failed.is_stop else Word.FAILING
-    notes.write(word=word, failed=(now, failed), certificate_until=certificate_until)
+    notes.write(word=failed.state, failed=(now, failed), certificate_until=certificate_until)
     outcome = failed.code
     state.add_run(
         RunRow(run=run, started=started, ended=now, mode="", outcome=outcome, counts=counts)

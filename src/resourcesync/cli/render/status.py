@@ -261,14 +261,11 @@ def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
 
 def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     """Yield the time, reason and exit code of the last failed run, and the next step."""
-    failed = mirror.failed_run
-    again = f"resourcesync pull {mirror.mirror}" if mirror.source else ""
-    if mirror.judged is not MirrorState.FAILING:
-        if failed is not None and failed.is_stop and mirror.last_run is not None:
-            at = formatting.moment(mirror.last_run)
-            yield f"the last pull was asked to stop {at}; next: {again}"
+    failed = mirror.failed_run or FailedRun(code=mirror.outcome)
+    is_cut = mirror.failed_run is not None and failed.is_stop
+    if mirror.judged is not MirrorState.FAILING and not is_cut:
         return
-    failed = failed or FailedRun(code=mirror.outcome)
+    again = f"resourcesync pull {mirror.mirror}" if mirror.source else ""
     other = f"resourcesync why {failed.code}" if failed.kind else again
     yield from _failed(
         "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or other
@@ -278,6 +275,7 @@ def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
 def _failed(noun: str, failed: FailedRun, at: datetime | None, next_step: str) -> Iterator[str]:
     code, moment = exit_code_of_kind(failed.kind), "" if at is None else f" {formatting.moment(at)}"
     end = "" if code is None else f"  exit {int(code)}"
-    yield f"the last {noun} failed{moment}: {failed.text}{end}"
+    how = f"was asked to stop{moment}" if failed.is_stop else f"failed{moment}: {failed.text}{end}"
+    yield f"the last {noun} {how}"
     if next_step:
         yield f"next   {next_step}"

@@ -136,9 +136,8 @@ class Explanation(msgspec.Struct, kw_only=True):
         if self.copy is None or not self.is_present:
             return "no copy"
         is_damaged = self.is_altered or (self.pending and self.pending.code == DAMAGED)
-        proven = "verified " if self.copy.fixity == rows.Fixity.VERIFIED else ""
-        proven = "altered " if is_damaged else proven
-        return f"the {proven}copy is kept"
+        is_verified = self.copy.fixity == rows.Fixity.VERIFIED
+        return f"the {'altered ' if is_damaged else 'verified ' * is_verified}copy is kept"
 
     def _verdict_of_task(self) -> ResourceVerdict | None:
         pending = self.pending

@@ -108,9 +108,8 @@ def _runs(detail: views.MirrorDetail) -> Markup:
 def _run(same: Sequence[views.EndedPull]) -> Iterator[Piece]:
     ran, first = same[0], same[-1]
     yield layout.time_tag(ran.ended)
-    stopped = ran.failed is not None and ran.failed.is_stop
-    ended = MirrorState.BEHIND if stopped else MirrorState.FAILING
-    yield layout.pill(ended if ran.report is None else ran.report.state)
+    failed = MirrorState.FAILING if ran.failed is None else ran.failed.state
+    yield layout.pill(failed if ran.report is None else ran.report.state)
     again = (f"; {formatting.counted(len(same), 'time')} since ", layout.time_tag(first.ended))
     yield _pull_text(ran), again if len(same) > 1 else None
     yield "-" if ran.report is None else formatting.count(ran.report.requests)
