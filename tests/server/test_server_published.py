@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.app.serving.applications import find_tree
+from resourcesync.app.serving.applications import (
+    CurrentApplication,
+    CurrentPublication,
+    find_tree,
+)
 from resourcesync.catalogue import reader as catalogue_reader
 from resourcesync.errors import StateError, StorageError
 from resourcesync.source.publication_settings import NOTE
@@ -77,6 +82,24 @@ def test_a_new_address_is_served_once_it_is_published(tree: Path) -> None:
     assert "h.example" not in after.fields["link"]
     assert new.encode() in page.body
     assert b"h.example" not in page.body
+
+
+def test_the_former_application_answers_until_the_new_one_can_be_built(tmp_path: Path) -> None:
+    head, tries = tmp_path / "head", list[int]()
+    head.write_text("first")
+
+    def build(number: int) -> ASGIApp:
+        tries.append(number)
+        if tries == [1, 2]:
+            raise StateError("it is being written")
+        return PlainTextResponse(f"{number}")
+
+    app = CurrentApplication(CurrentPublication(1, head, lambda number: number + 1), build)
+    head.write_text("replaced")
+
+    answers = [ask(app, "/").body for _ in range(3)]
+
+    assert (answers, tries) == ([b"1", b"2", b"2"], [1, 2, 2])
 
 
 def test_a_catalogue_that_is_damaged_or_cannot_be_read_serves_nothing(tree: Path) -> None:
