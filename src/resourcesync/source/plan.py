@@ -2,12 +2,10 @@
 
 The plan is stored before the documents that follow from it are written, and the record of the
 documents after them. So a run that was killed at any point leaves a plan, which the next run
-carries out: the same changes go into the same lists. A document that nothing refers to is removed
-only after a delay, since somebody may still be reading it.
+carries out: the same changes go into the same lists.
 """
 
-import logging
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
@@ -18,12 +16,10 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import damaged_note_error
 from resourcesync.model.timestamps import SECOND
 from resourcesync.model.vocabulary import Capability
-from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import naming
 from resourcesync.source.publication_settings import Policy
 
 T = TypeVar("T")
-_log: Final = logging.getLogger(__name__)
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):
@@ -298,36 +294,3 @@ def retain(
     return replace(
         plan, superseded=superseded[-MOST_LISTS:], closed=closed, retired=retired[-MOST_LISTS:]
     )
-
-
-def find_orphans(
-    documents: DocumentStore,
-    wanted: Container[str],
-    known: Container[str],
-    before: Mapping[str, int],
-    now: int,
-    is_ours: Callable[[str], bool],
-) -> dict[str, int]:
-    """Return our own stored documents that nothing refers to, and since when."""
-    return {
-        name: min(before.get(name, now), now)
-        for name in documents.names()
-        if name not in wanted and (name in known or name in before or is_ours(name))
-    }
-
-
-def remove_orphans(documents: DocumentStore, found: Mapping[str, int], now: int) -> dict[str, int]:
-    """Remove the documents that were unreferenced for a day; return the rest.
-
-    A head that is no longer offered is removed at once: to its followers it would say for ever that
-    nothing is new. A follower that finds it gone starts discovery again, and the documents below it
-    still exist.
-    """
-    left = dict(found)
-    for name, since in found.items():
-        if name not in naming.LIST_HEADS and now - since <= GRACE:
-            continue
-        _log.info("removing %s, which is no longer listed anywhere", name)
-        documents.delete(name)
-        del left[name]
-    return left

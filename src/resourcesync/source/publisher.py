@@ -15,7 +15,12 @@ from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
 from resourcesync.source import archives, change_list, description, naming, resource_list
-from resourcesync.source.document_writer import DocumentWriter, WrittenDocument
+from resourcesync.source.document_writer import (
+    DocumentWriter,
+    WrittenDocument,
+    find_orphans,
+    remove_orphans,
+)
 from resourcesync.source.plan import (
     OFFERS,
     PLAN,
@@ -26,10 +31,8 @@ from resourcesync.source.plan import (
     PublicationStep,
     Span,
     SupersededList,
-    find_orphans,
     is_rebase_due,
     is_rotation_due,
-    remove_orphans,
     retain,
     supersede,
 )
