@@ -66,3 +66,15 @@ def test_a_plug_in_of_others_never_replaces_one_of_ours(site: Path) -> None:
 
     assert plugins.find(plugins.PATCHES, name).distribution == "resourcesync"
     assert not [plugin for plugin in plugins.installed() if plugin.distribution == "acme_store"]
+
+
+def test_nothing_but_a_few_files_is_read_where_nobody_brings_a_plug_in(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(tmp_path, "acme_one", {plugins.ENGINES: {"there": "acme_one:go"}}, "")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "missing")])
+    monkeypatch.delitem(sys.modules, "importlib.metadata")
+
+    assert plugins.plugins_in(plugins.COMMANDS) == []
+    assert "importlib.metadata" not in sys.modules
+    assert [plugin.name for plugin in plugins.plugins_in(plugins.ENGINES)] == ["there"]
