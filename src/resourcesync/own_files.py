@@ -160,7 +160,7 @@ def _parts(path: Path) -> tuple[Path, tuple[str, ...]]:
 def open_file(name: str | bytes, folder: int, flags: int = FILE, mode: int = 0o600) -> int:
     """Return a descriptor of a regular file in an open folder."""
     file = os.open(name, flags | FILE, mode, dir_fd=folder)
-    if is_regular(os.fstat(file)):
+    if flags & os.O_EXCL or is_regular(os.fstat(file)):  # what the call has made is one
         return file
     os.close(file)
     raise OSError(errno.EINVAL, "it is not an ordinary file")

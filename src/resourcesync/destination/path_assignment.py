@@ -12,7 +12,6 @@ that of the mapping.
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace
@@ -26,7 +25,7 @@ from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
 from resourcesync.destination.sync_state import MOVING, SyncState
 from resourcesync.errors import StorageError, SyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
-from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
+from resourcesync.mirror_state.rows import Copy, PathKey, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.model.vocabulary import ChangeKind
@@ -58,7 +57,6 @@ def relocated_uris(named: Iterable[PathClaim]) -> Iterator[str]:
 
 
 _GROUP: Final = 256
-_uri_of: Final = attrgetter("uri")
 _MAX_NEW: Final = 10_000
 """Limit of new resources whose neighbours are looked up; above it all copies are read."""
 _MAX_RELOCATED: Final = 200_000
@@ -87,10 +85,15 @@ class PathAssignment:
         mapping = self._mapping
         if not isinstance(mapping, NameMapping):
             return False
-        wanted = (row.uri for row in rows if row.change not in _NOT_WANTED)
+        preferred, is_free = mapping.preferred_path, not mapping.relocated
+        held = ((preferred(copy.uri), copy.uri) for copy in self._state.copies())
+        wanted = (
+            (row.path if is_free else preferred(row.uri), row.uri)
+            for row in rows
+            if row.change not in _NOT_WANTED
+        )
         with PairSorter(self._dependencies.scratch) as spool:
-            uris = chain(map(_uri_of, self._state.copies()), wanted)
-            spool.add_all((mapping.key(mapping.preferred_path(uri)), uri) for uri in uris)
+            spool.add_all(_by_key(mapping, chain(held, wanted)))
             found = frozenset(_check_count(relocated_uris(spool)))
         return self._apply_relocations(mapping, found)
 
@@ -104,7 +107,6 @@ class PathAssignment:
         if first is None:
             return False
         is_empty = next(self._existing_paths(), None) is None
-        key = None if mapping.profile is FileSystemProfile.POSIX else mapping.key
         with PairSorter(self._dependencies.scratch) as spool:
             wanted = (
                 (row.path, row.uri)
@@ -118,9 +120,11 @@ class PathAssignment:
             if len(new) == _MAX_NEW:
                 near = self._existing_paths()
             elif not is_empty:
-                near = state.path_conflicts(mapping.base, [path for path, _ in new], key)
+                near = state.path_conflicts(
+                    mapping.base, [path for path, _ in new], _key_of(mapping)
+                )
             claims = chain(new, wanted, ((path, uri) for uri, path in near))
-            spool.add_all(claims if key is None else ((key(path), uri) for path, uri in claims))
+            spool.add_all(_by_key(mapping, claims))
             found = (uri for uri in relocated_uris(spool) if uri not in mapping.relocated)
             return self._apply_relocations(
                 mapping, frozenset(_check_count(chain(mapping.relocated, found)))
@@ -153,7 +157,7 @@ class PathAssignment:
             return
         if isinstance(self._mapping, NameMapping):
             self._vacate_paths(self._mapping.relocated)
-        stay = self._move(map(_uri_of, self._state.copies()))
+        stay = self._move(copy.uri for copy in self._state.copies())
         self._move(row.uri for task in PendingTask for row in self._state.pending(task))
         if not stay:
             self._finish_moves()
@@ -243,6 +247,16 @@ def owner_of(state: SqliteMirrorState, mapping: PathMapping, path: str) -> str |
         if there == path and state.copy(uri) is not None:
             return uri
     return None
+
+
+def _key_of(mapping: NameMapping) -> PathKey | None:
+    """Return what tells the paths apart that a file system does; ``None`` if it tells all."""
+    return None if mapping.profile is FileSystemProfile.POSIX else mapping.key
+
+
+def _by_key(mapping: NameMapping, claims: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    key = _key_of(mapping)
+    return claims if key is None else ((key(path), uri) for path, uri in claims)
 
 
 def _check_count(uris: Iterable[str]) -> Iterator[str]:

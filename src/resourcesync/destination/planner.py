@@ -671,7 +671,9 @@ def is_gone_by_answer(row: ListedEntry, copy: Copy | None, *, is_old_reading: bo
 
 def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) -> bool:
     """True if bytes are as only a change says that is older than the list, which the copy is as."""
-    if not agrees_with_list(copy, row) or has_bytes(copy, format_digests(found)):
+    if not row.is_older or not agrees_with_list(copy, row):
+        return False
+    if has_bytes(copy, format_digests(found)):
         return False
     listed = row.rivals[0][0] if row.rivals else row.hash
     return not agree(found, usable(parse_digests(listed)))

@@ -28,7 +28,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.ports import age_when_served
 
 
@@ -180,7 +180,8 @@ class SkewMeasuringFetcher:
         is_false = modified is not None and modified < -MAX_SKEW.total_seconds()
         if served is None or age.strip() != "0" or is_false:
             return
-        skew = max(sent - served, _NO_SKEW) or min(self._clock.now() - served, _NO_SKEW)
+        moment = from_microseconds(served)
+        skew = max(sent - moment, _NO_SKEW) or min(self._clock.now() - moment, _NO_SKEW)
         least, most = self._skews or (skew, skew)
         self._skews = min(least, skew), max(most, skew)
 

@@ -8,7 +8,6 @@ import msgspec
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.entries import RefusedEntry
-from resourcesync.model.timestamps import known_microseconds
 from resourcesync.ports import (
     Fetcher,
     FetchFailure,
@@ -217,6 +216,6 @@ def _document(
 
 
 def _served(headers: Mapping[str, str]) -> int | None:
-    served, age = known_microseconds(served_at(headers)), headers.get("age", "")
+    served, age = served_at(headers), headers.get("age", "")
     is_old = age.isascii() and age.isdigit() and len(age) <= _MAX_AGE_DIGITS
     return served if served is None or not is_old else served - int(age) * 1_000_000

@@ -33,8 +33,6 @@ class ExcessBytesError(CodingError):
 
 def content_codings(field: str) -> tuple[str, ...]:
     """Return the codings that a ``Content-Encoding`` names, in lower case, as they were applied."""
-    if not field:  # as most
-        return ()
     tokens = (token.strip().lower() for token in field.split(","))
     return tuple(token for token in tokens if token in _REGISTERED)
 

@@ -17,6 +17,7 @@ import msgspec
 from resourcesync.errors import BudgetError, SourceError, StoppedError, StorageError, is_propagating
 from resourcesync.model.digests import Digest, agree, parse_digests
 from resourcesync.model.own_names import has_own_name
+from resourcesync.model.timestamps import known_microseconds
 
 
 class Clock(Protocol):
@@ -236,9 +237,9 @@ def _seconds_between(modified: str, date: str) -> float | None:
     return None if earlier is None or later is None else (later - earlier).total_seconds()
 
 
-def served_at(headers: Mapping[str, str]) -> datetime | None:
-    """Return the server's time of an answer (``Date``); ``None`` if absent."""
-    return _parse_http_date(headers.get("date", ""))
+def served_at(headers: Mapping[str, str]) -> int | None:
+    """Return the server's time of an answer (``Date``) in microseconds; ``None`` if absent."""
+    return _http_microseconds(headers.get("date", ""))
 
 
 def modified_at(headers: Mapping[str, str]) -> datetime | None:
@@ -247,6 +248,11 @@ def modified_at(headers: Mapping[str, str]) -> datetime | None:
 
 
 @lru_cache(maxsize=64)  # most answers of a second have the same Date
+def _http_microseconds(text: str) -> int | None:
+    return known_microseconds(_parse_http_date(text))
+
+
+@lru_cache(maxsize=64)
 def _parse_http_date(text: str) -> datetime | None:
     if not text:
         return None

@@ -258,17 +258,3 @@ class OriginalsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"OriginalsOptions(address={self.address!r}, base_uri={self.base_uri!r})"
-
-
-class Watcher(Protocol):
-    """A watcher that gives hints, never facts: it may report too much, and it may miss changes."""
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for a hint that something changed, no longer than ``seconds``.
-
-        Returns:
-            True if there was one since the last call; at once if it came before.
-
-        Raises:
-            StorageError: Nothing can be watched any more.
-        """

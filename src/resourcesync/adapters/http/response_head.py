@@ -15,7 +15,7 @@ The error that the end of a transfer means is made here too, and whether a retry
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -60,15 +60,15 @@ class ResponseHead(Mapping[str, str]):
     end of the body is marked, by its length, by chunks, or by HTTP/2 and later.
     """
 
-    __slots__ = ("_read", "_text", "codings", "has_end", "length", "status", "status_line")
+    __slots__ = ("_low", "_read", "_text", "codings", "has_end", "length", "status", "status_line")
 
     def __init__(self, status: int, status_line: str, text: str, uri: str) -> None:
         self.status = status
         self.status_line = status_line
-        self._text = text
+        self._text, self._low = text, text.lower()  # of Latin-1, so both are of one length
         self._read: dict[str, str] | None = None
         found: dict[str, str] = {}
-        for name, left, colon, value in _FRAMING.findall(text.lower()):
+        for name, left, colon, value in _FRAMING.findall(self._low):
             if left and not left.isspace():
                 continue  # another field, whose name begins like this one
             if left or not colon or found.setdefault(name, value) != value:
@@ -82,7 +82,8 @@ class ResponseHead(Mapping[str, str]):
             found["transfer-encoding"] != "chunked" or self.length is not None
         ):
             raise _bad_head(uri, "framing", "a Transfer-Encoding with an ambiguous end of the body")
-        self.codings = content_codings(found.get("content-encoding", ""))
+        coding = found.get("content-encoding")
+        self.codings = content_codings(coding) if coding else ()
         is_chunked = "transfer-encoding" in found
         self.has_end = self.length is not None or is_chunked or not text.startswith("HTTP/1")
 
@@ -104,8 +105,12 @@ class ResponseHead(Mapping[str, str]):
         """Return one field; a single lookup needs no table of all fields."""
         if self._read is not None or name == "link":
             return self._fields().get(name, default)
-        match = _field(name).search(self._text)
-        return default if match is None else match[1] or ""
+        start = self._low.find(f"\r\n{name}:")
+        if start < 0:
+            return default
+        start += len(name) + 3
+        end = self._text.find("\r", start)
+        return self._text[start : end if end > 0 else None].strip(" \t")
 
     def forget(self, *names: str) -> None:
         """Leave out some fields from now on."""
@@ -118,11 +123,6 @@ class ResponseHead(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._fields())
-
-
-@cache
-def _field(name: str) -> re.Pattern[str]:
-    return re.compile(rf"\r\n{re.escape(name)}:[ \t]*([^\r]*[^ \t\r])?", re.ASCII | re.IGNORECASE)
 
 
 def parse_head(text: str, uri: str) -> ResponseHead | None:

@@ -267,7 +267,8 @@ class HttpTransfer:
             self.error = self._failure(number, text)
             return
         if self._accepts:
-            self._finish_body(head)
+            if self._unmarked is not None or self._decoder is not None or head.status == _PARTIAL:
+                self._finish_body(head)
             return
         if "retry-after" in head:
             self.wait = response_head.parse_retry_after(head["retry-after"], clock.now())

@@ -281,7 +281,7 @@ class TransferRun:
             and errand.request.purpose is not Purpose.MESSAGE
         ):
             self._redirect(errand, transfer, head.get("location"), now)
-        elif head is not None and self._check_end(errand, transfer, now):
+        elif head is not None and (not transfer.reading or self._check_end(errand, transfer, now)):
             self._succeed(errand, head, transfer.received)
 
     def _record_server(self, origin: OriginState, transfer: HttpTransfer) -> None:
@@ -336,12 +336,12 @@ class TransferRun:
         self._busy[again] = None
 
     def _check_end(self, errand: RequestState, transfer: HttpTransfer, now: float) -> bool:
-        """Return whether a body is whole; one without a marked end is if it came twice.
+        """Return whether a body without a marked end is whole: if it came twice.
 
         Else it is requested again, or its request failed.
         """
         before, errand.reading = errand.reading, transfer.reading
-        if transfer.reading in (b"", before):
+        if transfer.reading == before:
             return True
         errand.readings += 1
         if errand.readings > self._settings.retries + 1:

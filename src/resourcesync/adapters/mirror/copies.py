@@ -14,7 +14,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from typing import BinaryIO, Final
+from typing import Final
 
 from resourcesync import own_files, ports
 from resourcesync.adapters.mirror.open_folders import (
@@ -80,27 +80,15 @@ class FileTreeCopies:
         self._quarantine = own_files.open_below(own, ["quarantine"])
         self._made_way: list[tuple[str, str]] = []
         self._syncer = FileSyncer(monotonic, self._tmp)
-        self._staging = Staging(self._tmp)
+        staging = Staging(self._tmp)
+        self.stage, self.scratch = staging.stage, staging.scratch
+        self.clear_temporary = staging.clear
 
     def close(self) -> None:
         """Close the folders."""
         self._syncer.close()
         for folder in (self._tmp, self._trash, self._quarantine):
             os.close(folder)
-
-    def clear_temporary(self, oldest: float = 0.0) -> None:
-        """Remove temporary files of killed runs.
-
-        Large parts that a later run can resume stay.
-        """
-        self._staging.clear(oldest)
-
-    def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:
-        """Start a staged copy.
-
-        With ``of``, resume the part of it that an earlier run left, if there is one.
-        """
-        return self._staging.stage(algorithms, of)
 
     def stage_copy(self, path: str, algorithms: Sequence[str]) -> StagedFile | None:
         """Start a staged copy with the bytes of another copy; ``None`` if they cannot be read."""
@@ -143,10 +131,6 @@ class FileTreeCopies:
             with suppress(OSError):
                 os.utime(staged.name, ns=(modified, modified), dir_fd=self._tmp)
         return staged
-
-    def scratch(self) -> BinaryIO:
-        """Open a nameless temporary file on the mirror's file system, to read and write."""
-        return self._staging.scratch()
 
     def install(self, batch: Sequence[ports.CopyInstallation]) -> list[str | StorageError]:
         """Put a batch in place durably; return for each its stat signature or its error."""

@@ -342,8 +342,8 @@ class StagedFile:
         A rename does not change that.
         """
         info = os.fstat(self._file)
-        self._close()
-        self._small = b""
+        os.close(self._file)
+        self._file, self._small = -1, b""
         return signature_of(info)
 
     def _close(self) -> None:
@@ -435,8 +435,8 @@ class Staging:
         self._names = 0
         self._tag = os.urandom(8).hex()
 
-    def clear(self, oldest: float) -> None:
-        """Remove temporary files of killed runs."""
+    def clear(self, oldest: float = 0.0) -> None:
+        """Remove temporary files of killed runs; large parts since ``oldest`` stay."""
         self._parts.clear(oldest)
 
     def stage(self, algorithms: Sequence[str], of: str = "") -> StagedFile:

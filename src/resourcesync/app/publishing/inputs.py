@@ -33,7 +33,6 @@ from resourcesync.source.publication_settings import (
 if TYPE_CHECKING:
     from resourcesync.adapters.folder_watcher import FolderWatcher
     from resourcesync.app.publishing.accounts import FollowedAccount
-    from resourcesync.ports.originals import Watcher
 
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]+):(//)?")
 FILE_WRITING_SCHEME: Final = "oai:"
@@ -384,7 +383,9 @@ class PublishLoop:
 
         return FolderWatcher(Path(self._top), self.is_ours)
 
-    def run(self, watcher: "Watcher", chosen: Mapping[str, object], asked: PublishRequest) -> None:
+    def run(
+        self, watcher: "FolderWatcher", chosen: Mapping[str, object], asked: PublishRequest
+    ) -> None:
         """Publish, wait, and publish again; this never ends."""
         self._publish(chosen, asked)
         failures = 0
@@ -427,7 +428,7 @@ class PublishLoop:
         )
         self._on_published(replace(done, seconds=ended - began))
 
-    def _wait(self, watcher: "Watcher") -> None:
+    def _wait(self, watcher: "FolderWatcher") -> None:
         self._clock.sleep(self._rest)
         self._rest = 0.0
         while (left := self._next - self._clock.monotonic()) > 0:

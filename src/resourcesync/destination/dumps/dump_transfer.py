@@ -413,7 +413,9 @@ class DumpTransfer:
         if received.wrong is not None:
             staged.discard()
             return False
-        copy = self._commit_batch.new_copy(listed, received.length, received.found, received.fixity)
+        copy = self._commit_batch.new_copy(
+            listed, received.length, received.digests, received.fixity
+        )
         # A dump that is the list has what it lists; any other has the state of its own time.
         lastmod = (
             listed.lastmod if terms.is_list else recordable_lastmod(listed, terms.complete_until)

@@ -141,7 +141,7 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if folder is None:
             folder = self._folder_of(head)
         is_plain = folder is not None and _plain_name(self.profile).fullmatch(leaf)
-        return f"{folder}{leaf}" if is_plain and not self._is_page(leaf) else ""
+        return f"{folder}{leaf}" if is_plain and not (self.pages and self._is_page(leaf)) else ""
 
     def _is_page(self, leaf: str) -> bool:
         return self.pages and leaf != "" and not has_ending(leaf)

@@ -1,6 +1,6 @@
 """Commit of fetched resources in groups: files durable first, then one state transaction."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -14,8 +14,7 @@ from resourcesync.destination.sync_state import encode_notes, question_notes
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.mirror_state import rows
-from resourcesync.model.digests import Digest, format_digests
-from resourcesync.model.timestamps import DAY, SECOND, known_microseconds, to_microseconds
+from resourcesync.model.timestamps import DAY, SECOND, to_microseconds
 
 _GROUP: Final = 256
 _NO_FIELDS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -77,7 +76,7 @@ class CommitBatch:
         self,
         listed: planner.ListedEntry,
         length: int,
-        found: Sequence[Digest],
+        digests: str,
         fixity: rows.Fixity,
         headers: Mapping[str, str] = _NO_FIELDS,
     ) -> rows.Copy:
@@ -86,37 +85,32 @@ class CommitBatch:
         Its time of installation is the start of the run, until ``flush`` has installed the bytes.
         """
         uri, _, path, hash_, _, lastmod, *_ = listed
+        served = ports.served_at(headers)
         if not hash_:
-            lastmod = self.lastmod_to_record(listed, headers)
+            lastmod = self.lastmod_to_record(listed, served)
         known, kind = ports.validators_of(headers), str(fixity)  # SQLite stores plain text sooner
-        began, evidence = self._pull.now, self.evidence_of(listed, headers)
-        digests = format_digests(found)
+        began, evidence = self._pull.now, self.evidence_of(listed, served)
         row = (uri, path, length, digests, hash_, lastmod, *known, "", kind, began, evidence)
         return rows.make_copy(row)
 
-    def evidence_of(self, listed: planner.ListedEntry, headers: Mapping[str, str]) -> int:
+    def evidence_of(self, listed: planner.ListedEntry, served: int | None) -> int:
         """Return the Source's time at which lists and an answer show that a resource exists.
 
         A change may be later than what its list reports as a whole; one in whole seconds may be of
         the end of its second. Its server's clock may be behind that of the lists; one that is far
         ahead of ours proves nothing for its own future.
         """
-        served = known_microseconds(ports.served_at(headers)) or 0
         changed = (listed.lastmod or 0) if listed.change else 0
         changed += 0 if changed % SECOND else SECOND - 1
-        return max(self._pull.list_clock, min(max(served, changed), self._pull.now + DAY))
+        return max(self._pull.list_clock, min(max(served or 0, changed), self._pull.now + DAY))
 
-    def lastmod_to_record(
-        self, listed: planner.ListedEntry, headers: Mapping[str, str]
-    ) -> int | None:
+    def lastmod_to_record(self, listed: planner.ListedEntry, served: int | None) -> int | None:
         """Return the ``lastmod`` to record with an answer, or with one that said "not modified".
 
         The bytes are of the moment when the server made the answer, if it gives one; else of the
         start of the run.
         """
-        served = ports.served_at(headers)
-        as_of = self._pull.now if served is None else to_microseconds(served)
-        return planner.recordable_lastmod(listed, as_of)
+        return planner.recordable_lastmod(listed, self._pull.now if served is None else served)
 
     def add(self, ready: StagedResource) -> None:
         """Add a resource with verified bytes."""
@@ -363,4 +357,5 @@ def _installation_of(ready: StagedResource) -> ports.CopyInstallation:
     before = ready.fetch.before
     replaces = None if before is None else before.signature
     path, lastmod = ready.copy.path, ready.fetch.listed.lastmod
-    return ports.CopyInstallation(ready.staged, path, lastmod, replaces, installed_content(before))
+    content = None if before is None else installed_content(before)
+    return ports.CopyInstallation(ready.staged, path, lastmod, replaces, content)

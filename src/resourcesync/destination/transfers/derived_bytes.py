@@ -89,7 +89,7 @@ class PatchApplication:
     def apply(self, fetch: Fetch, patch: StagedCopy) -> None:
         """Add the patched and verified version to the batch."""
         size, made = self._check_patch(fetch.listed, patch), self._made(fetch, patch)
-        copy = self._batch.new_copy(fetch.listed, made.length, made.found, made.fixity)
+        copy = self._batch.new_copy(fetch.listed, made.length, made.digests, made.fixity)
         self._batch.add(StagedResource(fetch, copy, made.staged, patched=size))
 
     def _made(self, fetch: Fetch, patch: StagedCopy) -> verification.ReceivedBytes:

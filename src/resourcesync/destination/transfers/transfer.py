@@ -30,8 +30,22 @@ from resourcesync.destination.transfers.verification import (
 from resourcesync.discovery.uris import origin
 from resourcesync.mirror_state.rows import LARGE, Copy, Fixity
 from resourcesync.model.content_codings import content_codings
-from resourcesync.model.digests import STRONG, agree, has_strong, parse_digests, usable
-from resourcesync.ports import FetchFailure, FetchRequest, FetchResponse, Proof, StagedCopy
+from resourcesync.model.digests import (
+    STRONG,
+    agree,
+    format_digests,
+    has_strong,
+    parse_digests,
+    usable,
+)
+from resourcesync.ports import (
+    FetchFailure,
+    FetchRequest,
+    FetchResponse,
+    Proof,
+    StagedCopy,
+    served_at,
+)
 
 if TYPE_CHECKING:
     from resourcesync.destination.transfers.derived_bytes import PatchApplication
@@ -48,7 +62,7 @@ class FetchLocation(NamedTuple):
     """Location of a resource's bytes.
 
     ``after_mismatch``: it helps only after the resource's own URI gave other bytes. ``is_patch``:
-    of the present copy. ``version_at`` is the ``Accept-Datetime`` for a TimeGate (RFC 7089).
+    of the present copy. A TimeGate gets ``Accept-Datetime`` among the ``fields`` (RFC 7089).
     """
 
     uri: str
@@ -56,7 +70,7 @@ class FetchLocation(NamedTuple):
     uncached: bool = False
     after_mismatch: bool = False
     is_patch: bool = False
-    version_at: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 _new_location: Final[Callable[[tuple[Any, ...]], FetchLocation]] = partial(
@@ -112,8 +126,8 @@ def _first_attempt(fetch: planner.Fetch) -> FetchAttempt:
     if listed.undated:
         locations: tuple[FetchLocation, ...] = (FetchLocation(loc, uncached=True),)
     else:
-        own = _new_location((loc, True, False, False, False, ""))
-        locations = (own, _new_location((loc, True, True, True, False, "")))
+        own = _new_location((loc, True, False, False, False, ()))
+        locations = (own, _new_location((loc, True, True, True, False, ())))
         if listed.mirrors or listed.memento or listed.patch is not None:
             locations = tuple(_around(fetch, locations))
     return FetchAttempt(fetch, locations, locations[0])
@@ -128,7 +142,8 @@ def _around(fetch: planner.Fetch, own: tuple[FetchLocation, ...]) -> Iterator[Fe
     yield from own
     if listed.memento:
         uri, _, moment = listed.memento.partition(" ")
-        yield FetchLocation(uri, is_own=False, after_mismatch=True, version_at=moment)
+        when = (("Accept-Datetime", moment),)
+        yield FetchLocation(uri, is_own=False, after_mismatch=True, fields=when)
 
 
 class ResourceTransfer:
@@ -225,7 +240,7 @@ class ResourceTransfer:
             return None
         if place.is_patch:
             return self._begin_patch(attempt)
-        of = "" if place.uncached else _part_name(place.uri, listed)
+        of = "" if is_small or place.uncached else _part_name(place.uri, listed)
         staged = self._copies.stage(planner.algorithms_for(listed, self._own_algorithm), of)
         if staged.part is not None and staged.part.length == listed.length:
             self._handle_bytes(attempt, staged, {})  # the download was complete, but not committed
@@ -244,15 +259,8 @@ class ResourceTransfer:
             proof=Proof.NONE if keeps_all else proof_of(listed),
             as_sent=True,
             on_start=staged.record_validator if of else None,
-            fields=self._fields(place, listed),
+            fields=place.fields or (() if listed.hash else self._digest_fields),
         )
-
-    def _fields(
-        self, place: FetchLocation, listed: planner.ListedEntry
-    ) -> tuple[tuple[str, str], ...]:
-        if place.version_at:
-            return (("Accept-Datetime", place.version_at),)
-        return () if listed.hash else self._digest_fields
 
     def _use_present(self, attempt: FetchAttempt) -> bool:
         """Use bytes that are in the mirror already; return whether there are any.
@@ -290,7 +298,8 @@ class ResourceTransfer:
         )
         if found is None or not agree(found[1], claims):
             return False
-        copy = self._commit_batch.new_copy(listed, *found, Fixity.VERIFIED)
+        length, digests = found
+        copy = self._commit_batch.new_copy(listed, length, format_digests(digests), Fixity.VERIFIED)
         copy = copy._replace(signature=signature, installed=self._commit_batch.now())
         self._commit_batch.add(StagedResource(fetch, copy, None))
         return True
@@ -328,7 +337,9 @@ class ResourceTransfer:
         if received.wrong is not None:
             staged.discard()  # that copy was changed locally
             return False
-        copy = self._commit_batch.new_copy(listed, received.length, received.found, received.fixity)
+        copy = self._commit_batch.new_copy(
+            listed, received.length, received.digests, received.fixity
+        )
         self._commit_batch.add(StagedResource(fetch, copy, staged, local=True))
         return True
 
@@ -374,8 +385,9 @@ class ResourceTransfer:
         self._commit_batch.tally.same += 1
         if planner.has_moved_date(fetch.before, fetch.listed):
             self._commit_batch.add_unconfirmed(fetch.listed.uri)
-        lastmod = self._commit_batch.lastmod_to_record(fetch.listed, outcome.headers)
-        evidence = self._commit_batch.evidence_of(fetch.listed, outcome.headers)
+        served = served_at(outcome.headers)
+        lastmod = self._commit_batch.lastmod_to_record(fetch.listed, served)
+        evidence = self._commit_batch.evidence_of(fetch.listed, served)
         if fetch.before.lastmod != lastmod or fetch.before.evidence < evidence:
             copy = fetch.before._replace(lastmod=lastmod, evidence=evidence)
             self._commit_batch.add(StagedResource(fetch, copy, None, counts=False))
@@ -394,7 +406,7 @@ class ResourceTransfer:
                 attempt.after_failure(error.code, error.cause, mismatch=False, tries=1)
             )
             return
-        staged, length, found, fixity, wrong, has_bad_digest = received
+        staged, length, found, digests, fixity, wrong, has_bad_digest = received
         if wrong is not None and not (self._is_lenient and own):
             staged.discard()
             self._try_next_location(
@@ -407,7 +419,7 @@ class ResourceTransfer:
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # The validators of another server are useless for the resource's own URI.
-        copy = self._commit_batch.new_copy(listed, length, found, fixity, headers if own else {})
+        copy = self._commit_batch.new_copy(listed, length, digests, fixity, headers if own else {})
         contradicts = (
             "" if wrong is None else f"{describe_mismatch(wrong)}; kept (`verify` is lenient)"
         )
@@ -426,7 +438,8 @@ class ResourceTransfer:
         listed = attempt.fetch.listed
         sent = verify_staged(listed, staged)
         served = None if listed.hash else verify_answer(headers, staged, sent.found)
-        codings = content_codings(headers.get("content-encoding", ""))
+        coding = headers.get("content-encoding", "")
+        codings = content_codings(coding) if coding else ()
         received = self._in_listed_form(attempt, sent, codings) if codings else sent
         return received if served is None else received.with_answer(served)
 

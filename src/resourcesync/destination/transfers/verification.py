@@ -127,6 +127,7 @@ class ReceivedBytes(NamedTuple):
     staged: StagedCopy
     length: int
     found: Sequence[Digest]
+    digests: str
     fixity: Fixity
     wrong: tuple[str, str, str] | None
     has_bad_digest: bool = False
@@ -143,8 +144,9 @@ class ReceivedBytes(NamedTuple):
 def verify_staged(listed: ListedEntry, staged: StagedCopy) -> ReceivedBytes:
     """Seal staged bytes, and compare them with what is listed."""
     length, found = staged.seal()
-    fixity, wrong = verify_bytes(listed, length, format_digests(found))
-    return ReceivedBytes(staged, length, found, fixity, wrong)
+    digests = format_digests(found)
+    fixity, wrong = verify_bytes(listed, length, digests)
+    return ReceivedBytes(staged, length, found, digests, fixity, wrong)
 
 
 def _digest_staged(staged: StagedCopy, algorithm: str) -> Digest:
