@@ -25,7 +25,6 @@ PROFILED = (
 """Prints how many functions of this package ran, and the modules; lambdas are not counted."""
 SLOW = frozenset({"asyncio", "email", "http", "protego", "rich", "ssl", "starlette", "tomllib"})
 """Libraries that no short command needs."""
-
 EARLIER = 1_700_000_000
 
 
@@ -86,3 +85,12 @@ def test_a_first_pull_walks_the_shortest_way(source: str, tmp_path: Path) -> Non
     assert said & SLOW == set()
     assert len(own(said)) <= 110
     assert 500 < functions <= 1_000
+
+
+def test_a_publication_loads_nothing_of_mirrors(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a")
+    modules = loaded_by("publish", ".", "--url", "http://h.example", "-q", home=tmp_path)
+
+    assert modules & SLOW == set()
+    assert not [name for name in modules if ".mirrors" in name or ".planner" in name]
+    assert len(own(modules)) <= 117

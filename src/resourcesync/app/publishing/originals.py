@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 from urllib.parse import unquote
 
+from resourcesync import app
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals, PathFilter, RereadSchedule
 from resourcesync.app import document_stores, plugins
-from resourcesync.app.mirrors import stores
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
@@ -115,7 +115,7 @@ def check_originals(settings: PublicationSettings, known: PublicationSettings) -
             ),
             hint="publish into another folder: --out DIR, or --state DIR",
         )
-    stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
+    app.stores.check_plugin_address(settings.originals, plugins.ORIGINALS)
     if settings.versions or settings.patches:
         raise ConfigurationError("versions and patches need files in a folder")
 
