@@ -287,7 +287,7 @@ def fields_of(*schemas: type[msgspec.Struct]) -> Mapping[str, Field]:
 def _fields(schema: type[msgspec.Struct]) -> Iterable[Field]:
     hints: dict[str, Any] = {}
     for base in reversed(schema.__mro__):  # a text is a type without a description
-        hints |= vars(base).get("__annotations__", {})
+        hints |= getattr(base, "__annotations__", {})
     for name in schema.__struct_fields__:
         for setting in getattr(hints[name], "__metadata__", ()):
             if isinstance(setting, settings.Setting):
