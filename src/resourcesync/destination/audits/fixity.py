@@ -351,14 +351,10 @@ class FixityChecker:
                 sink.discard()
 
     def _request_of(self, copy: Copy, uri: str) -> tuple[ports.FetchRequest, ports.StagedCopy]:
-        """Return a request for the bytes of a copy; the validators are of the Source's answers."""
+        """Return a request for the bytes of a copy: a validator may be the same for others."""
         algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
         sink = self._pull.dependencies.copies.stage(algorithms)
-        known = ("", "") if self._method == "origin" else (copy.etag, copy.last_modified)
-        request = ports.FetchRequest(
-            uri=uri, sink=sink, etag=known[0], last_modified=known[1], as_sent=True
-        )
-        return request, sink
+        return ports.FetchRequest(uri=uri, sink=sink, as_sent=True), sink
 
     def _record_answer(self, copy: Copy, bad: FailedCheck | None, uri: str) -> None:
         if bad is None and self._method == "remote":
@@ -459,8 +455,6 @@ def _compare_answer(
             error = outcome.error
             reason = f"the Source: {error.message}"
             return FailedCheck(FindingKind.FAILED, reason, is_local=False, code=error.code)
-        case ports.FetchResponse(status=304):
-            return None
         case ports.FetchResponse():
             codings = content_codings(outcome.headers.get("content-encoding", ""))
             if _has_bytes_of(copy, sink) or (
