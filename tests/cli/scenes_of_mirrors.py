@@ -200,6 +200,7 @@ def pull_of_a_sitemap_that_lists_less(at: Scene) -> None:
     at.silently(f"resourcesync pull {at.source.url}/sitemap.xml museum")
     offer_sitemap(at, *FEW[1:])
     at.run("resourcesync pull museum")
+    at.run("resourcesync status museum")
     for method in ("lists", "stat", "hash"):
         at.run(f"resourcesync audit museum --method {method}")
     at.run("resourcesync audit museum --json")
