@@ -334,6 +334,7 @@ def trash_of_what_is_listed_again(at: Scene) -> None:
     at.offer({ONE: None, FEW[1]: None})
     at.silently("resourcesync pull museum")
     at.silently("resourcesync trash restore museum --all")
+    at.run("resourcesync trash restore museum --all")
     at.offer({}, at="2026-01-02T12:00:00Z")
     at.run("resourcesync pull museum")
     at.offer({ONE: None, FEW[1]: None}, at=STILL_LATER)
