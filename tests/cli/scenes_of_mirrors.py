@@ -375,7 +375,7 @@ def audit_of_several(at: Scene) -> None:
     at.run("resourcesync audit good --offline --method stat")
     at.requests()
     at.run("resourcesync publish public --url https://museum.example -q")
-    at.refuse("audit public", "status public", "repair public")
+    at.refuse("audit public", "status public", "status", "repair public")
 
 
 @scene
