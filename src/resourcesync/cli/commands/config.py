@@ -188,7 +188,8 @@ def _check(file: config_file.ConfigFile, screen: Screen) -> CommandOutcome:
         errors += ConfiguredSources(file).missing_folders()
     for error in errors:
         screen.problem(problem_of(error))
-    for warning in configured_mirrors.warnings_of(file):
+    missing = list(configured_mirrors.warnings_of(file))
+    for warning in missing:
         screen.report("warning", warning)
     fields = {"path": file.path, "mistakes": len(errors)}
     if errors:
@@ -201,8 +202,13 @@ def _check(file: config_file.ConfigFile, screen: Screen) -> CommandOutcome:
     known = [mirrors, secrets]
     if file.table("source"):
         known.insert(1, formatting.counted(len(file.table("source")), "source"))
-    line = TextLine(f"{', '.join(known)} in {file.path}; no mistake", "Good", QUIET)
-    return CommandOutcome(closing=(line,), fields=fields)
+    text = f"{', '.join(known)} in {file.path}; no mistake"
+    if not missing:
+        return CommandOutcome(closing=(TextLine(text, "Good", QUIET),), fields=fields)
+    text += f", but {formatting.counted(len(missing), 'secret')} missing here"
+    return CommandOutcome(
+        exit=ExitCode.FINDINGS, closing=(TextLine(text, level=QUIET),), fields=fields
+    )
 
 
 def _log_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:
