@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from msgspec import structs
 
@@ -199,8 +200,9 @@ class Destination:
                 from resourcesync.destination.audits.recheck import Recheck  # noqa: PLC0415 - lazy
 
                 Recheck(pull).run(step)
-            if step.selected_count == 0 and pull.selection.has_filters:
-                pull.warn("nothing-selected", "no listed resource matches the filters")
+            if step.selected_count == 0 and (left := urlsplit(pull.selection.left_out).path):
+                hint = f"a GLOB that begins with / is for the whole path, such as {left}"
+                pull.warn("nothing-selected", "no listed resource matches the filters", hint=hint)
         return step
 
     def _first_step(self, pull: SyncSession, probe: locate.CapabilityListProbe) -> Next:

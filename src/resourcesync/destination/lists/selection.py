@@ -171,6 +171,7 @@ class ResourceSelection:
         self._patch_formats = cache(patches)
         self._links = links
         self._foreign: set[str] = set()
+        self.left_out = ""  # a listed resource that the filters exclude
         self._moved = tuple(homes)
         self._homes = dict(longest_first(self._moved))
         self._paired: frozenset[str] = frozenset()
@@ -180,11 +181,6 @@ class ResourceSelection:
         self.has_entries = False
         self.moment: datetime | None = None
         """The moment of the list that is read."""
-
-    @property
-    def has_filters(self) -> bool:
-        """True if the operator selects less than the Source may list."""
-        return self._scope.has_filters
 
     @property
     def origins(self) -> frozenset[str]:
@@ -420,6 +416,8 @@ class ResourceSelection:
             else:
                 self.refusals.add(error.uri, error.code, error.message)
             return None
+        change = change if verdict is FilterVerdict.SELECTED else FILTERED
+        self.left_out = uri if change == FILTERED else self.left_out
         if self._paired:
             self._note_twins(listed_uri, known)
         listed = ListedEntry(
@@ -429,7 +427,7 @@ class ResourceSelection:
             hash=format_digests(resource.digests),
             length=resource.length,
             lastmod=lastmod,
-            change=change if verdict is FilterVerdict.SELECTED else FILTERED,
+            change=change,
         )
         if not resource.links:
             return listed
