@@ -117,6 +117,7 @@ def pull_of_one_set(at: Scene) -> None:
     at.refuse("pull museum --set nonsense", f"pull {url} museum --all-sets")
     at.run("resourcesync pull museum --set texts")
     at.run(f"resourcesync pull {url} some --set maps -q")
+    at.refuse(f"pull museum --moved {url}")
     offer_sets(at.source, {"maps": {"/maps/a.txt": b"map a\n"}}, at=LATER)
     for name in ("capabilitylist", "resourcelist"):
         del at.source.answers[f"/rs/texts/{name}.xml"]

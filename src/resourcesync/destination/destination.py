@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
 """Errors at a list's stored address that may mean that the Source moved its lists."""
+_IF_MOVED: Final = "if the Source moved, follow it: resourcesync pull MIRROR --moved URL"
 
 
 class Destination:
@@ -140,9 +141,10 @@ class Destination:
                 place = structs.replace(place, is_due=place.is_due or is_due)
                 try:
                     return self._read_lists(place, options)
-                except _LISTS_MOVED_ERRORS:
+                except _LISTS_MOVED_ERRORS as error:
                     moved = self._locator.moved_place(place, options)
                     if moved is None:
+                        error.hint = error.hint or ("" if self._is_first else _IF_MOVED)
                         raise
                     return self._read_lists(moved, options)
         except BudgetError:

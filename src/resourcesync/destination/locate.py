@@ -112,7 +112,7 @@ class ListLocator:
                 f" {errors.quoted(equipment.folder, 'DIR')}",
                 code="not-a-mirror",
             )
-        choice = SetChoice(requested=set_name, folder=equipment.folder)
+        choice = SetChoice(requested=set_name, folder=equipment.folder, is_moved=True)
         found = self._discover(address, choice, filters)
         if found.superseded_by:
             raise errors.NotAListError(
@@ -122,7 +122,7 @@ class ListLocator:
                 f"resourcesync pull MIRROR --moved {errors.quoted(found.superseded_by, 'URL')}",
                 code="archived-list",
             )
-        return found, identity.after_move(address, found.entry, found.set_uri)
+        return found, identity.after_move(address, found, self._sync_state.discovered)
 
     def previous_address(self, address: str) -> str:
         """Return the address before a move; empty if the move returns to it.
