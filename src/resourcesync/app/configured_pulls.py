@@ -143,13 +143,10 @@ class Puller(NamedTuple):
                 "a store can contain only one mirror, and so only one set",
                 hint="name one set, and give each set its own store",
             )
-        is_several = is_several or app.mirror_state.is_folder_of_sets(folder)
-        if target.options.moved and is_several:
-            raise ConfigurationError(
-                "--moved needs exactly one mirror",
-                hint=f"run it for each set: name the folder of the set below {folder}",
-            )
-        return is_several
+        is_there = app.mirror_state.is_folder_of_sets(folder)
+        if target.options.moved and is_several and not is_there:
+            raise app.mirror_state.not_a_mirror_error(folder)
+        return is_several or is_there
 
     def _pull_sets(
         self, target: PullTarget, network: Network, report: "Reporter"
@@ -158,7 +155,10 @@ class Puller(NamedTuple):
 
         clock, place = app.system.SystemClock(), target.place
         request = app.sets.SetRequest(
-            source=target.address, names=place.set_names, every=place.all_sets
+            source=target.options.moved or target.address,
+            names=place.set_names,
+            every=place.all_sets,
+            is_moved=bool(target.options.moved),
         )
         cancel = CancelToken(clock, self.stop)
         plan = app.sets.plan_sets(target.folder, request, network=network, cancel=cancel)
@@ -167,7 +167,7 @@ class Puller(NamedTuple):
             "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
         )
         is_new = not app.mirror_state.is_present(target.folder)
-        if not target.dry_run:
+        if not (target.dry_run or request.is_moved):
             plan.remember()
         of_set = target._replace(address=plan.source)
         try:
@@ -180,6 +180,8 @@ class Puller(NamedTuple):
                     self._check_folder(target)  # its disk may go meanwhile
                     shown = partial(_report_with, where, report)
                     pulled = self._pull_one(of_set, mirror.folder, mirror.uri, network, shown)
+                    if request.is_moved and not target.dry_run:  # else it is where it was
+                        plan.remember()
                 except ResourceSyncError as error:
                     failed = error
                 seconds = round(clock.monotonic() - started, 3)

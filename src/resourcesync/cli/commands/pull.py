@@ -230,12 +230,12 @@ class _PullView:
             if pulled.of_set:
                 ended.append(self._end_of_set(pulled, target))
             else:
-                only = _with_moved_line(self._conclude(pulled, target), target, puller)
-        if only is not None:
-            return only
-        from resourcesync.cli.batch import combine_outcomes  # noqa: PLC0415 - most pull one
+                only = self._conclude(pulled, target)
+        if only is None:
+            from resourcesync.cli.batch import combine_outcomes  # noqa: PLC0415 - most pull one
 
-        return combine_outcomes(ended, "set")
+            only = combine_outcomes(ended, "set")
+        return _with_moved_line(only, target, puller)
 
     def _conclude(self, pulled: PulledMirror, target: PullTarget) -> CommandOutcome:
         from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick
