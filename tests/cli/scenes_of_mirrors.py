@@ -200,6 +200,7 @@ def pull_of_a_sitemap_that_lists_less(at: Scene) -> None:
     offer_sitemap(at, *FEW)
     at.silently(f"resourcesync pull {at.source.url}/sitemap.xml museum")
     offer_sitemap(at, *FEW[1:])
+    at.run("resourcesync pull museum -n")
     at.run("resourcesync pull museum")
     at.run("resourcesync status museum")
     for method in ("lists", "stat", "hash"):

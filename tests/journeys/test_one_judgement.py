@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.cli.commands.why import next_step
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
 from tests.support.worlds.network import BASE, Answer
@@ -12,6 +13,7 @@ from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
 PAGES = {f"{number}.html": f"page {number}" for number in range(6)}
+AUDIT = "resourcesync audit m --method remote"
 LARGE = "a" * 20_000
 
 
@@ -42,7 +44,10 @@ def test_after_an_audit_found_a_page_changed_no_command_calls_the_mirror_in_sync
         report = site.audit(method=method, offline=offline)
         assert [finding.uri for finding in report.findings] == [f"{BASE}3.html"], method
     assert site.why("3.html", None, offline=offline).verdict is ResourceVerdict.STALE
-    assert site.why("2.html", None, offline=offline).verdict.is_well
+    sound = site.why("2.html", None, offline=offline)
+    assert sound.verdict.is_well
+    step = next_step(sound, Path("m"))
+    assert offline or step == ("Proof", f"its date only; all bytes: {AUDIT}")
 
 
 def test_an_audit_of_what_is_served_compares_bytes_not_validators(tmp_path: Path) -> None:
