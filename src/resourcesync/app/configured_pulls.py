@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -178,8 +177,7 @@ class Puller(NamedTuple):
                 failed: ResourceSyncError | None = None
                 try:
                     self._check_folder(target)  # its disk may go meanwhile
-                    shown = partial(_report_with, where, report)
-                    pulled = self._pull_one(of_set, mirror.folder, mirror.uri, network, shown)
+                    pulled = self._pull_one(of_set, mirror.folder, mirror.uri, network, report)
                     if request.is_moved and not target.dry_run:  # else it is where it was
                         plan.remember()
                 except ResourceSyncError as error:
@@ -194,6 +192,7 @@ class Puller(NamedTuple):
         self, target: PullTarget, folder: Path, set_name: str, network: Network, report: "Reporter"
     ) -> "RunReport":
         self._check_source(target)
+        where = {} if folder == target.folder else {"mirror": str(folder)}
         mirror = app.mirror.mirror_at(
             _home(target, folder),
             network,
@@ -203,7 +202,7 @@ class Puller(NamedTuple):
         )
         return (mirror.dry_run if target.dry_run else mirror.pull)(
             mode=target.options.mode,
-            on_event=lambda event: report(event.kind, event.fields),
+            on_event=lambda event: report(event.kind, {**where, **event.fields}),
             stop=self.stop,
         )
 
@@ -218,14 +217,7 @@ class Puller(NamedTuple):
                 raise mirror.source_conflict_error(known, has_moved=True)
 
 
-def _report_with(
-    where: Mapping[str, object], report: "Reporter", event: str, fields: Mapping[str, object]
-) -> None:
-    report(event, {**where, **fields})
-
-
 def _home(target: PullTarget, folder: Path) -> "app.mirror_state.Home":
     engine = target.place.engine
-    if engine is None:
-        return app.mirror_state.Home(folder, target.store)
-    return app.mirror_state.Home(folder, target.store, app.workers.Workers(engine=engine))
+    workers = None if engine is None else app.workers.Workers(engine=engine)
+    return app.mirror_state.Home(folder, target.store, workers)

@@ -440,14 +440,11 @@ class NewerListCheck:
         left = (
             part
             for part in parts.values()
-            if part.uri in unknown or not self._depends_on_index(part)
+            # What was just requested and depends on its index can change only together with it.
+            if part.uri in unknown or part.over is None or part.over > self._pull.now
         )
         self.known = replace(self.known, parts=tuple(left))
         return False
-
-    def _depends_on_index(self, part: ListVersion) -> bool:
-        """True if a part that was just requested can change only together with its index."""
-        return part.over is not None and part.over <= self._pull.now
 
     def _known_moment(self, known: ListVersion) -> int | None:
         return self._pull.cursor.resource_list_at if known.at is None else known.at

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -68,30 +69,24 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: Cance
         known = _moved(known, wish.source, _fetch_sets(wish.source, network, cancel))
     address = _address(folder, known, wish)
     every = wish.every or (known is not None and known.every)
-
-    def plan(
-        followed: FollowedSets,
-        mirrors: tuple[SetMirror, ...],
-        failure: SourceError | DocumentError | None = None,
-    ) -> SetPlan:
-        return SetPlan(
-            folder=folder, source=address, mirrors=mirrors, followed=followed, failure=failure
-        )
-
-    if known is not None and not _is_discovery_due(known, wish, every=every, now=now):
-        return plan(known, mirrors_of(folder, known))
+    plan = partial(SetPlan, folder=folder, source=address)
+    if known is not None and not wish.names:
+        is_due = every and not (known.every and 0 <= now - known.looked < _DAY)
+        if not is_due:
+            return plan(followed=known, mirrors=mirrors_of(folder, known))
     try:
         offered = _fetch_sets(address, network, cancel)
     except (SourceError, DocumentError) as error:
         if known is None or wish.names:
             raise
-        return plan(known, mirrors_of(folder, known), error)
+        return plan(followed=known, mirrors=mirrors_of(folder, known), failure=error)
     chosen = _select_sets(offered, folder, address, wish)
     sets = _with_folders(folder, () if known is None else known.sets, offered, chosen)
     followed = FollowedSets(source=address, every=every, looked=now, sets=sets)
     mirrors = mirrors_of(folder, followed, {offered_set.uri for offered_set in offered})
     only = chosen if wish.names else ()
-    return plan(followed, tuple(each for each in mirrors if not only or each.uri in only))
+    mirrors = tuple(each for each in mirrors if not only or each.uri in only)
+    return plan(followed=followed, mirrors=mirrors)
 
 
 def _moved(known: FollowedSets, source: str, offered: Sequence[OfferedSet]) -> FollowedSets:
@@ -131,15 +126,9 @@ def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> s
 
 def _knows_source(folder: Path) -> bool:
     """True if a folder is a mirror with a known Source: its first pull found one."""
-    if not is_mirror(folder):
-        return False
-    with mirror_state.open_state(folder) as state:
-        return SyncState(state).identity is not None
-
-
-def _is_discovery_due(known: FollowedSets, request: SetRequest, *, every: bool, now: int) -> bool:
-    begins = every and not known.every
-    return bool(request.names) or begins or (every and not 0 <= now - known.looked < _DAY)
+    return is_mirror(folder) and mirror_state.read_state(
+        folder, lambda state: SyncState(state).identity is not None
+    )
 
 
 def _fetch_sets(address: str, network: Network, cancel: CancelToken) -> tuple[OfferedSet, ...]:

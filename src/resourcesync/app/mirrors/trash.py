@@ -17,7 +17,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.rows import PendingTask, TrashRow
 from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.own_files import IN_TRASH, one_name, open_folder
+from resourcesync.own_files import IN_TRASH, one_name, open_folder, opened
 from resourcesync.ports import Clock, Reporter
 
 _TRASH: Final = "trash"
@@ -89,15 +89,10 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
     def on_disk(place: str) -> int | None:
         name = one_name(place, IN_TRASH)
         try:
-            trash = open_folder(folder / OWN_FOLDER / _TRASH)
+            with opened(open_folder(folder / OWN_FOLDER / _TRASH)) as trash:
+                return os.stat(name, dir_fd=trash, follow_symlinks=False).st_size
         except OSError:
             return None
-        try:
-            return os.stat(name, dir_fd=trash, follow_symlinks=False).st_size
-        except OSError:
-            return None
-        finally:
-            os.close(trash)
 
     return on_disk
 

@@ -293,7 +293,8 @@ class ResourceSelection:
             if head != start:
                 start, home = head, self.mirror_uri(f"{head}/")[:-1]
                 is_twin = f"{head}/".startswith((*self._twins, *self._tls_twins))
-                folder = None if is_twin else self._plain_folder(mapping, home)
+                is_listable = not is_twin and self._scope.speaks_for(f"{home}/")
+                folder = mapping.plain_folder(home) if is_listable else None
             if lastmod != when or (lastmod is not None and lastmod.fold):
                 moment = lastmod_microseconds(lastmod)
                 when = None if moment is None else lastmod
@@ -304,11 +305,6 @@ class ResourceSelection:
                 )
             elif (row := self.resource_row(Resource(uri=uri))) is not None:
                 yield row._replace(hash=digests, length=length, lastmod=moment)
-
-    def _plain_folder(self, mapping: NameMapping, head: str) -> str | None:
-        """Return the folder of plain names, if the Source may list what is in it."""
-        folder = mapping.plain_folder(head)
-        return None if folder is None or not self._scope.speaks_for(f"{head}/") else folder
 
     def change_row(self, change: Change) -> ListedEntry | None:
         """Return the row for an entry of a Change List; ``None`` if it cannot be used."""
