@@ -20,7 +20,7 @@ from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
-from resourcesync.discovery.uris import known_uri, moved_folders, origin, site_folder
+from resourcesync.discovery.uris import known_uri, longest_first, moved_folders, origin, site_folder
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds
@@ -52,7 +52,8 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     def was_at(self, address: str) -> bool:
         """True if the Source moved here from an address, as far as is known."""
         homes = {self.base, *(there for there, _ in self.moved)} - {f"{origin(self.source)}/"}
-        then, now = site_folder(address), site_folder(self.source)
+        bases = (there for there, _ in longest_first(self.moved) if self.source.startswith(there))
+        then, now = site_folder(address), site_folder(self.source) or next(bases, "")
         is_same_place = then != now and known_uri(then, self.moved) == known_uri(now, self.moved)
         return bool(self.moved) and (f"{origin(address)}/" in homes or is_same_place)
 
