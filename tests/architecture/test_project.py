@@ -28,14 +28,10 @@ def readme_commands() -> list[str]:
     return [line for line in text.splitlines() if line.startswith("python3 -m venv")]
 
 
-def canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def named(requirements: list[str]) -> set[str]:
     """The packages of requirement strings, without versions and markers."""
     return {
-        canonical(found[0])
+        re.sub(r"[-_.]+", "-", found[0]).lower()
         for requirement in requirements
         if (found := re.match(r"[\w.-]+", requirement))
     }

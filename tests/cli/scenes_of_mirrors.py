@@ -117,6 +117,7 @@ def pull_of_one_set(at: Scene) -> None:
     at.refuse("pull museum --set nonsense", f"pull {url} museum --all-sets")
     at.run("resourcesync pull museum --set texts")
     at.run(f"resourcesync pull {url} some --set maps -q")
+    at.refuse(f"pull museum --moved {url}")
     offer_sets(at.source, {"maps": {"/maps/a.txt": b"map a\n"}}, at=LATER)
     for name in ("capabilitylist", "resourcelist"):
         del at.source.answers[f"/rs/texts/{name}.xml"]
@@ -199,7 +200,9 @@ def pull_of_a_sitemap_that_lists_less(at: Scene) -> None:
     offer_sitemap(at, *FEW)
     at.silently(f"resourcesync pull {at.source.url}/sitemap.xml museum")
     offer_sitemap(at, *FEW[1:])
+    at.run("resourcesync pull museum -n")
     at.run("resourcesync pull museum")
+    at.run("resourcesync status museum")
     for method in ("lists", "stat", "hash"):
         at.run(f"resourcesync audit museum --method {method}")
     at.run("resourcesync audit museum --json")
@@ -333,6 +336,7 @@ def trash_of_what_is_listed_again(at: Scene) -> None:
     at.offer({ONE: None, FEW[1]: None})
     at.silently("resourcesync pull museum")
     at.silently("resourcesync trash restore museum --all")
+    at.run("resourcesync trash restore museum --all")
     at.offer({}, at="2026-01-02T12:00:00Z")
     at.run("resourcesync pull museum")
     at.offer({ONE: None, FEW[1]: None}, at=STILL_LATER)
@@ -373,7 +377,7 @@ def audit_of_several(at: Scene) -> None:
     at.run("resourcesync audit good --offline --method stat")
     at.requests()
     at.run("resourcesync publish public --url https://museum.example -q")
-    at.refuse("audit public", "status public", "repair public")
+    at.refuse("audit public", "status public", "status", "repair public")
 
 
 @scene

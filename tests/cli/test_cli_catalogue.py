@@ -29,16 +29,12 @@ def listed(name: str) -> list[Entry]:
     return tell(Path("out/resourcesync", name).read_bytes()).entries
 
 
-def begin() -> None:
-    told({"uri": BASE + "b", "length": 1, "hash": "md5:" + "0" * 32}, {"uri": BASE + "a"})
-    assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
-    assert run(["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--quiet"]) == 0
-
-
 def test_what_is_exported_can_be_imported(
     capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin()
+    told({"uri": BASE + "b", "length": 1, "hash": "md5:" + "0" * 32}, {"uri": BASE + "a"})
+    assert run(["catalogue", "import", "c.db", str(LINES), "--quiet"]) == 0
+    assert run(["publish", "catalogue:c.db", "--url", BASE, "--out", "out", "--quiet"]) == 0
     capfdbinary.readouterr()
     assert run(["catalogue", "export", "c.db"]) == 0
     lines = capfdbinary.readouterr().out

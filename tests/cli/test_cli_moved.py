@@ -7,7 +7,10 @@ import pytest
 from resourcesync import Mirror
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said, rows
+from tests.support.commands.run import files_of
+from tests.support.commands.settings_file import put
 from tests.support.servers.tiny_source import TinySource
+from tests.support.sources.several_sets import SETS, offer
 
 FILES = {f"/{name}.txt": b"text" for name in ("a", "b")}
 LATER, STILL_LATER = "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"
@@ -52,3 +55,35 @@ def test_what_is_in_the_mirror_has_its_present_address(home: Path, said: Said) -
         assert finding["uri"] == f"{second.url}/new.txt"
         assert run(["repair", "m", "--from-audit", "last"]) == 0
         assert (home / "m/new.txt").read_bytes() == b"never at the first"
+
+
+def test_the_line_of_the_configuration_file_that_a_move_leaves_behind_is_named(
+    home: Path, said: Said
+) -> None:
+    with TinySource() as first, TinySource() as second:
+        for source in (first, second):
+            source.offer(FILES)
+        put(f'[mirror.m]\nsource = "{first.url}"\ndest = "m"\n')
+        assert (run(["pull", "m"]), run(["pull", "m", "--moved", second.url])) == (0, 0)
+        line = f'change the file: resourcesync.toml:2: source = "{second.url}"'
+        assert line in said.readouterr().out
+
+        assert run(["pull", "m"]) == 2
+        assert line in said.readouterr().err
+
+
+def test_a_folder_of_sets_follows_its_source_as_a_whole(home: Path, said: Said) -> None:
+    with TinySource() as second:
+        with TinySource() as first:
+            offer(first, SETS)
+            assert run(["pull", first.url, "m", "--all-sets"]) == 0
+        before = files_of(home / "m")
+        offer(second, SETS)
+        assert run(["pull", "m/maps", "--moved", second.url, "--set", "maps"]) == 0
+        assert run(["pull", "m"]) == 4  # the other set is asked for at the first address
+        assert f"resourcesync pull FOLDER --moved {second.url}" in said.readouterr().err
+
+        assert run(["pull", "m", "--moved", f"{second.url}/other"]) == 5
+        assert run(["pull", "m", "--moved", second.url]) == 0
+        assert run(["pull", "m"]) == 0
+    assert files_of(home / "m").keys() == before.keys()

@@ -22,6 +22,10 @@ auth = "a"
 [auth.a]
 type = "bearer"
 token = { credential = "a-token" }
+[auth.b]
+type = "basic"
+username = "b"
+password = { env = "B_SECRET" }
 [log]
 file = "logs/watch.log"
 """
@@ -80,6 +84,8 @@ def test_each_unit_may_write_its_folders_and_no_other(said: Said, tmp_path: Path
     never = " ".join(str(int(code)) for code in (ExitCode.USAGE, ExitCode.LOCAL))
     assert f"RestartPreventExitStatus={never}\n" in units["resourcesync-follow@.service"]
     assert "LoadCredential=a-token:" in units["resourcesync-publish@.service"]
+    secrets = "B_SECRET=…\nEnvironmentFile=/etc/resourcesync/secrets.env\n"
+    assert secrets in units["resourcesync-watch.service"]
     for unit, text in units.items():
         (tmp_path / unit).write_text(f"#{text}")
     if shutil.which("systemd-analyze"):
@@ -97,16 +103,40 @@ def test_a_word_of_the_unit_is_quoted_as_systemd_reads_it(
     assert 'ExecStart="/opt/a b/{file}\\"$$%%\\\\" watch --config ' in printed(said, "systemd")
 
 
-def test_cron_pulls_each_mirror_at_its_own_time(said: Said) -> None:
+def test_cron_pulls_each_mirror_at_its_own_time_and_reports_those_that_are_late(said: Said) -> None:
     table = '[mirror.{0}]\nsource = "https://{0}.example/"\ndest = "{0}"\n{1}\n'
     night = 'cron = "15 2 * * * Europe/Vienna"'
     put(table.format("b", night) + table.format("c", night) + table.format("d", 'every = "7d"'))
 
-    pulls = [(time, words[-3:]) for time, words in cron_jobs(said) if "pull" in words]
-    assert pulls == [
-        ("15 2 * * *", ["b", "c", "-q"]),
-        ("*/15 * * * *", [str(Path("resourcesync.toml").absolute()), "d", "-q"]),
+    file = str(Path("resourcesync.toml").absolute())
+    with open(file, "a") as own:
+        own.write(table.format("e", 'cron = "0 3 * * 1"') + table.format("f", 'max_lag = "9h"'))
+    assert [(time, words[words.index(file) + 1 : -1]) for time, words in cron_jobs(said)] == [
+        ("15 2 * * *", ["b", "c"]),
+        ("*/15 * * * *", ["d", "f"]),
+        ("0 3 * * 1", ["e"]),
+        ("0 8 * * *", ["--check", "--max-lag=2d", "b", "c", "d"]),
+        ("0 8 * * *", ["--check", "f"]),
+        ("0 8 * * *", ["--check", "--max-lag=8d", "e"]),
     ]
+
+
+def test_a_source_that_fails_or_is_lost_is_alerted(said: Said) -> None:
+    rule = printed(said, "alerts").partition("alert: SourceFailing")[2].partition("- alert:")[0]
+    for name in ("a", "b"):
+        Path(name).mkdir()
+        Path(name, "x").write_text("x")
+        assert run(["publish", name, "--url", "https://h.example/", "-q"]) == 0
+        Path(name, "x").unlink()
+    assert run(["publish", "a", "-q"]) != 0  # nothing is left
+    shutil.rmtree("b/.resourcesync")
+    said.readouterr()
+
+    run(["status", "a", "b", "--format", "prom"])
+    figures = said.readouterr().out.replace('{source="b"}', "").replace('source="a",', "")
+    alerts = re.findall(r"(resourcesync_\S+) == (\d)", rule)
+    assert len(alerts) == 2
+    assert all(f"{figure} {value}\n" in figures for figure, value in alerts)
 
 
 @pytest.mark.founding("DSpace: Process", "A scheduled task keeps them up to date", "`config cron`")
@@ -120,7 +150,7 @@ def test_cron_publishes_with_packages_at_night_and_in_between_without(
         ("30 2 * * *", "publish", "--config", file, "--all", "-q"),
         ("17 */2 * * *", "publish", "--config", file, "theses", "-q"),
         ("*/10 * * * *", "publish", "--config", file, "pages", "--dumps", "none", "-q"),
-        ("0 8 * * *", "status", "--config", file, "--check", "-q"),
+        ("0 8 * * *", "status", "--config", file, "--check", "--max-lag=2d", "-q"),
     ]
 
     jobs = cron_jobs(said)

@@ -12,8 +12,15 @@ from resourcesync.app.mirrors import mirror_state
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
 from resourcesync.cli.render.metrics import mirror_figures
-from resourcesync.cli.render.status import status_table
-from resourcesync.destination.reports import CheckedMirror, ListedCounts, MirrorState, MirrorStatus
+from resourcesync.cli.render.status import notes_of, status_table
+from resourcesync.destination.reports import (
+    CheckedMirror,
+    FailedRun,
+    Failing,
+    ListedCounts,
+    MirrorState,
+    MirrorStatus,
+)
 from resourcesync.destination.sync_state import read_failed
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import RunRow
@@ -32,7 +39,7 @@ def seen(status: MirrorStatus, **limits: float) -> CheckedMirror:
 
 
 def status(state: MirrorState, **more: Any) -> MirrorStatus:
-    return MirrorStatus(mirror="m", source="", state=state, **more)
+    return MirrorStatus(mirror="m", state=state, **{"source": "", **more})
 
 
 def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:
@@ -40,6 +47,20 @@ def test_a_mirror_that_never_ran_has_no_lag_and_is_not_fine() -> None:
 
     assert status_table([new], NOW)[1].split() == ["m", "new", "-", "-", "never", "0", "0"]
     assert not new.is_fine
+
+
+def test_what_a_run_that_goes_on_did_not_try_yet_is_not_failing() -> None:
+    failures = tuple(Failing(uri=str(tries), code="", reason="r", tries=tries) for tries in (0, 1))
+    counts, stop = ListedCounts(unchanged=4, pending=2), FailedRun(code="stopped")
+    about: dict[str, Any] = {"listed": counts, "failures": failures, "failed_run": stop}
+    running = seen(status(MirrorState.SYNCING, source="https://s.example/", **about))
+
+    assert status_table([running], NOW)[1].split()[-1] == "-"
+    assert notes_of(running) == [
+        "the last pull was asked to stop",
+        "2 listed resources not in the mirror as listed; a run is under way.",
+        "! 1   r",
+    ]
 
 
 def test_a_lag_that_is_not_known_is_not_within_a_limit() -> None:

@@ -267,6 +267,20 @@ def test_a_pull_that_is_stopped_goes_on_with_the_next_run(
     assert sorted(files_of(Path("museum")).values()) == sorted(files.values())
 
 
+def test_a_pull_that_was_killed_is_due_as_soon_as_a_service_starts(here: Path) -> None:
+    with TinySource() as source:
+        source.offer({"/first": b"1"})
+        assert main.run(["pull", source.url, "museum", "-q"]) == 0
+        assert read_history(Path("museum")).pulled is not None
+        source.offer(slow_files())
+        with pulling(source, here, "-o", "bwlimit=100k") as slow:
+            while not any(asked.target == "/003" for asked in source.asked):
+                time.sleep(0.01)
+            slow.send_signal(signal.SIGKILL)
+
+    assert read_history(Path("museum")).pulled is None
+
+
 def test_on_a_terminal_a_bar_is_drawn_and_the_lines_come_out_whole(here: Path) -> None:
     leader, follower = pty.openpty()
     with TinySource() as source:

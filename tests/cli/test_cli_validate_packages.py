@@ -69,6 +69,7 @@ def test_a_sample_opens_packages_of_dumps(source: TinySource, said: Said) -> Non
 
     text = said.readouterr().out
     assert sorted(codes(text)) == sorted([code("RM07"), code("RD04b")])
+    assert ", 12 of 12 resources, 1 in packages, " in text  # not counted twice
     assert f"{source.url}/gone.zip: missing failed: " in text
 
 

@@ -120,10 +120,6 @@ def test_a_copy_may_lie_deeper_than_folders_are_held_at_once(tmp_path: Path) -> 
         assert list(copies.paths()) == []
 
 
-def _bound(files: int) -> None:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-
-
 @pytest.mark.parametrize("files", OPEN_FILES)
 def test_a_process_that_may_hold_few_files_open_ends_in_good_order(
     tmp_path: Path, files: int
@@ -140,7 +136,7 @@ def test_a_process_that_may_hold_few_files_open_ends_in_good_order(
             capture_output=True,
             text=True,
             timeout=60,
-            preexec_fn=lambda: _bound(files),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)),
         )
         healed = resourcesync("pull", source.url, "mirror", cwd=tmp_path)
 

@@ -87,10 +87,12 @@ def test_a_disk_without_a_free_byte_is_named_as_the_cause_and_the_trash_can_be_e
             pass
     wait_until(lambda: state_version(mirror) is not None)
 
+    listed = command("trash", "list", str(mirror), home=tmp_path)
     status = command("status", str(mirror), "--check", home=tmp_path)
     pull = command("pull", str(mirror), home=tmp_path)
     trash = command("trash", "empty", str(mirror), "--all", home=tmp_path)
 
+    assert listed.stdout.endswith("Trash     1 file, 10.0 kB\n")
     assert (status.returncode, pull.returncode, trash.returncode) == (1, 8, 0)
     assert "no space left on its disk (0 B free)" in status.stdout
     assert (

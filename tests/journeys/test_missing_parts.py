@@ -103,11 +103,6 @@ def test_an_index_of_which_nothing_can_be_read_ends_the_run(
     assert {("part", PARTS[0]), ("of index", SITEMAP)} <= set(caught.value.evidence)
 
 
-def part_of(source: World[PublishedSource]) -> str:
-    body = source.source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
-    return body.partition("<sitemap><loc>")[2].partition("</loc>")[0]
-
-
 def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     source: World[PublishedSource],
 ) -> None:
@@ -115,7 +110,8 @@ def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     source.source.put("1.txt", "changed")
     source.source.remove("4.txt")
     source.source.publish(PublicationStep.REBASE)
-    missing = part_of(source)
+    body = source.source.honest(BASE + "resourcesync/resourcelist.xml").body.decode()
+    missing = body.partition("<sitemap><loc>")[2].partition("</loc>")[0]
     source.network.answers[missing] = Answer(status=404)
 
     report = source.pull(filters=ANEW)

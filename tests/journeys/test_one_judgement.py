@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.cli.commands.why import next_step
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
 from tests.support.worlds.network import BASE, Answer
-from tests.support.worlds.plain_site import PlainSite
+from tests.support.worlds.plain_site import FrozenSite, PlainSite
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World
 
 PAGES = {f"{number}.html": f"page {number}" for number in range(6)}
+AUDIT = "resourcesync audit m --method remote"
 LARGE = "a" * 20_000
 
 
@@ -42,7 +44,18 @@ def test_after_an_audit_found_a_page_changed_no_command_calls_the_mirror_in_sync
         report = site.audit(method=method, offline=offline)
         assert [finding.uri for finding in report.findings] == [f"{BASE}3.html"], method
     assert site.why("3.html", None, offline=offline).verdict is ResourceVerdict.STALE
-    assert site.why("2.html", None, offline=offline).verdict.is_well
+    sound = site.why("2.html", None, offline=offline)
+    assert sound.verdict.is_well
+    step = next_step(sound, Path("m"))
+    assert offline or step == ("Proof", f"its date only; all bytes: {AUDIT}")
+
+
+def test_an_audit_of_what_is_served_compares_bytes_not_validators(tmp_path: Path) -> None:
+    world = World(tmp_path / "mirror", FrozenSite(2))
+    world.pull()
+    world.source.pages["0001.html"] = world.source.pages["0001.html"].upper()  # the same ETag
+
+    assert [found.path for found in world.audit(method="remote").findings] == ["0001.html"]
 
 
 def test_a_page_that_is_as_before_again_is_well_for_all_after_the_next_audit(

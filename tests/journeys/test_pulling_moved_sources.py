@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.mirrors.mirror_state import moved_source
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState
@@ -65,9 +66,10 @@ def test_a_source_at_another_host_loses_nothing_and_the_way_out_is_said(tmp_path
     assert (report.deleted, report.held, len(world.files())) == (0, 0, 31)
 
 
+@pytest.mark.parametrize("named", ["", "resourcesync/capabilitylist.xml"])
 @pytest.mark.parametrize("there", [ELSEWHERE, ELSEWHERE + "files/", BASE + "files/"])
 def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(
-    tmp_path: Path, there: str
+    tmp_path: Path, there: str, named: str
 ) -> None:
     world = world_of(tmp_path / "mirror")
     before = world.files()
@@ -76,11 +78,11 @@ def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(
     world.source.remove("a/2.html")
     world.source.publish()
 
-    world.pull(None, moved=there, dry_run=True)
+    world.pull(None, moved=there + named, dry_run=True)
     (plan,) = world.told("plan")
     with pytest.raises(SourceError):
         world.pull(None)  # a dry run changed nothing
-    first = world.pull(None, moved=there)
+    first = world.pull(None, moved=there + named)
     asked = moved.asked()
     world.source.publish_file("a/3.html", "changed, too")
     second = world.pull(None)
@@ -99,6 +101,7 @@ def test_a_person_says_where_the_source_moved_and_nothing_is_fetched_again(
         looking = destination.read_only_session()
         known = explain(looking, [f"{there}a/1.html"], list, offline=False)
     assert known.verdict is ResourceVerdict.AS_LISTED
+    assert moved_source(world.folder, BASE) == there + named  # the configuration file is to follow
 
 
 @pytest.mark.parametrize("there", ["http://www.example/", "http://www.example/files/"])

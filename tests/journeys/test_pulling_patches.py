@@ -193,10 +193,6 @@ def test_a_patch_waits_with_its_resource_and_is_used_in_a_later_run(
 Apply = Callable[[BinaryIO, BinaryIO, BinaryIO, int], None]
 
 
-def plug_in(apply: Apply) -> Callable[[], dict[str, PatchFormat]]:
-    return lambda: {"application/x-own": PatchFormat(load=lambda: apply)}
-
-
 def replaced(previous: BinaryIO, patch: BinaryIO, result: BinaryIO, limit: int) -> None:
     old, new = patch.read().split(b">")
     data = previous.read().replace(old, new)
@@ -225,7 +221,7 @@ def endless(_previous: BinaryIO, _patch: BinaryIO, result: BinaryIO, _limit: int
 def test_a_plug_in_makes_the_result_and_a_bad_one_harms_nothing(
     world: World[LooseSource], apply: Apply, patched: int, why: str
 ) -> None:
-    world.home.patches = plug_in(apply)
+    world.home.patches = lambda: {"application/x-own": PatchFormat(load=lambda: apply)}
     world.source.put(NAME, version(2))
     put_patch(world, NAME, "application/x-own", b'"number": 1>"number": 2')
     world.source.publish()

@@ -58,10 +58,6 @@ def test_a_baseline_after_changes_without_a_time_of_their_own_goes_on(
     assert world.in_sync()
 
 
-def _ends_with_a_time_of_its_own(world: World[LooseSource]) -> None:
-    world.source.publish_deletion("d.txt")
-
-
 def _ends_with_a_list(world: World[LooseSource]) -> None:
     world.source.rotate()
     world.source.publish_deletion("d.txt")
@@ -70,7 +66,7 @@ def _ends_with_a_list(world: World[LooseSource]) -> None:
 @pytest.mark.parametrize(
     ("style", "end"),
     [
-        ({}, _ends_with_a_time_of_its_own),
+        ({}, lambda world: world.source.publish_deletion("d.txt")),
         ({"index": True, "times": False}, _ends_with_a_list),
     ],
 )

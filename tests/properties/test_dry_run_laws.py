@@ -27,6 +27,7 @@ from resourcesync.destination.planner import (
     as_unknown,
 )
 from resourcesync.destination.reports import Mode, RunReport
+from resourcesync.destination.runs import uri_of
 from resourcesync.destination.scope import Filters
 from resourcesync.destination.tasks import RESTORED
 from resourcesync.errors import ResourceSyncError
@@ -240,7 +241,7 @@ class Mirror:
                 clock=self.clock,
                 cancel=CancelToken(self.clock),
                 report=lambda event, fields: self.events.append((event, fields)),
-                scratch=_scratch,
+                scratch=lambda: cast(BinaryIO, SpooledTemporaryFile()),
                 check_folder=lambda: None,
                 purge=lambda _: None,
             )
@@ -271,10 +272,6 @@ class Mirror:
 
     def plans(self) -> list[Mapping[str, object]]:
         return [fields for event, fields in self.events if event == "plan"]
-
-
-def _scratch() -> BinaryIO:
-    return cast(BinaryIO, SpooledTemporaryFile())
 
 
 _RESTORED = Task(task=PendingTask.RETAIN, reason=RESTORED)
@@ -345,16 +342,12 @@ class Reviewer:
     ) -> None:
         del mode
         found = list(decide())
-        self.decisions = {_uri_of(decision): decision for decision in found}
+        self.decisions = {uri_of(decision): decision for decision in found}
         assert len(found) == len(self.decisions), "one decision for each resource"
         self.same = same
 
     def of(self, kind: type[ReviewedDecision]) -> set[str]:
         return {uri for uri, each in self.decisions.items() if isinstance(each, kind)}
-
-
-def _uri_of(decision: ReviewedDecision) -> str:
-    return decision.listed.uri if isinstance(decision, Fetch) else decision.copy.uri
 
 
 def _kinds(decisions: Decisions) -> dict[str, tuple[str, str]]:

@@ -32,10 +32,7 @@ def test_the_readers_agree_on_what_other_writers_make(path: Path) -> None:
 
 
 def test_the_readers_agree_on_generated_documents() -> None:
-    found = {number: told for number in range(COUNT) if (told := compared(number))}
+    documents = enumerate(document("every run", number) for number in range(COUNT))
+    found = {number: told for number, text in documents if (told := difference(text, theirs))}
 
     assert found == {}
-
-
-def compared(number: int) -> str:
-    return difference(document("every run", number), theirs)

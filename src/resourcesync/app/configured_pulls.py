@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,13 +142,10 @@ class Puller(NamedTuple):
                 "a store can contain only one mirror, and so only one set",
                 hint="name one set, and give each set its own store",
             )
-        is_several = is_several or app.mirror_state.is_folder_of_sets(folder)
-        if target.options.moved and is_several:
-            raise ConfigurationError(
-                "--moved needs exactly one mirror",
-                hint=f"run it for each set: name the folder of the set below {folder}",
-            )
-        return is_several
+        is_there = app.mirror_state.is_folder_of_sets(folder)
+        if target.options.moved and is_several and not is_there:
+            raise app.mirror_state.not_a_mirror_error(folder)
+        return is_several or is_there
 
     def _pull_sets(
         self, target: PullTarget, network: Network, report: "Reporter"
@@ -158,7 +154,10 @@ class Puller(NamedTuple):
 
         clock, place = app.system.SystemClock(), target.place
         request = app.sets.SetRequest(
-            source=target.address, names=place.set_names, every=place.all_sets
+            source=target.options.moved or target.address,
+            names=place.set_names,
+            every=place.all_sets,
+            is_moved=bool(target.options.moved),
         )
         cancel = CancelToken(clock, self.stop)
         plan = app.sets.plan_sets(target.folder, request, network=network, cancel=cancel)
@@ -167,7 +166,7 @@ class Puller(NamedTuple):
             "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
         )
         is_new = not app.mirror_state.is_present(target.folder)
-        if not target.dry_run:
+        if not (target.dry_run or request.is_moved):
             plan.remember()
         of_set = target._replace(address=plan.source)
         try:
@@ -178,8 +177,9 @@ class Puller(NamedTuple):
                 failed: ResourceSyncError | None = None
                 try:
                     self._check_folder(target)  # its disk may go meanwhile
-                    shown = partial(_report_with, where, report)
-                    pulled = self._pull_one(of_set, mirror.folder, mirror.uri, network, shown)
+                    pulled = self._pull_one(of_set, mirror.folder, mirror.uri, network, report)
+                    if request.is_moved and not target.dry_run:  # else it is where it was
+                        plan.remember()
                 except ResourceSyncError as error:
                     failed = error
                 seconds = round(clock.monotonic() - started, 3)
@@ -192,6 +192,7 @@ class Puller(NamedTuple):
         self, target: PullTarget, folder: Path, set_name: str, network: Network, report: "Reporter"
     ) -> "RunReport":
         self._check_source(target)
+        where = {} if folder == target.folder else {"mirror": str(folder)}
         mirror = app.mirror.mirror_at(
             _home(target, folder),
             network,
@@ -201,7 +202,7 @@ class Puller(NamedTuple):
         )
         return (mirror.dry_run if target.dry_run else mirror.pull)(
             mode=target.options.mode,
-            on_event=lambda event: report(event.kind, event.fields),
+            on_event=lambda event: report(event.kind, {**where, **event.fields}),
             stop=self.stop,
         )
 
@@ -216,14 +217,7 @@ class Puller(NamedTuple):
                 raise mirror.source_conflict_error(known, has_moved=True)
 
 
-def _report_with(
-    where: Mapping[str, object], report: "Reporter", event: str, fields: Mapping[str, object]
-) -> None:
-    report(event, {**where, **fields})
-
-
 def _home(target: PullTarget, folder: Path) -> "app.mirror_state.Home":
     engine = target.place.engine
-    if engine is None:
-        return app.mirror_state.Home(folder, target.store)
-    return app.mirror_state.Home(folder, target.store, app.workers.Workers(engine=engine))
+    workers = None if engine is None else app.workers.Workers(engine=engine)
+    return app.mirror_state.Home(folder, target.store, workers)

@@ -8,7 +8,7 @@ import msgspec
 
 from resourcesync import app
 from resourcesync.app import configured_mirrors
-from resourcesync.errors import ConfigurationError, StorageError
+from resourcesync.errors import ConfigurationError, StateError, StorageError, quoted
 from resourcesync.settings import config_file
 from resourcesync.settings.config_file import ConfigFile, SettingValue
 from resourcesync.settings.mirror import FreshnessSettings, Network, SecretNames, SystemSettings
@@ -50,13 +50,23 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
         return self.settings["max_lag"].value if "max_lag" in self.settings else None
 
     def present_catalogue(self) -> Path:
-        """Return its catalogue; refuse a folder that is not there."""
+        """Return its catalogue; refuse a folder, or that of what it published, that is lost."""
         kind = app.inputs.kind_of(self.path)
         if kind is app.inputs.InputKind.FOLDER and not Path(self.path).is_dir():
             raise StorageError(
                 f"there is no folder {self.path}", hint="mount its disk, or restore it"
             )
-        return self.places.catalogue
+        catalogue, out = self.places.catalogue, self.settings.get("out")
+        folders = (Path(self.path if out is None else str(out.value)), catalogue.parent.parent)
+        traces = () if catalogue.exists() else map(app.mirror_state.trace_of_source, folders)
+        if trace := next(filter(None, traces), None):
+            raise StateError(
+                f"the catalogue of {self.name} is missing",
+                evidence=(("tried", f"{catalogue}: not found"), ("here", f"{trace}, published")),
+                hint="name the folder that has it (publish --out, --state), or restore it; to begin"
+                f" anew: resourcesync publish {quoted(self.name, 'DIR')} --initialise",
+            )
+        return catalogue
 
     @property
     def places(self) -> "app.inputs.PublishedPlaces":

@@ -514,7 +514,8 @@ def _planned_item(decision: "ReviewedDecision") -> Mapping[str, object]:
     match decision:
         case Fetch(row):
             action = "create" if decision.creates else "update"
-            return {"action": action, "uri": row.loc, "path": row.path, "bytes": row.length}
+            found = {"uri": row.loc, "path": row.path, "bytes": row.length}
+            return {"action": action, **found, "may_be_same": decision.is_conditional}
         case Delete(copy, reason):
             found = {"uri": copy.uri, "path": copy.path, "bytes": max(copy.length, 0)}
             return {"action": "delete", **found, "reason": reason}

@@ -249,8 +249,9 @@ class SharedDescription:
                 raise ConfigurationError(
                     f"{site / naming.DESCRIPTION} already exists, and was not written for a site",
                     evidence=(("kept", "nothing was changed"),),
-                    hint="publish the set that it is of with the same `site` first, or move the"
-                    " file",
+                    hint="if it is of one set, publish that with the same `site` first; if "
+                    f"{site / SETS} was lost, restore it, or move the description away and publish"
+                    " each set again",
                 )
             return
         settings, key = self._source.settings, self._key(site)

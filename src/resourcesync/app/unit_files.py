@@ -16,13 +16,15 @@ from resourcesync.app.configured_sources import ConfiguredSource, ConfiguredSour
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import environment
 from resourcesync.settings.config_file import ConfigFile
+from resourcesync.watch.scheduler import Cron
 
 _UNIT_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _CRON_FIELDS: Final = 5
 _DAY: Final = 86_400
 _HOUR: Final = 60
 _EACH_QUARTER: Final = "*/15 * * * *"
-_CREDENTIALS: Final = "/etc/resourcesync/credentials"
+_NIGHTLY: Final = "30 2 * * *"
+_SECRETS: Final = "/etc/resourcesync"
 
 
 def shared_text(name: str) -> str:
@@ -96,8 +98,11 @@ def _unit_lines(
     if log := mirrors.log.get("file"):  # the service also starts without its folder
         folder = Path(log.value).absolute().parent
         yield f"ReadWritePaths={_systemd_quote(f'-{_printable(folder)}')}"
-    for name in sorted(set(_credentials(file))):
-        yield f"LoadCredential={name}:{_CREDENTIALS}/{name}"
+    for name in _secrets(file, "credential"):
+        yield f"LoadCredential={name}:{_SECRETS}/credentials/{name}"
+    if names := _secrets(file, "env"):
+        yield f"# A file with mode 600, and these lines: {'=…, '.join(names)}=…"
+        yield f"EnvironmentFile={_SECRETS}/secrets.env"
 
 
 def _cron(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSources) -> str:
@@ -112,17 +117,36 @@ def _cron(file: ConfigFile, mirrors: MirrorConfiguration, sources: ConfiguredSou
         "# `every` of a mirror is only for `resourcesync watch`: change the times here. Its `cron`",
         "# is in UTC or the zone that it names, a crontab in local time.",
     ]
-    lines += [f"{time}  {command('pull', *names)}" for time, names in _pulls(mirrors).items()]
+    lines += (f"# Write the secret above: {name}=…" for name in _secrets(file, "env"))
+    jobs = _pulls(mirrors)
+    for time, names in jobs.items():
+        own = names if len(jobs) > 1 else ["--all"]
+        lines.append(f"{time}  {command('pull', *own)}")
     if sources.names:
-        lines.append(f"30 2 * * *  {command('publish', '--all')}")
+        lines.append(f"{_NIGHTLY}  {command('publish', '--all')}")
     for name in sources.names:
         settings = sources.source(name).settings
         if "every" in settings and settings["every"].value < _DAY:
             words = (name, "--dumps", "none") if "dumps" in settings else (name,)
             lines.append(f"{_each(settings['every'].value)}  {command('publish', *words)}")
-    check = command("status", "--check")
-    lines.append(f'0 8 * * *  {check} || echo "see to a mirror or source: resourcesync status"')
+    lines += (
+        f"0 8 * * *  {command('status', '--check', *words)}"
+        ' || echo "see to a mirror or source: resourcesync status"'
+        for words in _limits(mirrors, sources)
+    )
     return "".join(f"{line}\n" for line in lines)
+
+
+def _limits(mirrors: MirrorConfiguration, sources: ConfiguredSources) -> Iterator[list[str]]:
+    """Yield the words for a lag that is too long: by its table, or a day more than its schedule."""
+    found: dict[str, list[str]] = {}
+    for time, names in (*_pulls(mirrors).items(), (_NIGHTLY, sources.names)):
+        lag = f"--max-lag={Cron(time).longest_wait + 1}d"
+        for name in names:
+            table = sources.source(name) if names is sources.names else mirrors.mirror(name).limits
+            found.setdefault(lag if table.max_lag is None else "", []).append(name)
+    for lag, names in found.items():
+        yield [*([lag] if lag else []), *(names if len(found) > 1 else [])]
 
 
 def _each(seconds: float) -> str:
@@ -132,13 +156,13 @@ def _each(seconds: float) -> str:
 
 
 def _pulls(mirrors: MirrorConfiguration) -> dict[str, list[str]]:
-    """Return the mirrors, or an option, by the times of their pulls, as a crontab has them."""
+    """Return the mirrors by the times of their pulls, as a crontab has them."""
     pulls: dict[str, list[str]] = {}
     for name in mirrors.names:
         own = mirrors.mirror(name).settings.get("cron")
         time = " ".join(str(own.value).split()[:_CRON_FIELDS]) if own else _EACH_QUARTER
         pulls.setdefault(time, []).append(name)
-    return {time: ["--all"] for time in pulls} if len(pulls) == 1 else pulls
+    return pulls
 
 
 def _command() -> tuple[str, ...]:
@@ -159,12 +183,11 @@ def _written_folders(source: ConfiguredSource) -> Iterator[Path]:
             yield Path(name).absolute()
 
 
-def _credentials(file: ConfigFile) -> Iterator[str]:
-    """Yield the names of the secrets that the service manager stores."""
-    for table in file.table("auth").values():
-        for value in table.values() if isinstance(table, dict) else ():
-            if isinstance(value, dict) and isinstance(value.get("credential"), str):
-                yield value["credential"]
+def _secrets(file: ConfigFile, kind: str) -> list[str]:
+    """Return the names of the secrets in one kind of places."""
+    tables = (table for table in file.table("auth").values() if isinstance(table, dict))
+    values = (value for table in tables for value in table.values() if isinstance(value, dict))
+    return sorted({value[kind] for value in values if isinstance(value.get(kind), str)})
 
 
 def _printable(path: Path) -> str:

@@ -35,7 +35,7 @@ class ExitCode(IntEnum):
         return member
 
     OK = 0, "success; for pull: the mirror is in sync"
-    FINDINGS = 1, "completed with findings (audit, validate, status)"
+    FINDINGS = 1, "completed with findings (audit, validate, status, config check)"
     USAGE = 2, "bad option or configuration; nothing was attempted"
     PARTIAL = 3, "completed, but some resources failed; the others are in place"
     UNREACHABLE = 4, "the Source does not answer now"

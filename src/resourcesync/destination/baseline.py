@@ -112,7 +112,8 @@ class Baseline:
         snapshot = self._pull.read_list(uri, sorter, known)
         if snapshot is None:
             return None
-        if newer and not self._is_newer(snapshot):
+        at, last = snapshot.at, self._pull.cursor.resource_list_at
+        if newer and at is not None and last is not None and at <= last:
             self._pull.record_list_reading()
             return None
         self._check_time(snapshot, gap=gap)
@@ -136,10 +137,6 @@ class Baseline:
                 hint="what an audit found, the next pull fetches again: resourcesync pull MIRROR",
             )
         return uri
-
-    def _is_newer(self, snapshot: ListSnapshot) -> bool:
-        known = self._pull.cursor.resource_list_at
-        return snapshot.at is None or known is None or snapshot.at > known
 
     def _is_whole(self, snapshot: ListSnapshot) -> bool:
         """True if a list may prove absence.

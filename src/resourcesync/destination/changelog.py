@@ -28,7 +28,8 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         Without a position, or with one of a first reading that was interrupted, each present copy
         is yielded as ``created`` first.
         """
-        begin, is_new = self.position or self._newest(), self.position is None
+        is_new, newest = self.position is None, self.state.change_bounds()[1]
+        begin = self.position or ChangeLogPosition(newest, self._time_of(newest))
         self._check(begin)
         if is_new or begin.uri:
             yield from self._read_copies(begin)
@@ -66,10 +67,6 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
             self.position = ChangeLogPosition(read, row.time)
             if self.include_touched or row.kind != "touched":
                 yield row
-
-    def _newest(self) -> ChangeLogPosition:
-        number = self.state.change_bounds()[1]
-        return ChangeLogPosition(number, self._time_of(number))
 
     def _time_of(self, number: int) -> int:
         """Return the time of a change; 0 if it is not in the log."""

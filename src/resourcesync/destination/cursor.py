@@ -6,7 +6,7 @@ list that may still grow, as a number and a digest. What stands behind that pref
 come from the clock of the resources, so T by the clock of the lists is stored beside it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -229,7 +229,9 @@ def judge(cursor: Cursor, history: "ChangeHistory") -> Verdict:
     changed = [read.record for read in history.lists if not read.is_intact]
     changed += (read.record for read in history.news_before_processed)
     there = [done for done in cursor.processed if _continues(done, history)]
-    lost = [done for done in cursor.processed if done not in there and not _is_over(done, there)]
+    newest = max((done.from_ or 0 for done in there), default=0)
+    # What is gone was over if a list follows it (§12.2); some Sources end none of their lists.
+    lost = [done for done in cursor.processed if done not in there and newest <= (done.from_ or 0)]
     if not (changed or lost):
         return Following() if cursor.processed or history.starts_in_time else Gap()
     if history.has_last_change and not changed and _is_replaced(cursor, history):
@@ -270,14 +272,6 @@ def _continues(done: ProcessedDocument, history: "ChangeHistory") -> bool:
     if history.is_unchanged_head:  # only its open lists were requested
         return all(read.record.uri != done.uri for read in history.lists)
     return done.until is not None and any(read.record.from_ == done.until for read in history.lists)
-
-
-def _is_over(done: ProcessedDocument, there: Sequence[ProcessedDocument]) -> bool:
-    """True if a list that is gone was over when it was processed: a list that follows it was, too.
-
-    The lists of an index follow each other in time (§12.2); some Sources end none of them.
-    """
-    return any((later.from_ or 0) > (done.from_ or 0) for later in there)
 
 
 def _is_replaced(cursor: Cursor, history: "ChangeHistory") -> bool:

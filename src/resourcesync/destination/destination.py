@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from msgspec import structs
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 _LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
 """Errors at a list's stored address that may mean that the Source moved its lists."""
+_IF_MOVED: Final = "if the Source moved, follow it: resourcesync pull MIRROR --moved URL"
 
 
 class Destination:
@@ -139,9 +141,10 @@ class Destination:
                 place = structs.replace(place, is_due=place.is_due or is_due)
                 try:
                     return self._read_lists(place, options)
-                except _LISTS_MOVED_ERRORS:
+                except _LISTS_MOVED_ERRORS as error:
                     moved = self._locator.moved_place(place, options)
                     if moved is None:
+                        error.hint = error.hint or ("" if self._is_first else _IF_MOVED)
                         raise
                     return self._read_lists(moved, options)
         except BudgetError:
@@ -199,8 +202,9 @@ class Destination:
                 from resourcesync.destination.audits.recheck import Recheck  # noqa: PLC0415 - lazy
 
                 Recheck(pull).run(step)
-            if step.selected_count == 0 and pull.selection.has_filters:
-                pull.warn("nothing-selected", "no listed resource matches the filters")
+            if step.selected_count == 0 and (left := urlsplit(pull.selection.left_out).path):
+                hint = f"a GLOB that begins with / is for the whole path, such as {left}"
+                pull.warn("nothing-selected", "no listed resource matches the filters", hint=hint)
         return step
 
     def _first_step(self, pull: SyncSession, probe: locate.CapabilityListProbe) -> Next:

@@ -81,7 +81,9 @@ class Incremental:
                 case Following():
                     return self._follow(uri, history, held)
                 case Stale(reported):
-                    return self._start_again(uri, reported)
+                    if not self._check_for_newer_list():
+                        raise stale_lists(uri, self._pull.cursor, reported)
+                    return self._roll_back("the Source rewrote its Change List")
                 case Rewritten(changed):
                     return self._roll_back(f"the Source rewrote a Change List, {changed}")
                 case Unproven():
@@ -152,12 +154,6 @@ class Incremental:
         # At once, even if the baseline cannot run now: the rewriting may be seen only once.
         pull.move(structs.replace(pull.cursor, phase=Phase.ROLLED_BACK))
         return Next.BASELINE
-
-    def _start_again(self, uri: str, reported: int) -> Next:
-        """Start again from a newer Resource List, since the lists have less than was processed."""
-        if not self._check_for_newer_list():
-            raise stale_lists(uri, self._pull.cursor, reported)
-        return self._roll_back("the Source rewrote its Change List")
 
     def _leads_to_all(self, uri: str, history: ChangeHistory) -> bool:
         """True if the Source says that these Change Lists lead to all of its Resource List.

@@ -241,17 +241,11 @@ def has_known_change(listed: Iterable[ListedEntry], changes: Iterable[ListedEntr
     for _, rows in groupby(merge(listed, changes, key=_by_uri), key=_by_uri):
         first, *others = rows
         is_listed = not first.change and first.hash != "" and first.lastmod is not None
-        if is_listed and any(_is_known_change(row, first) for row in others):
+        # Content and date of the list; a deletion may have both of the former list.
+        changed = (row for row in others if row.change not in {"", ChangeKind.DELETED})
+        if is_listed and any(row[3:6] == first[3:6] for row in changed):
             return True
     return False
-
-
-def _is_known_change(row: ListedEntry, listed: ListedEntry) -> bool:
-    """True if a Resource List includes a change, with its content and date.
-
-    A deletion may have both of the former list.
-    """
-    return row.change not in {"", ChangeKind.DELETED} and row[3:6] == listed[3:6]
 
 
 def store_entry_links(
@@ -318,7 +312,8 @@ def unite(rows: Iterable[ListedEntry]) -> ListedEntry:
         links=tuple(dict.fromkeys(chain.from_iterable(row.links for row in rows))),
         entry=next((row.entry for row in rows if row.entry), ""),
     )
-    contents = {content for row in rows for content in _contents(row)} - {_NOTHING}
+    contents = set(chain.from_iterable(row.rivals or ((row.hash, row.length),) for row in rows))
+    contents -= {_NOTHING}
     if any(row.undated and not row.rivals for row in rows):
         return _as_question(first, ())
     if not _is_consistent(contents):
@@ -341,10 +336,6 @@ def _best(rows: Iterable[ListedEntry], key: Callable[[ListedEntry], Any]) -> lis
 
 def _order(row: ListedEntry) -> tuple[object, ...]:
     return row.loc, row.path, row.hash, row.length or 0, row.memento, row.mirrors, row.entry
-
-
-def _contents(row: ListedEntry) -> tuple[Content, ...]:
-    return row.rivals or ((row.hash, row.length),)
 
 
 def _is_consistent(contents: Collection[Content]) -> bool:

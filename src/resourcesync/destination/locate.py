@@ -65,12 +65,16 @@ class ListLocator:
                 code="not-a-mirror",
             )
         if identity is not None and source is not None and not is_same(source, identity.source):
+            folder, here = errors.quoted(self._dependencies.folder, "MIRROR"), identity.source
+            hint = "pull into another folder; or, if the Source moved, follow it: "
+            hint += f"resourcesync pull {folder} --moved {errors.quoted(source, 'https://HOST/')}"
+            if identity.was_at(source):
+                hint = f"it moved from there: resourcesync pull {folder}; with its other sets: "
+                hint += f"resourcesync pull FOLDER --moved {errors.quoted(here, 'https://HOST/')}"
             raise errors.ConfigurationError(
                 f"{self._dependencies.folder} is a mirror of another Source",
-                evidence=(("here", identity.source), ("asked", source)),
-                hint="pull into another folder; or, if the Source moved, follow it: "
-                f"resourcesync pull {errors.quoted(self._dependencies.folder, 'MIRROR')}"
-                f" --moved {errors.quoted(source, 'https://HOST/')}",
+                evidence=(("here", here), ("asked", source)),
+                hint=hint,
             )
         return identity.source if identity is not None else source or ""
 
@@ -112,7 +116,7 @@ class ListLocator:
                 f" {errors.quoted(equipment.folder, 'DIR')}",
                 code="not-a-mirror",
             )
-        choice = SetChoice(requested=set_name, folder=equipment.folder)
+        choice = SetChoice(requested=set_name, folder=equipment.folder, is_moved=True)
         found = self._discover(address, choice, filters)
         if found.superseded_by:
             raise errors.NotAListError(
@@ -122,7 +126,7 @@ class ListLocator:
                 f"resourcesync pull MIRROR --moved {errors.quoted(found.superseded_by, 'URL')}",
                 code="archived-list",
             )
-        return found, identity.after_move(address, found.entry, found.set_uri)
+        return found, identity.after_move(address, found, self._sync_state.discovered)
 
     def previous_address(self, address: str) -> str:
         """Return the address before a move; empty if the move returns to it.
@@ -436,14 +440,11 @@ class NewerListCheck:
         left = (
             part
             for part in parts.values()
-            if part.uri in unknown or not self._depends_on_index(part)
+            # What was just requested and depends on its index can change only together with it.
+            if part.uri in unknown or part.over is None or part.over > self._pull.now
         )
         self.known = replace(self.known, parts=tuple(left))
         return False
-
-    def _depends_on_index(self, part: ListVersion) -> bool:
-        """True if a part that was just requested can change only together with its index."""
-        return part.over is not None and part.over <= self._pull.now
 
     def _known_moment(self, known: ListVersion) -> int | None:
         return self._pull.cursor.resource_list_at if known.at is None else known.at

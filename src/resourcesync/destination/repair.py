@@ -19,7 +19,7 @@ from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import failing_tasks
 from resourcesync.destination.tasks import LOCAL_CHANGE, UNAVAILABLE_CODES, failed_item
 from resourcesync.destination.transfers.verification import read_installed
-from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction
+from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyInspector
 
@@ -120,8 +120,10 @@ class Repair:
         state = self._pull.state
         for difference in compare(state.copies(), self._rows(listed), same=_agrees):
             match difference:
-                case Deleted(copy) if not _is_task(state.pending_of(copy.uri), PendingTask.RETAIN):
-                    return False
+                case Deleted(copy):
+                    waiting = state.pending_of(copy.uri)
+                    if waiting is None or waiting.task != PendingTask.RETAIN:
+                        return False
                 case Created(row) if self._is_wrong(None, row, is_read=listed.was_read):
                     return False
                 case Updated(copy, row) if self._is_wrong(copy, row, is_read=listed.was_read):
@@ -201,7 +203,3 @@ class Repair:
 def _agrees(copy: Copy, row: planner.ListedEntry) -> bool:
     agrees_with_list = not (row.undated or copy.is_stale)
     return agrees_with_list and planner.match_copy(copy, row) is not planner.Match.DIFFERENT
-
-
-def _is_task(waiting: Pending | None, task: PendingTask) -> bool:
-    return waiting is not None and waiting.task == task

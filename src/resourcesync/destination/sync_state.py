@@ -20,7 +20,7 @@ from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
-from resourcesync.discovery.uris import known_uri, origin, site_folder
+from resourcesync.discovery.uris import known_uri, longest_first, moved_folders, origin, site_folder
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds
@@ -52,23 +52,28 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
     def was_at(self, address: str) -> bool:
         """True if the Source moved here from an address, as far as is known."""
         homes = {self.base, *(there for there, _ in self.moved)} - {f"{origin(self.source)}/"}
-        then, now = site_folder(address), site_folder(self.source)
+        bases = (there for there, _ in longest_first(self.moved) if self.source.startswith(there))
+        then, now = site_folder(address), site_folder(self.source) or next(bases, "")
         is_same_place = then != now and known_uri(then, self.moved) == known_uri(now, self.moved)
         return bool(self.moved) and (f"{origin(address)}/" in homes or is_same_place)
 
-    def after_move(self, address: str, entry: str, set_uri: str) -> "MirrorIdentity":
-        """Return the identity after the Source moved."""
-        now = dict.fromkeys((f"{origin(address)}/", f"{origin(entry)}/"), self.base)
+    def after_move(
+        self, address: str, found: SourceLists, known: SourceLists | None
+    ) -> "MirrorIdentity":
+        """Return the identity after the Source moved, with the lists known before, if any."""
+        now = dict.fromkeys((f"{origin(address)}/", f"{origin(found.entry)}/"), self.base)
         homes = {there: here for there, here in self.moved if there not in now} | now
         if homes.pop(self.base, None):  # moved back
             homes = {}
         old, new = site_folder(self.source), site_folder(address)
+        if known is not None and not (old and new):  # an address of a document
+            old, new = moved_folders(known.set_uri, found.set_uri)
         if old and new:  # what was below the one is below the other
             homes.pop(new, None)
             here = known_uri(old, self.moved)
             if known_uri(new, tuple(homes.items())) != here:
                 homes[new] = here
-        chosen = set_uri if self.set_uri else ""
+        chosen = found.set_uri if self.set_uri else ""
         return structs.replace(self, source=address, set_uri=chosen, moved=tuple(homes.items()))
 
     def scope(self, filters: Filters) -> Scope:

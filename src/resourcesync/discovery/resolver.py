@@ -68,7 +68,12 @@ class _SourceResolver:
         self._chose = False
 
     def find(self) -> SourceLists:
-        found: SourceLists = self._search.find(self._address, self.begin, self._choose_document)
+        # Of several documents that a page or robots.txt names, the lists of one are meant.
+        found: SourceLists = self._search.find(
+            self._address,
+            self.begin,
+            lambda offered: self._follow(self._choose(self._distinct_sets(offered)).uri, 0),
+        )
         if (
             not self._chose
             and (self._choice.requested or self._choice.pinned) not in found.documents
@@ -299,10 +304,6 @@ class _SourceResolver:
                 return offered
         found = self.begin(fetched.open(), fetched)
         return (OfferedSet(uri=found.set_uri),)
-
-    def _choose_document(self, offered: tuple[OfferedSet, ...]) -> SourceLists:
-        """Return the lists of one of several documents that a page or ``robots.txt`` names."""
-        return self._follow(self._choose(self._distinct_sets(offered)).uri, 0)
 
     def _distinct_sets(self, offered: tuple[OfferedSet, ...]) -> tuple[OfferedSet, ...]:
         """Return the sets that documents belong to: several may be of one."""

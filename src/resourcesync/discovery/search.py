@@ -17,7 +17,14 @@ from resourcesync.discovery.document_fetcher import (
     fetch,
 )
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
-from resourcesync.discovery.uris import folder_of, folders_above, is_at_home, join, origin_if_any
+from resourcesync.discovery.uris import (
+    folder_of,
+    folders_above,
+    is_at_home,
+    is_document,
+    join,
+    origin_if_any,
+)
 from resourcesync.documents.blocks import TEXT_HINT
 from resourcesync.model.entries import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability, Relation
@@ -30,7 +37,6 @@ _HINT: Final = "give the list's own address"
 _SOME_LIST: Final = "https://HOST/PATH/list.xml"
 _OTHER_ORIGIN: Final = "not requested: another origin, which is not allowed"
 _NO_FEEDS: Final = "; its feeds list recent pages only, and are not read"
-_DOCUMENT_ENDINGS: Final = (".xml", ".xml.gz", ".txt", ".txt.gz", "/resourcesync")
 _ROBOTS_NAME: Final = "robots.txt"
 _WELL_KNOWN: Final = "well-known URI of "
 _ROBOTS: Final = "robots.txt of "
@@ -128,7 +134,7 @@ class Search(Generic[T]):
     def _search(self) -> Iterator[T | None]:
         """Take one road after the other; yield ``None`` for each that leads nowhere."""
         address, home = self._goal.address, self._folders[0]
-        if _is_document(address):
+        if is_document(address):
             is_robots = address.endswith(f"/{_ROBOTS_NAME}")
             yield (self._search_robots(address) if is_robots else self._probe(address, is_own=True))
             return
@@ -428,7 +434,7 @@ class Search(Generic[T]):
             if error is not None and (is_refused or _is_faulty(error)):
                 error.evidence = (*error.evidence, *tried)
                 return error
-            if uri == address and isinstance(error, errors.NotAListError) and _is_document(uri):
+            if uri == address and isinstance(error, errors.NotAListError) and is_document(uri):
                 return error
         elsewhere = [item.uri for item in self._tried if item.outcome == _OTHER_ORIGIN]
         hint = f"{_HINT}: resourcesync pull {_SOME_LIST}"
@@ -468,7 +474,7 @@ def _open(fetched: FetchedDocument, *, is_given: bool = False) -> "Document":
         if isinstance(error, errors.NotAListError):
             raise
         leads_on = Relation.RESOURCESYNC in fetched.links
-        is_page = is_given and (leads_on or not _is_document(fetched.uri))
+        is_page = is_given and (leads_on or not is_document(fetched.uri))
         may_be_xml = head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
         if is_html(head) or (is_page and not may_be_xml):
             what = "HTML" if is_html(head) else "neither XML nor HTML, nor a list of addresses"
@@ -487,10 +493,6 @@ def _parts_among(targets: Iterable[str], document: "Document") -> set[str]:
         join(document.uri, entry.uri) for entry in document.entries() if isinstance(entry, Part)
     )
     return {part for part in parts if part in wanted}
-
-
-def _is_document(address: str) -> bool:
-    return urlsplit(address).path.lower().endswith(_DOCUMENT_ENDINGS)
 
 
 def _is_absence(error: errors.ResourceSyncError) -> bool:

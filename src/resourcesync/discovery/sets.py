@@ -105,13 +105,15 @@ class SetChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The choice of a set where a Source offers several.
 
     ``requested`` is a URI, a name or a number; ``pinned`` the set followed so far, which no other
-    can replace if ``is_bound``. ``folder`` is for the commands that an error shows.
+    can replace if ``is_bound``. ``folder`` is for the commands that an error shows, and
+    ``is_moved`` if they are those of a move.
     """
 
     requested: str = ""
     pinned: str = ""
     is_bound: bool = False
     folder: str = ""
+    is_moved: bool = False
 
 
 ANY: Final = SetChoice()
@@ -170,14 +172,13 @@ def choose(offered: Sequence[OfferedSet], choice: SetChoice, address: str) -> Of
     below = () if choice.pinned else tuple(_below(offered, address))
     if len(offered) == 1 or len(below) == 1:
         return (below or offered)[0]
+    more = "" if choice.is_moved else "; or all of them: --all-sets"
     raise ConfigurationError(
         f"this Source offers {len(offered)} sets of resources",
         evidence=(*_shown(offered), *_commands(offered, choice, address)),
-        hint=(
-            "choose one of them, or all of them: --set NAME, or --all-sets"
-            if choice.folder
-            else "give the address of one of them instead"
-        ),
+        hint="give the address of one of them instead"
+        if not choice.folder
+        else f"choose one of them: --set NAME{more}",
         code="several-sets",
     )
 
@@ -224,6 +225,8 @@ def _commands(offered: Sequence[OfferedSet], choice: SetChoice, address: str) ->
     """Return the commands of a pull; whoever makes no mirror has another address to give."""
     if not choice.folder:
         return ()
-    pull = f"resourcesync pull {quoted(address, 'https://HOST/')} {quoted(choice.folder, 'DIR')}"
-    sets = (f"--set {quoted(name, 'NAME')}" for name in names_of(offered)[:_SHOWN])
-    return tuple(("run", f"{pull} {option}") for option in (*sets, "--all-sets"))
+    source, folder = quoted(address, "https://HOST/"), quoted(choice.folder, "DIR")
+    places = f"{folder} --moved {source}" if choice.is_moved else f"{source} {folder}"
+    sets = [f"--set {quoted(name, 'NAME')}" for name in names_of(offered)[:_SHOWN]]
+    sets += [] if choice.is_moved else ["--all-sets"]
+    return tuple(("run", f"resourcesync pull {places} {option}") for option in sets)

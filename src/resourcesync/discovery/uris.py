@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
-from posixpath import splitext
+from posixpath import commonprefix, splitext
 from typing import Final
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -19,7 +19,6 @@ import msgspec
 
 from resourcesync.errors import OutOfScopeError
 from resourcesync.model.own_names import MAX_URI
-from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 
 _PORTS: Final = {"http": 80, "https": 443}
 _MAX_REFERENCE: Final = 8_192
@@ -139,6 +138,7 @@ def join(base: str, target: str) -> str | None:
 
 
 _ENDING: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}")
+_DOCUMENT_ENDINGS: Final = (".xml", ".xml.gz", ".txt", ".txt.gz", "/resourcesync")
 _MOST_ABOVE: Final = 3
 
 
@@ -155,11 +155,27 @@ def folder_of(uri: str) -> str:
     return parts._replace(path=path, query="", fragment="").geturl()
 
 
+def is_document(uri: str) -> bool:
+    """True if an address ends as that of a document does, not as that of a site or a page."""
+    return urlsplit(uri).path.lower().endswith(_DOCUMENT_ENDINGS)
+
+
 def site_folder(uri: str) -> str:
-    """Return the folder that an address stands for; empty for that of a document or a query."""
+    """Return the folder that an address stands for; empty for that of a file or a query."""
     parts = urlsplit(uri)
-    is_document = parts.path.endswith(WELL_KNOWN_PATH) or has_ending(parts.path.rpartition("/")[2])
-    return "" if is_document or parts.query else folder_of(uri)
+    is_file = is_document(uri) or has_ending(parts.path.rpartition("/")[2])
+    return "" if is_file or parts.query else folder_of(uri)
+
+
+def moved_folders(then: str, now: str) -> tuple[str, str]:
+    """Return the folders below which two documents have the same path; empty if there are none."""
+    paths = urlsplit(then).path, urlsplit(now).path
+    end = commonprefix([path[::-1] for path in paths])
+    same = len(end[: end.rfind("/") + 1])
+    old, new = (
+        f"{origin(uri)}{path[:-same]}/" for uri, path in zip((then, now), paths, strict=True)
+    )
+    return (old, new) if same else ("", "")
 
 
 def folders_above(folder: str) -> list[str]:

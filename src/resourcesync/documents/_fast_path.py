@@ -575,7 +575,6 @@ def _digests(column: Sequence[str]) -> Iterable[tuple[Digest, ...]]:
 
 
 def _hashes(column: Sequence[str]) -> Sequence[str]:
-    """Return the digests as text in our form."""
     return (
         column if are_sha256(column) else [format_digests(_values.digests(text)) for text in column]
     )

@@ -90,7 +90,9 @@ class Decoder:
         if self._form is None and len(chunk) == 1:
             self._start = chunk
             return None
-        form = _deflate_form(chunk) if self._form is None else self._form
+        # A deflate stream is that of RFC 1950; some servers send what is in it alone.
+        is_zlib = chunk[0] & 15 == zlib.DEFLATED and int.from_bytes(chunk[:2], "big") % 31 == 0
+        form = self._form or (ZLIB if is_zlib else RAW)
         self._member = zlib.decompressobj(form)
         self.members += 1
         return self._member
@@ -104,12 +106,6 @@ class Decoder:
 def new_decoder(codings: tuple[str, ...]) -> Decoder:
     """Return a decoder; the codings are those of ``is_decodable``."""
     return Decoder(None if codings[0] == "deflate" else GZIP)
-
-
-def _deflate_form(start: bytes) -> int:
-    """Return the form of a deflate stream: that of RFC 1950, or what some servers send instead."""
-    is_zlib = start[0] & 15 == zlib.DEFLATED and int.from_bytes(start[:2], "big") % 31 == 0
-    return ZLIB if is_zlib else RAW
 
 
 def decoded_limit(coded: int) -> int:

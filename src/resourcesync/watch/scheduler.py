@@ -4,7 +4,7 @@ Pure: time comes in, jobs go out. The intervals after failures and hints are tho
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from enum import StrEnum
 from functools import cached_property
 from math import inf
@@ -21,6 +21,7 @@ MAX_JITTER_SHARE: Final = 0.1
 
 _MAX_JITTER_SECONDS: Final = 300.0
 _FIELDS: Final = 5
+_ANY_YEAR: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Now(NamedTuple):
@@ -57,7 +58,7 @@ class Cron(msgspec.Struct, frozen=True, dict=True):
     line: str
 
     def __post_init__(self) -> None:
-        self._after(datetime(2026, 1, 1, tzinfo=UTC))
+        self._after(_ANY_YEAR)
 
     @cached_property
     def _times(self) -> str:
@@ -79,6 +80,12 @@ class Cron(msgspec.Struct, frozen=True, dict=True):
         since = now.wall - max(now.steady - last, 0.0)
         due = self._after(datetime.fromtimestamp(since, UTC)).timestamp()
         return now.steady + max(due - now.wall, 0.0) + dice.uniform(0, 10.0)
+
+    @property
+    def longest_wait(self) -> int:
+        """The most days, begun ones counted, from a midnight to the next of its times."""
+        nights = (_ANY_YEAR + timedelta(days=number) for number in range(366))
+        return 1 + max((self._after(night) - night).days for night in nights)
 
     def _after(self, moment: datetime) -> datetime:
         try:

@@ -27,11 +27,8 @@ def ids(value: object) -> str:
 def test_the_page_has_every_public_name_and_no_other() -> None:
     elsewhere = {"__version__", "ResourceSyncError", "Entry"}  # errors have a page of their own
 
-    assert sorted(headings()) == sorted({name for _, name in PUBLIC} - elsewhere)
-
-
-def headings() -> list[str]:
-    return re.findall(r"^### (\S+)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    headings = re.findall(r"^### (\S+)$", PAGE.read_text("utf-8"), re.MULTILINE)
+    assert sorted(headings) == sorted({name for _, name in PUBLIC} - elsewhere)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=ids)

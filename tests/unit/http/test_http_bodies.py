@@ -25,10 +25,6 @@ def packed(size: int) -> Answer:
     return answer(body=gzip.compress(b"\0" * size), Content_Encoding="gzip")
 
 
-def coded(coding: str) -> Answer:
-    return answer(body=b"abc", Content_Encoding=coding)
-
-
 REFUSED: dict[str, tuple[Answer, Purpose, int | None, str]] = {
     "announced": (answer(body=b"a" * 11), Purpose.RESOURCE, 10, "too-big"),
     "to the end": ([OK + b"\r\n" + b"a" * 11, CLOSE], Purpose.RESOURCE, 10, "too-big"),
@@ -44,7 +40,7 @@ REFUSED: dict[str, tuple[Answer, Purpose, int | None, str]] = {
     "a bomb as document": (packed(16 << 20), Purpose.DOCUMENT, 1 << 20, "too-big"),
     "a bomb as resource": (packed(32 << 20), Purpose.RESOURCE, None, "too-big"),
     **{
-        coding: (coded(coding), Purpose.DOCUMENT, None, "encoding")
+        coding: (answer(body=b"abc", Content_Encoding=coding), Purpose.DOCUMENT, None, "encoding")
         for coding in ("br", "gzip, gzip", "zstd", "gzip")
     },
 }

@@ -30,10 +30,6 @@ def parts(source: DumpedSource, name: str) -> list[Part]:
     return [entry for entry in source.told(name)[1] if isinstance(entry, Part)]
 
 
-def contents(source: DumpedSource, name: str) -> dict[str, bytes]:
-    return {entry.uri.removeprefix(BASE): data for _, entry, data in source.members(name)}
-
-
 def offered(source: DumpedSource) -> set[Capability | None]:
     entries = source.told(naming.CAPABILITY_LIST)[1]
     return {entry.capability for entry in entries if isinstance(entry, CapabilityEntry)}
@@ -65,7 +61,8 @@ def test_changes_that_are_listed_no_more_are_in_a_closed_dump_of_the_archive(
     names = [part.uri.removeprefix(BASE) for part in former]
     assert sum(len(source.packages(name)) for name in names) == 4
     assert all(source.told(name)[0].until is not None for name in names)
-    assert contents(source, names[-1])["3.txt"] == b"version 4"
+    data = {entry.uri: data for _, entry, data in source.members(names[-1])}
+    assert data[f"{BASE}3.txt"] == b"version 4"
     assert header.link(Relation.ARCHIVES) == BASE + CHANGES
     assert Capability.CHANGE_DUMP_ARCHIVE in offered(source)
 

@@ -51,11 +51,6 @@ def quarantine(mirror: MirrorFolder) -> list[bytes]:
     )
 
 
-def notes(mirror: MirrorFolder) -> list[str]:
-    folder = mirror.root / ".resourcesync" / "quarantine"
-    return sorted(item.read_text() for item in folder.glob("*.note"))
-
-
 def temporary(mirror: MirrorFolder) -> list[str]:
     return os.listdir(mirror.root / ".resourcesync" / "tmp")
 
@@ -80,7 +75,8 @@ def test_what_is_planted_at_the_target_is_set_aside_and_its_goal_is_untouched(
     assert target.read_bytes() == b"new"
     held = {"file": b"somebody's own", "link": str(canary).encode(), "hard link": b"precious"}
     assert quarantine(mirror) == [held[kind]]
-    assert notes(mirror) == ["was at: x\nbecause: not what resourcesync put there\n"]
+    (note,) = (mirror.root / ".resourcesync/quarantine").glob("*.note")
+    assert note.read_text() == "was at: x\nbecause: not what resourcesync put there\n"
 
 
 def test_a_link_planted_as_a_folder_stops_the_copy_and_nothing_leaves_the_mirror(

@@ -9,6 +9,7 @@ from typing import Final, Self
 import msgspec
 
 from resourcesync import own_files
+from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.own_folder import LOCK_FILE, STATE_FILE, mirror_error
 from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError
@@ -62,7 +63,7 @@ class MirrorFolder:
             oldest_part = clock.now().timestamp() - _PART_SECONDS
             self._held.callback(self.copies.clear_temporary, oldest_part)
             self.copies.clear_temporary(oldest_part)
-            is_unfinished = self._has_write_ahead_log()
+            is_unfinished = own_folder.is_unfinished(self.root)
         except OSError as error:
             raise mirror_error(error, f"opening the mirror {self.root}") from error
         self.state = self._open_state(self.root / OWN_FOLDER / STATE_FILE)
@@ -74,14 +75,6 @@ class MirrorFolder:
     def _register(self, descriptor: int) -> int:
         self._held.callback(os.close, descriptor)
         return descriptor
-
-    def _has_write_ahead_log(self) -> bool:
-        """True if a run was killed; who only reads the state leaves an empty log."""
-        try:
-            log = os.stat(f"{STATE_FILE}-wal", dir_fd=self._own, follow_symlinks=False)
-        except FileNotFoundError:
-            return False
-        return log.st_size > 0
 
     def _lock(self, clock: Clock) -> None:
         lock = self._register(own_files.open_file(LOCK_FILE, self._own, own_files.LOCK))

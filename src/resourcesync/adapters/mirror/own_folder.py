@@ -40,6 +40,14 @@ def lock_holder(folder: Path) -> str:
     return ""
 
 
+def is_unfinished(folder: Path) -> bool:
+    """True if a run was killed, or goes on; who only reads the state leaves an empty log."""
+    try:
+        return (folder / OWN_FOLDER / f"{STATE_FILE}-wal").lstat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
 class StateVersion(NamedTuple):
     """The version of a mirror's state: as long as it is the same, the state is the same.
 

@@ -222,16 +222,23 @@ def last_findings(folder: Path) -> "list[AuditFinding]":
         return []
 
 
+def trace_of_source(folder: Path) -> Path | None:
+    """Return the catalogue of a Source in a folder, or else a document; ``None``: neither."""
+    from resourcesync.source.naming import CAPABILITY_LIST  # noqa: PLC0415 - not for mirrors
+    from resourcesync.source.publication_settings import CATALOGUE  # noqa: PLC0415 - not for mirrors
+
+    found = (folder / name for name in (CATALOGUE, CAPABILITY_LIST))
+    return next(filter(os.path.lexists, found), None)
+
+
 def not_a_mirror_error(folder: Path) -> errors.ResourceSyncError:
     """Return the error for a folder that is not a mirror; it lists the mirrors of sets."""
-    from resourcesync.source.publication_settings import CATALOGUE  # noqa: PLC0415 - for a mistake only
-
     tried = (("tried", f"{folder / OWN_FOLDER / STATE_FILE}: not found"),)
     message, code = f"{folder} is not a mirror", "not-a-mirror"
-    if os.path.lexists(folder / CATALOGUE):
+    if found := trace_of_source(folder):
         return errors.ConfigurationError(
             f"{folder} is a published folder, not a mirror",
-            evidence=(("tried", f"{folder / CATALOGUE}: it is there"),),
+            evidence=(("tried", f"{found}: it is there"),),
             hint=f"check what it publishes: resourcesync validate {errors.quoted(folder, 'URL')}",
             code=code,
         )

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import MAX_SETS, FollowedSet, FollowedSets, is_mirror
@@ -15,7 +17,7 @@ from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.resolver import offered_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
 from resourcesync.discovery.uris import is_same
-from resourcesync.errors import ConfigurationError, DocumentError, SourceError
+from resourcesync.errors import ConfigurationError, DocumentError, SourceError, quoted
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
@@ -52,6 +54,8 @@ class SetRequest(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     every: bool = False
     """True for all sets, future ones included."""
+    is_moved: bool = False
+    """True if ``source`` is the new address of the Source that the folder follows."""
 
 
 def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: CancelToken) -> SetPlan:
@@ -60,34 +64,44 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: Cance
     The Source's list of sets is requested when any are named or all are requested for the first
     time, and once a day when all are followed.
     """
-    known = own_folder.read_sets(folder)
+    known, now = own_folder.read_sets(folder), to_microseconds(cancel.clock.now())
+    if known is not None and wish.is_moved and wish.source:
+        known = _moved(known, wish.source, _fetch_sets(wish.source, network, cancel))
     address = _address(folder, known, wish)
-    now = to_microseconds(cancel.clock.now())
     every = wish.every or (known is not None and known.every)
-
-    def plan(
-        followed: FollowedSets,
-        mirrors: tuple[SetMirror, ...],
-        failure: SourceError | DocumentError | None = None,
-    ) -> SetPlan:
-        return SetPlan(
-            folder=folder, source=address, mirrors=mirrors, followed=followed, failure=failure
-        )
-
-    if known is not None and not _is_discovery_due(known, wish, every=every, now=now):
-        return plan(known, mirrors_of(folder, known))
+    plan = partial(SetPlan, folder=folder, source=address)
+    if known is not None and not wish.names:
+        is_due = every and not (known.every and 0 <= now - known.looked < _DAY)
+        if not is_due:
+            return plan(followed=known, mirrors=mirrors_of(folder, known))
     try:
         offered = _fetch_sets(address, network, cancel)
     except (SourceError, DocumentError) as error:
         if known is None or wish.names:
             raise
-        return plan(known, mirrors_of(folder, known), error)
+        return plan(followed=known, mirrors=mirrors_of(folder, known), failure=error)
     chosen = _select_sets(offered, folder, address, wish)
     sets = _with_folders(folder, () if known is None else known.sets, offered, chosen)
     followed = FollowedSets(source=address, every=every, looked=now, sets=sets)
     mirrors = mirrors_of(folder, followed, {offered_set.uri for offered_set in offered})
     only = chosen if wish.names else ()
-    return plan(followed, tuple(each for each in mirrors if not only or each.uri in only))
+    mirrors = tuple(each for each in mirrors if not only or each.uri in only)
+    return plan(followed=followed, mirrors=mirrors)
+
+
+def _moved(known: FollowedSets, source: str, offered: Sequence[OfferedSet]) -> FollowedSets:
+    """Return the followed sets at the Source's new address: there they have the same names."""
+    uris = dict(zip(names_of(offered), (each.uri for each in offered), strict=True))
+    names = names_of([OfferedSet(uri=each.uri) for each in known.sets])
+    if uris.keys().isdisjoint(names):
+        raise ConfigurationError(
+            f"{source} offers none of the sets that are followed",
+            evidence=(("here", ", ".join(names)), ("there", ", ".join(uris))),
+            hint="check the address, or pull it into another folder",
+        )
+    pairs = zip(known.sets, names, strict=True)
+    sets = tuple(replace(each, uri=uris.get(name, each.uri)) for each, name in pairs)
+    return replace(known, source=source, sets=sets)
 
 
 def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> str:
@@ -103,22 +117,18 @@ def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> s
         raise ConfigurationError(
             f"{folder} is a mirror of another Source",
             evidence=(("here", known.source), ("asked", request.source)),
-            hint="pull into another folder",
+            hint="pull into another folder; or, if the Source moved, follow it: "
+            f"resourcesync pull {quoted(folder, 'MIRROR')} --moved {quoted(request.source, 'URL')}"
+            ", and write its address into the configuration file, if there is one",
         )
     return known.source if known is not None else request.source or ""
 
 
 def _knows_source(folder: Path) -> bool:
     """True if a folder is a mirror with a known Source: its first pull found one."""
-    if not is_mirror(folder):
-        return False
-    with mirror_state.open_state(folder) as state:
-        return SyncState(state).identity is not None
-
-
-def _is_discovery_due(known: FollowedSets, request: SetRequest, *, every: bool, now: int) -> bool:
-    begins = every and not known.every
-    return bool(request.names) or begins or (every and not 0 <= now - known.looked < _DAY)
+    return is_mirror(folder) and mirror_state.read_state(
+        folder, lambda state: SyncState(state).identity is not None
+    )
 
 
 def _fetch_sets(address: str, network: Network, cancel: CancelToken) -> tuple[OfferedSet, ...]:

@@ -108,8 +108,7 @@ def lock_store(store: "Store", name: Path) -> Iterator[None]:
     """Lock a store for a folder of this machine, which is locked."""
     from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - rarely
 
-    holder = f"pid {os.getpid()} on {os.uname().nodename}"
-    with lock_store(store, holder, _lease_name(name)):
+    with lock_store(store, f"pid {os.getpid()} on {os.uname().nodename}", _lease_name(name)):
         yield
 
 

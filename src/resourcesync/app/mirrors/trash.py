@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import open_mirror_folder
@@ -15,11 +14,10 @@ from resourcesync.destination.deletion import register_lost_trash
 from resourcesync.destination.tasks import RESTORED
 from resourcesync.destination.trash import Trash
 from resourcesync.errors import ConfigurationError
-from resourcesync.mirror_state.database import StateSnapshot
 from resourcesync.mirror_state.rows import PendingTask, TrashRow
 from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.own_names import OWN_FOLDER
-from resourcesync.own_files import IN_TRASH, one_name, open_folder
+from resourcesync.own_files import IN_TRASH, one_name, open_folder, opened
 from resourcesync.ports import Clock, Reporter
 
 _TRASH: Final = "trash"
@@ -56,25 +54,24 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
 
     The trash is read as it is at one moment, without a lock: a pull may go on meanwhile.
     """
-    mirror_state.check_mirror(folder)
-    size = _sizes(folder)
-    for row in read_rows(folder, fits):
-        yield row, size(row.place)
+    rows, size = read_rows(folder, fits), _sizes(folder)
+    yield from ((row, size(row.place)) for row in rows)
 
 
-def read_rows(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
-    """Yield the rows of the trash, by path, as they are at one moment."""
-    with StateSnapshot(folder / OWN_FOLDER / STATE_FILE) as state:
-        yield from filter(fits, state.trash_by_path())
+def read_rows(folder: Path, fits: TrashFilter) -> list[TrashRow]:
+    """Return the rows of the trash, by path, as they are at one moment."""
+    return mirror_state.read_state(folder, lambda state: [*filter(fits, state.trash_by_path())])
 
 
 def is_restored(folder: Path, fits: TrashFilter) -> bool:
     """True if a copy that a filter of the trash selects was restored from it."""
-    with StateSnapshot(folder / OWN_FOLDER / STATE_FILE) as state:
-        return any(
+    return mirror_state.read_state(
+        folder,
+        lambda state: any(
             row.code == RESTORED and fits(TrashRow("", row.uri, row.path, 0, ""))
             for row in state.pending(PendingTask.RETAIN)
-        )
+        ),
+    )
 
 
 def _sizes(folder: Path) -> Callable[[str], int | None]:
@@ -92,15 +89,10 @@ def _sizes(folder: Path) -> Callable[[str], int | None]:
     def on_disk(place: str) -> int | None:
         name = one_name(place, IN_TRASH)
         try:
-            trash = open_folder(folder / OWN_FOLDER / _TRASH)
+            with opened(open_folder(folder / OWN_FOLDER / _TRASH)) as trash:
+                return os.stat(name, dir_fd=trash, follow_symlinks=False).st_size
         except OSError:
             return None
-        try:
-            return os.stat(name, dir_fd=trash, follow_symlinks=False).st_size
-        except OSError:
-            return None
-        finally:
-            os.close(trash)
 
     return on_disk
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.adapters.consumer_programs import run_program
-from resourcesync.adapters.mirror.own_folder import STATE_FILE
+from resourcesync.adapters.mirror import own_folder
 from resourcesync.app.mirrors import mirror_state
 from resourcesync.destination.audits.reports import recorded_audits
 from resourcesync.destination.reports import FailedRun, RunReport
@@ -60,7 +60,7 @@ def record_failed_pull(
         if failure is None or mirror_state.is_locked(path):
             continue  # a run that goes on will record its own end
         try:
-            with SqliteMirrorState(path / OWN_FOLDER / STATE_FILE) as state:
+            with SqliteMirrorState(path / OWN_FOLDER / own_folder.STATE_FILE) as state:
                 last = state.last_run()
                 if last is None or last.ended < since:
                     record_failed_run(failure, state, clock)
@@ -73,9 +73,10 @@ def _read_mirror_history(folder: Path) -> MirrorHistory:
         folder, lambda state: (state.last_run(), SyncState(state).audited_at)
     )
     failed = read_failed(last)
-    is_cut = last is None or (failed is not None and failed.is_stop)  # then it is due at once
+    is_cut = failed is not None and failed.is_stop
+    is_cut |= own_folder.is_unfinished(folder) and not mirror_state.is_locked(folder)
     return MirrorHistory(
-        pulled=None if is_cut or last is None else last.ended / SECOND,
+        pulled=None if is_cut or last is None else last.ended / SECOND,  # None: due at once
         audited=None if audited is None else audited / SECOND,
         has_failed=last is not None and not last.mode,
     )

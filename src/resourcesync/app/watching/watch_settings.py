@@ -1,6 +1,6 @@
 """The settings of the service behind `watch`: its mirrors, and the jobs of each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,6 @@ from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model.settings import AuditMethod
 from resourcesync.settings import environment
-from resourcesync.settings.config_file import SettingValue
 from resourcesync.settings.mirror import ScheduleSettings, ServiceSettings
 from resourcesync.settings.schema import make
 from resourcesync.watch.scheduler import Cron, Every, MirrorSchedule, Timetable
@@ -86,7 +85,9 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
         return token.removeprefix(_BEARER)
 
     def _watched_mirror(self, name: str, chosen: TargetResolver) -> WatchedMirror:
-        schedule = make(ScheduleSettings, values_of(self._settings(name)))
+        tables = self.configuration
+        settings = tables.mirror(name).settings if name in tables else tables.defaults
+        schedule = make(ScheduleSettings, values_of(settings))
         sample = schedule.audit_sample
         if sample is not None and not sample.percent:
             raise self._mistake(name, "audit_sample", "must be a share of the files, such as 15%")
@@ -108,11 +109,6 @@ class WatchSettings(msgspec.Struct, frozen=True, kw_only=True):
             audit_method=schedule.audit_method,
             rolling=None if is_whole else AuditRolling(share=share, oldest_first=oldest_first),
         )
-
-    def _settings(self, name: str) -> Mapping[str, SettingValue]:
-        if name in self.configuration:
-            return self.configuration.mirror(name).settings
-        return self.configuration.defaults
 
     def _timetable(self, name: str, schedule: ScheduleSettings) -> Timetable:
         if schedule.cron is not None:

@@ -54,7 +54,7 @@ def _list_option(name: str, what: str) -> Callable[[Any], Any]:
     default="hash",
     show_default=True,
     help="What to compare with the lists: the mirror's state; also size and time of each file; "
-    "also every byte; or also what the Source serves now (one conditional request for each file); "
+    "also every byte; or also what the Source serves now (each file is fetched, and not stored); "
     "or, of an aggregator, what the originals are now, which its entries link to (via).",
 )
 @option("--sample", type=options.LIMIT, metavar="P%", help="Check this share of the files.")

@@ -157,24 +157,20 @@ def _path(named: Path | None) -> CommandOutcome:
         return CommandOutcome(
             closing=(TextLine(str(file.path), level=QUIET),), fields={"path": file.path}
         )
-    places = config_file.config_locations(named)
-    notes = ("" if place.counts else "; not used" for place in places)
     lines = [
-        TextLine(f"{place.path}  ({place.note}{note})", "No file", QUIET)
-        for place, note in zip(places, notes, strict=True)
+        TextLine(f"{at.path}  ({at.note}{'' if at.counts else '; not used'})", "No file", QUIET)
+        for at in config_file.config_locations(named)
     ]
     return CommandOutcome(exit=ExitCode.FINDINGS, closing=tuple(lines), fields={"path": None})
 
 
 def _generated_file(name: str, values: Mapping[str, Any]) -> str:
-    match name:
-        case "systemd" | "cron" | "nginx":
-            return unit_files.service_file(name, _find_file(values["config"]))
-        case "grafana" | "alerts":
-            return unit_files.shared_text(_SHARED[name])
-        case _:
-            text: str = app.plugins.load(app.plugins.SETUPS, name)(dict(values["with"]))
-            return text
+    if name in _SERVICES:
+        return unit_files.service_file(name, _find_file(values["config"]))
+    if name in _SHARED:
+        return unit_files.shared_text(_SHARED[name])
+    text: str = app.plugins.load(app.plugins.SETUPS, name)(dict(values["with"]))
+    return text
 
 
 def _check(file: config_file.ConfigFile, screen: Screen) -> CommandOutcome:
@@ -188,7 +184,8 @@ def _check(file: config_file.ConfigFile, screen: Screen) -> CommandOutcome:
         errors += ConfiguredSources(file).missing_folders()
     for error in errors:
         screen.problem(problem_of(error))
-    for warning in configured_mirrors.warnings_of(file):
+    missing = list(configured_mirrors.warnings_of(file))
+    for warning in missing:
         screen.report("warning", warning)
     fields = {"path": file.path, "mistakes": len(errors)}
     if errors:
@@ -201,8 +198,13 @@ def _check(file: config_file.ConfigFile, screen: Screen) -> CommandOutcome:
     known = [mirrors, secrets]
     if file.table("source"):
         known.insert(1, formatting.counted(len(file.table("source")), "source"))
-    line = TextLine(f"{', '.join(known)} in {file.path}; no mistake", "Good", QUIET)
-    return CommandOutcome(closing=(line,), fields=fields)
+    text = f"{', '.join(known)} in {file.path}; no mistake"
+    if not missing:
+        return CommandOutcome(closing=(TextLine(text, "Good", QUIET),), fields=fields)
+    text += f", but {formatting.counted(len(missing), 'secret')} missing here"
+    return CommandOutcome(
+        exit=ExitCode.FINDINGS, closing=(TextLine(text, level=QUIET),), fields=fields
+    )
 
 
 def _log_problems(configuration: MirrorConfiguration) -> Iterator[ResourceSyncError]:

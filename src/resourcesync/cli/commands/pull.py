@@ -208,7 +208,7 @@ def _folder_name(address: str) -> str:
 class _PullView:
     def __init__(self, renderer: "PullRenderer", screen: Screen) -> None:
         self._words, self._screen = renderer, screen
-        self._plan: Mapping[str, object] = {}
+        self._plan: dict[str, Any] = {}
 
     def show(self, puller: Puller, target: PullTarget, report: Reporter) -> CommandOutcome:
         """Pull a mirror, or those of its sets, and return the outcome."""
@@ -221,7 +221,9 @@ class _PullView:
                 fate = "are deleted" if goes else "stay; --delete absent deletes them"
                 self._words.fate = fate if fields["sitemap"] and self._words.first else ""
             elif event == "plan":
-                self._plan = fields
+                self._plan = dict(fields)
+            elif fields.get("may_be_same"):
+                self._plan["may_be_same"] = self._plan.get("may_be_same", 0) + 1
             report(event, fields)
 
         ended: list[BatchResult] = []
@@ -230,12 +232,12 @@ class _PullView:
             if pulled.of_set:
                 ended.append(self._end_of_set(pulled, target))
             else:
-                only = _with_moved_line(self._conclude(pulled, target), target, puller)
-        if only is not None:
-            return only
-        from resourcesync.cli.batch import combine_outcomes  # noqa: PLC0415 - most pull one
+                only = self._conclude(pulled, target)
+        if only is None:
+            from resourcesync.cli.batch import combine_outcomes  # noqa: PLC0415 - most pull one
 
-        return combine_outcomes(ended, "set")
+            only = combine_outcomes(ended, "set")
+        return _with_moved_line(only, target, puller)
 
     def _conclude(self, pulled: PulledMirror, target: PullTarget) -> CommandOutcome:
         from resourcesync.cli.render.pull import conclude  # noqa: PLC0415 - help stays quick

@@ -79,8 +79,8 @@ def command(output: OutputOptions, **values: Any) -> Job:
     """Show how far behind each mirror is, and when each Source was published.
 
     MIRROR and SOURCE are names in the configuration file, or folders; without one, all of the
-    configuration file, or if it has none, the mirrors in the current folder. `status` only reports,
-    from their own states: it sends no request, and without --check it exits with 0 if it can read
+    configuration file, or if it has none, those in the current folder. `status` only reports, from
+    their own states: it sends no request, and without --check it exits with 0 if it can read
     them all. Lag is the time since the last run that found the mirror in sync, or published all of
     the Source: it grows if runs fail or do not happen, not if nothing changes. --max-lag and
     --max-quiet override max_lag and max_quiet of a table; Sources have only the first. -q shows
@@ -97,12 +97,12 @@ def command(output: OutputOptions, **values: Any) -> Job:
     def work(screen: Screen) -> CommandOutcome:
         asked = StatusCheck(is_requested=check, limits=limits, paused=_paused(configuration))
         sources = ConfiguredSources(configuration.file)
-        given: tuple[str, ...] = values["places"] or (*configuration.names, *sources.names)
+        configured = (*configuration.names, *sources.names)
+        given: tuple[str, ...] = values["places"] or configured or _places_here()
         named = [place for place in given if _is_source(place, sources)]
         published = [sources.named(place) for place in named]
         mirrors = [place for place in given if place in configuration or place not in named]
-        places = mirrors or ([] if published else [""])
-        found = read_statuses(places, configuration, screen, asked, published)
+        found = read_statuses(mirrors, configuration, screen, asked, published)
         if style == "prom":
             from resourcesync.cli.render import metrics  # noqa: PLC0415 - rarely needed
             from resourcesync.server.metrics import write_metrics  # noqa: PLC0415 - the same
@@ -239,23 +239,19 @@ def _is_source(place: str, sources: ConfiguredSources) -> bool:
     """True if a place is a configured Source, or a published folder that is not a mirror."""
     if place in sources.names or _is_mirror_folder(Path(place)):
         return place in sources.names
-    from resourcesync.source.publication_settings import CATALOGUE  # noqa: PLC0415 - not for mirrors
-
-    return Path(place, CATALOGUE).is_file()
+    return app.mirror_state.trace_of_source(Path(place)) is not None
 
 
 def _read_apart(
     place: str, configuration: MirrorConfiguration, check: StatusCheck, now: datetime
 ) -> _Found:
-    """Return the mirrors of a name or a folder; of no name, those in the current folder."""
+    """Return the mirrors of a name or a folder."""
 
     def read() -> _Found:
-        targets = _targets(place, configuration) if place else _targets_in_current_folder()
         is_paused = place in check.paused
+        targets = _targets(place, configuration)
         return [_measure(target, check, now, is_paused=is_paused) for target in targets]
 
-    if not place:
-        return read()
     try:
         return check.apart(place, read)
     except (ResourceSyncError, OSError) as error:  # its table has a mistake, or it does not answer
@@ -321,14 +317,9 @@ def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:
     ordered, now = sorted(found.mirrors, key=lambda mirror: mirror.rank), found.now
     mirrors = [mirror for mirror in ordered if not (is_short and mirror.is_fine)]
     sources = [source for source in found.sources if not (is_short and source.is_fine)]
-    gone = {
-        noun: [one.name for one in found.unreadable if one.noun == noun]
-        for noun in ("mirror", "source")
-    }
-    tables = (
-        status_table(mirrors, now, gone["mirror"]),
-        source_table(sources, now, gone["source"]),
-    )
+    gone = [one.name for one in found.unreadable if one.noun == "mirror"]
+    lost = [one.name for one in found.unreadable if one.noun == "source"]
+    tables = status_table(mirrors, now, gone), source_table(sources, now, lost)
     text = "\n\n".join("\n".join(table) for table in tables if table)
     noted = [mirror for mirror in mirrors if len(mirrors) == 1 or not mirror.is_fine]
     notes = [(mirror.status.mirror, notes_of(mirror)) for mirror in noted]
@@ -341,16 +332,18 @@ def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:
     )
 
 
-def _targets_in_current_folder() -> list[_StatusTarget]:
-    """Return the mirrors in the current folder."""
-    here = [place for place in (Path(), *sorted(Path().iterdir())) if _is_mirror_folder(place)]
+def _places_here() -> tuple[str, ...]:
+    """Return the mirrors and Sources in the current folder; a catalogue may be elsewhere."""
+    from resourcesync.source.publication_settings import CATALOGUE  # noqa: PLC0415 - few need it
+
+    folders = (Path(), *sorted(Path().iterdir()))
+    here = [str(at) for at in folders if _is_mirror_folder(at) or os.path.lexists(at / CATALOGUE)]
     if not here:
         raise ConfigurationError(
-            "there is no mirror in this folder",
+            "there is no mirror and no Source in this folder",
             hint="name a mirror's folder: resourcesync status DIR",
         )
-    found = (path for folder in here for path in app.mirror_state.each_mirror(folder))
-    return [_StatusTarget(path) for path in dict.fromkeys(found)]
+    return tuple(here)
 
 
 def _is_mirror_folder(folder: Path) -> bool:

@@ -70,10 +70,10 @@ def command(**values: Any) -> Job:
                 done = trash.restore(app.trash.read_rows(home.folder, fits), dry_run=dry_run)
             else:
                 done = trash.empty(fits, dry_run=dry_run)
-        is_idle = action == "restore" and glob and not (done.files or done.failed)
+        is_idle = action == "restore" and not (done.files or done.failed)
         if is_idle and app.trash.is_restored(home.folder, fits):
             return CommandOutcome(
-                closing=(TextLine("already restored", "Trash", QUIET),),
+                closing=(TextLine("already restored; nothing is left to restore", "Trash", QUIET),),
                 fields={"files": 0, "bytes": 0, "failed": 0, "dry_run": dry_run},
             )
         return _outcome(done, action, dry_run=dry_run, narrowed=bool(glob))

@@ -127,7 +127,10 @@ def _judgement(values: Mapping[str, Any]) -> "ValidationOptions":
     from resourcesync.validator.rule import selected  # noqa: PLC0415 - as above
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
 
-    select, ignore = (_codes(item) for item in (values["select"], values["ignore"]))
+    select, ignore = (
+        [code for text in values[name] for code in text.split(",") if code.strip()]
+        for name in ("select", "ignore")
+    )
     rules = selected(select, ignore)
     if not rules:
         raise ConfigurationError(
@@ -143,7 +146,3 @@ def _judgement(values: Mapping[str, Any]) -> "ValidationOptions":
         sample=None if size is None else SampleSize(count=size.number, percent=size.percent),
         most_documents=values["max_documents"],
     )
-
-
-def _codes(texts: tuple[str, ...]) -> list[str]:
-    return [code for text in texts for code in text.split(",") if code.strip()]

@@ -196,34 +196,31 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
         yield "Patched", f"{at}  {how}"
 
 
+_NEXT: Final = {
+    **dict.fromkeys(("LOST", "ALTERED"), ("Next", "resourcesync repair {mirror}")),
+    **dict.fromkeys(("DISAGREES", "REFUSED"), ("Check", "resourcesync validate {lists}")),
+    **dict.fromkeys(
+        ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN"),
+        ("Next", "resourcesync pull {mirror}"),
+    ),
+    "EDITED": ("Next", "move or remove {file}; then: resourcesync pull {mirror}"),
+    "HELD": ("Next", "resourcesync pull {mirror} --dry-run"),  # shows all held deletions
+    "KEPT": ("Next", "resourcesync pull {mirror} --mode baseline --delete absent"),
+    "UNASKED": ("Next", "resourcesync why {mirror} {address}"),
+    "UNPROVEN": ("Next", "resourcesync audit {mirror} --method remote"),
+    "AS_LISTED": ("Proof", "its date only; all bytes: resourcesync audit {mirror} --method remote"),
+}
+
+
 def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     """Return the next step as a label and a command; ``None`` if there is nothing to do."""
-    from resourcesync.destination.audits.explain import ResourceVerdict  # noqa: PLC0415 - help stays quick
-
-    match found.verdict:
-        case ResourceVerdict.LOST | ResourceVerdict.ALTERED:
-            return "Next", f"resourcesync repair {mirror}"
-        case ResourceVerdict.DISAGREES | ResourceVerdict.REFUSED:
-            return "Check", f"resourcesync validate {found.list_uri or found.source}"
-        case (
-            ResourceVerdict.FAILED
-            | ResourceVerdict.WAITING
-            | ResourceVerdict.OUTDATED
-            | ResourceVerdict.STALE
-            | ResourceVerdict.SOUND_AGAIN
-        ):
-            return "Next", f"resourcesync pull {mirror}"
-        case ResourceVerdict.EDITED:
-            file = mirror / found.path
-            return "Next", f"move or remove {file}; then: resourcesync pull {mirror}"
-        case ResourceVerdict.HELD:
-            return "Next", f"resourcesync pull {mirror} --dry-run"  # shows all held deletions
-        case ResourceVerdict.KEPT:
-            return "Next", f"resourcesync pull {mirror} --mode baseline --delete absent"
-        case ResourceVerdict.UNASKED:
-            return "Next", f"resourcesync why {mirror} {found.address}"
-        case _:
-            return None
+    verdict, listed = found.verdict.name, found.listed
+    is_proven = verdict == "AS_LISTED" and listed is not None and listed.hash != ""
+    if is_proven or verdict not in _NEXT:
+        return None
+    (label, text), lists = _NEXT[verdict], found.list_uri or found.source
+    values = {"lists": lists, "file": mirror / found.path, "address": found.address}
+    return label, text.format(mirror=mirror, **values)
 
 
 def _explanation_fields(found: "Explanation") -> dict[str, object]:

@@ -102,7 +102,8 @@ class PullRenderer(msgspec.Struct, kw_only=True):
             level = NORMAL if self.dry_run else level
             yield TextLine(f"/{fields['was']}   {done} {name}", ">", level)
         else:
-            text = f"would {action}" if self.dry_run else _done(fields)
+            would = "request: it may be unchanged" if fields.get("may_be_same") else action
+            text = f"would {would}" if self.dry_run else _done(fields)
             yield TextLine(f"{name}   {text}", _SYMBOLS[action], level)
 
     def _next_level(self) -> int:
@@ -312,6 +313,8 @@ def exit_code_of(report: RunReport) -> ExitCode:
 def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLine]:
     names = ["create", "update"] if report.held else ["create", "update", "delete"]
     counts = [f"{name} {formatting.count(count_field(plan, name))}" for name in names]
+    if unsure := count_field(plan, "may_be_same"):
+        counts[1] += f" ({formatting.count(unsure)} of them may be unchanged)"
     if report.renamed:
         counts.insert(0, f"rename {formatting.count(report.renamed)}")
     unsized = count_field(plan, "unsized")

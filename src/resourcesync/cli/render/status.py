@@ -26,16 +26,7 @@ _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES"
 _SOURCE_COLUMNS: Final = ("SOURCE", "STATE", "LAST RUN", "LAST CHANGE", "RESOURCES")
 _NUMBERS: Final = frozenset({"RESOURCES", "FAILING"})
 _UNKNOWN: Final = ("-",) * (len(_COLUMNS) - 2)
-_REMARKS: Final = frozenset(
-    {
-        "accepted_since",
-        "listed.absent",
-        "listed.skipped",
-        "retained.unknown",
-        "evidence",
-        "evidence.unconfirmed",
-    }
-)
+_RUNNING: Final = "a run is under way"
 
 
 class Unreadable(NamedTuple):
@@ -139,7 +130,7 @@ def _row(seen: CheckedMirror, now: datetime) -> tuple[str, ...]:
         "-" if lag is None else formatting.age(lag),
         _ago(mirror.last_run, now),
         formatting.count(mirror.resources),
-        formatting.count(mirror.listed.pending),
+        "-" if mirror.state is MirrorState.SYNCING else formatting.count(mirror.listed.pending),
     )
 
 
@@ -183,11 +174,13 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     elif mirror.is_refuted and mirror.state is MirrorState.BEHIND:
         again = f"resourcesync pull {mirror.mirror}"
         notes.append(f"an audit found that it is not in sync; next: {again}")
-    notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in mirror.failures[:3]]
+    is_running = mirror.state is MirrorState.SYNCING  # then what was not tried yet is no failure
+    failures = [failing for failing in mirror.failures if failing.tries or not is_running][:3]
+    notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
     unusable = {"unusable": listed.refused}
     for said in (
         *say("faults", mirror, mirror.mirror, more=unusable),
-        *say("remarks", mirror, only=_REMARKS),
+        *say("remarks", mirror, mirror.mirror),
     ):
         notes += said.split("\n")
     return [*notes, *_exceeded_limits(seen)]
@@ -235,9 +228,8 @@ def _uncounted(mirror: MirrorStatus) -> Iterator[str]:
     if mirror.is_counted or mirror.listed.since or not mirror.resources:
         return
     pull = "the last pull did not complete" if mirror.in_sync_at else "no pull has completed yet"
-    is_running = mirror.state is MirrorState.SYNCING
     again = f"continue with: resourcesync pull {mirror.mirror}"
-    now = "a run is under way" if is_running else again
+    now = _RUNNING if mirror.state is MirrorState.SYNCING else again
     yield f"{pull}, so the number of missing resources is unknown; {now}"
 
 
@@ -250,6 +242,8 @@ def _failure(failing: Failing, ended: datetime | None) -> str:
 
 def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
     """Return the time of the next try; resources that failed often wait longer."""
+    if mirror.state is MirrorState.SYNCING:
+        return _RUNNING
     pull = f"the next pull ({next_pull})" if next_pull else "the next pull"
     if not mirror.resting or mirror.tried_again is None:
         return f"{pull} tries again"
@@ -265,7 +259,8 @@ def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     is_cut = mirror.failed_run is not None and failed.is_stop
     if mirror.judged is not MirrorState.FAILING and not is_cut:
         return
-    again = f"resourcesync pull {mirror.mirror}" if mirror.source else ""
+    is_idle = mirror.state is not MirrorState.SYNCING
+    again = f"resourcesync pull {mirror.mirror}" if mirror.source and is_idle else ""
     other = f"resourcesync why {failed.code}" if failed.kind else again
     yield from _failed(
         "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or other

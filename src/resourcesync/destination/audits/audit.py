@@ -391,13 +391,9 @@ class Audit:
                     last, _ = next(ours, _END_OF_CLAIMS)
                 if last != name:
                     self._counts.foreign += 1
-                    uri = self._free_uri(path)
+                    uris = self._pull.selection.uris_of(path)  # of those, one without a copy
+                    uri = next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
                     self._add_finding(FindingKind.EXTRA, uri, path, "not fetched by resourcesync")
-
-    def _free_uri(self, path: str) -> str:
-        """Return the URI that a file's path maps to, if that has no copy; else empty."""
-        uris = self._pull.selection.uris_of(path)
-        return next((uri for uri in uris if self._pull.state.copy(uri) is None), "")
 
     def _add_finding(self, kind: FindingKind, uri: str, path: str, reason: str) -> None:
         uri = self._pull.selection.source_uri(uri)

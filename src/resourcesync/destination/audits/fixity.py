@@ -188,7 +188,6 @@ def never_same(copy: Copy, row: planner.ListedEntry | Pending) -> bool:
 
 
 _MAX_FAILED: Final = 100_000
-_REQUESTING: Final = frozenset({"remote", "origin"})
 _HASH_RANGE: Final = 1 << 32
 
 
@@ -296,7 +295,7 @@ class FixityChecker:
             bad = self._check_file(copy, look)
             if bad is not None:
                 proven.failed[copy.uri] = bad
-        if self._method in _REQUESTING:
+        if self._method in {"remote", "origin"}:
             self._suspects.flush()
             known = (self._pull.state.copy(copy.uri) for copy in group)
             self._check_source([copy for copy in known if copy and copy.uri not in proven.failed])
@@ -336,7 +335,10 @@ class FixityChecker:
         def requests() -> Iterator[ports.FetchRequest]:
             for copy in copies:
                 if uri := self._address_of(copy):
-                    request, sink = self._request_of(copy, uri)
+                    wanted = [digest.algorithm for digest in parse_digests(copy.digests)]
+                    sink = self._pull.dependencies.copies.stage(wanted)
+                    # Without a condition: two versions may have the same validators.
+                    request = ports.FetchRequest(uri=uri, sink=sink, as_sent=True)
                     in_flight[request] = copy, sink
                     yield request
 
@@ -349,16 +351,6 @@ class FixityChecker:
         finally:
             for _, sink in in_flight.values():
                 sink.discard()
-
-    def _request_of(self, copy: Copy, uri: str) -> tuple[ports.FetchRequest, ports.StagedCopy]:
-        """Return a request for the bytes of a copy; the validators are of the Source's answers."""
-        algorithms = [digest.algorithm for digest in parse_digests(copy.digests)]
-        sink = self._pull.dependencies.copies.stage(algorithms)
-        known = ("", "") if self._method == "origin" else (copy.etag, copy.last_modified)
-        request = ports.FetchRequest(
-            uri=uri, sink=sink, etag=known[0], last_modified=known[1], as_sent=True
-        )
-        return request, sink
 
     def _record_answer(self, copy: Copy, bad: FailedCheck | None, uri: str) -> None:
         if bad is None and self._method == "remote":
@@ -459,8 +451,6 @@ def _compare_answer(
             error = outcome.error
             reason = f"the Source: {error.message}"
             return FailedCheck(FindingKind.FAILED, reason, is_local=False, code=error.code)
-        case ports.FetchResponse(status=304):
-            return None
         case ports.FetchResponse():
             codings = content_codings(outcome.headers.get("content-encoding", ""))
             if _has_bytes_of(copy, sink) or (

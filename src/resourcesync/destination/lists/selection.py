@@ -171,6 +171,7 @@ class ResourceSelection:
         self._patch_formats = cache(patches)
         self._links = links
         self._foreign: set[str] = set()
+        self.left_out = ""  # a listed resource that the filters exclude
         self._moved = tuple(homes)
         self._homes = dict(longest_first(self._moved))
         self._paired: frozenset[str] = frozenset()
@@ -180,11 +181,6 @@ class ResourceSelection:
         self.has_entries = False
         self.moment: datetime | None = None
         """The moment of the list that is read."""
-
-    @property
-    def has_filters(self) -> bool:
-        """True if the operator selects less than the Source may list."""
-        return self._scope.has_filters
 
     @property
     def origins(self) -> frozenset[str]:
@@ -297,7 +293,8 @@ class ResourceSelection:
             if head != start:
                 start, home = head, self.mirror_uri(f"{head}/")[:-1]
                 is_twin = f"{head}/".startswith((*self._twins, *self._tls_twins))
-                folder = None if is_twin else self._plain_folder(mapping, home)
+                is_listable = not is_twin and self._scope.speaks_for(f"{home}/")
+                folder = mapping.plain_folder(home) if is_listable else None
             if lastmod != when or (lastmod is not None and lastmod.fold):
                 moment = lastmod_microseconds(lastmod)
                 when = None if moment is None else lastmod
@@ -308,11 +305,6 @@ class ResourceSelection:
                 )
             elif (row := self.resource_row(Resource(uri=uri))) is not None:
                 yield row._replace(hash=digests, length=length, lastmod=moment)
-
-    def _plain_folder(self, mapping: NameMapping, head: str) -> str | None:
-        """Return the folder of plain names, if the Source may list what is in it."""
-        folder = mapping.plain_folder(head)
-        return None if folder is None or not self._scope.speaks_for(f"{head}/") else folder
 
     def change_row(self, change: Change) -> ListedEntry | None:
         """Return the row for an entry of a Change List; ``None`` if it cannot be used."""
@@ -420,6 +412,8 @@ class ResourceSelection:
             else:
                 self.refusals.add(error.uri, error.code, error.message)
             return None
+        change = change if verdict is FilterVerdict.SELECTED else FILTERED
+        self.left_out = uri if change == FILTERED else self.left_out
         if self._paired:
             self._note_twins(listed_uri, known)
         listed = ListedEntry(
@@ -429,7 +423,7 @@ class ResourceSelection:
             hash=format_digests(resource.digests),
             length=resource.length,
             lastmod=lastmod,
-            change=change if verdict is FilterVerdict.SELECTED else FILTERED,
+            change=change,
         )
         if not resource.links:
             return listed
