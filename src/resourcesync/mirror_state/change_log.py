@@ -337,16 +337,14 @@ class MirrorLogs(SqliteFile):
         with self.errors:
             db.execute("DROP TABLE temp.proving")
 
-    def trash_by_path(self) -> Iterator[TrashRow]:
-        """Yield all rows of the trash by path, the newest of each path first.
-
-        Use it on a snapshot: nothing may be written by this connection meanwhile.
-        """
-        with self.errors:
-            found = self.connection.execute(
-                "SELECT * FROM trash ORDER BY path, removed DESC, place"
-            )
-            yield from (self.errors.decode(row, TrashRow) for row in found)
+    def trash_by_path(self, after: TrashRow | None = None) -> list[TrashRow]:
+        """Return the next 10,000 rows of the trash by path, the newest of each path first."""
+        query = (
+            "SELECT * FROM trash WHERE (path, -removed, place) > (?, ?, ?)"
+            " ORDER BY path, removed DESC, place LIMIT 10000"
+        )
+        last = ("", 0, "") if after is None else (after.path, -after.removed, after.place)
+        return self.rows(TrashRow, query, last)
 
     def is_linked(self, uri: str) -> bool:
         """True if a copy exists only because entries link to it, or did."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from resourcesync.destination.deletion import register_lost_trash
 from resourcesync.destination.tasks import RESTORED
 from resourcesync.destination.trash import Trash
 from resourcesync.errors import ConfigurationError
+from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import PendingTask, TrashRow
 from resourcesync.model.globs import normal_path, parse_glob
 from resourcesync.model.own_names import OWN_FOLDER
@@ -52,15 +54,22 @@ def trash_filter(glob: str = "", removed_before: int | None = None) -> TrashFilt
 def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | None]]:
     """Yield the rows of the trash, by path, with their bytes; ``None`` for a missing file.
 
-    The trash is read as it is at one moment, without a lock: a pull may go on meanwhile.
+    The trash is read without a lock: a pull may go on meanwhile.
     """
     rows, size = read_rows(folder, fits), _sizes(folder)
     yield from ((row, size(row.place)) for row in rows)
 
 
-def read_rows(folder: Path, fits: TrashFilter) -> list[TrashRow]:
-    """Return the rows of the trash, by path, as they are at one moment."""
-    return mirror_state.read_state(folder, lambda state: [*filter(fits, state.trash_by_path())])
+def read_rows(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
+    """Yield the rows of the trash, by path; a trash may have millions."""
+    last: TrashRow | None = None
+    while found := mirror_state.read_state(folder, partial(_following, last)):
+        yield from filter(fits, found)
+        last = found[-1]
+
+
+def _following(last: TrashRow | None, state: SqliteMirrorState) -> list[TrashRow]:
+    return state.trash_by_path(last)
 
 
 def is_restored(folder: Path, fits: TrashFilter) -> bool:
