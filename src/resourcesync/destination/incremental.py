@@ -12,6 +12,7 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination import listed_rows, planner
+from resourcesync.destination.changes.last_change import last_changes
 from resourcesync.destination.changes.times import ChangeHistory
 from resourcesync.destination.cursor import (
     Following,
@@ -200,7 +201,7 @@ class Incremental:
         return False
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
-        changes = partial(planner.deduplicate, history.sorter)
+        changes = partial(last_changes, history.sorter)
         self._linked = listed_rows.collect_linked(self._pull, changes(), held)
         self._orphans = self._pull.state.orphans
         if self._linked is not None:
@@ -229,7 +230,7 @@ class Incremental:
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[planner.ListedEntry]:
         """Yield the last change of each URI, and the targets of links of changed entries."""
-        rows = listed_rows.merge_linked(planner.deduplicate(history.sorter), self._linked)
+        rows = listed_rows.merge_linked(last_changes(history.sorter), self._linked)
         rows = self._pull.selection.with_current_paths(rows)
         if self._linked is not None:
             rows = listed_rows.unlisted_changes(self._pull.state, rows)
@@ -317,7 +318,7 @@ class Incremental:
             self._orphans = pull.state.orphans
         self._store_orphans(at)
         if pull.selection.has_entries or pull.state.has_entries():
-            rows = planner.deduplicate(history.sorter)
+            rows = last_changes(history.sorter)
             listed_rows.store_entry_links(
                 pull.state, rows, generation=pull.generation, now=pull.now, anew=False
             )
@@ -343,10 +344,8 @@ class Incremental:
     ) -> None:
         """Store the links of changed entries, in place of their earlier ones."""
         state = self._pull.state
-        listed_rows.remove_links(state, planner.deduplicate(history.sorter))
-        found = listed_rows.link_rows(
-            planner.deduplicate(history.sorter), linked, self._pull.generation
-        )
+        listed_rows.remove_links(state, last_changes(history.sorter))
+        found = listed_rows.link_rows(last_changes(history.sorter), linked, self._pull.generation)
         listed_rows.store_links(
             state, (row for row in found if not listed_rows.is_listed(state, row.uri))
         )

@@ -25,7 +25,6 @@ from resourcesync.destination.options import Dependencies
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import to_microseconds
@@ -410,6 +409,8 @@ def fetch_planned(
     changes_first: bool = False,
 ) -> None:
     """Fetch what is planned, from dumps and then singly."""
+    from resourcesync.destination.transfers.transfer import ResourceTransfer  # noqa: PLC0415 - lazy
+
     plan, transfer, brought = done.plan, ResourceTransfer(pull, at), reports.TransferTally()
     dumps = (pull.found.resource_dump, pull.found.change_dump)
     if any(dumps):
