@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from resourcesync.adapters.http.response_head import certificate_fault
 from resourcesync.adapters.http.settings import check_authorities
+from resourcesync.adapters.http.transfer_errors import certificate_fault
 from resourcesync.adapters.mirror.mirror_folder import probe_file_system, writing_fault
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.server_probe import Probe, probe

@@ -10,6 +10,7 @@ import msgspec
 import pycurl
 
 from resourcesync import errors
+from resourcesync.adapters import http
 from resourcesync.adapters.http import addresses
 from resourcesync.adapters.http.addresses import Address, parse_address
 from resourcesync.adapters.http.curl_engine import CurlEngine
@@ -22,12 +23,7 @@ from resourcesync.adapters.http.politeness import (
     parse_rules,
     rules_after_failure,
 )
-from resourcesync.adapters.http.response_head import (
-    PUSHBACK,
-    REDIRECTS,
-    ResponseHead,
-    unmarked_end_error,
-)
+from resourcesync.adapters.http.response_head import PUSHBACK, REDIRECTS, ResponseHead
 from resourcesync.adapters.http.settings import FAIR_RATE, FetchSettings
 from resourcesync.adapters.http.transfer import HttpTransfer
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
@@ -345,7 +341,8 @@ class TransferRun:
             return True
         errand.readings += 1
         if errand.readings > self._settings.retries + 1:
-            self._fail(errand, unmarked_end_error(errand.uri, errand.readings))
+            error = http.transfer_errors.unmarked_end_error(errand.uri, errand.readings)
+            self._fail(errand, error)
         else:
             self._request_whole(errand, now)
         return False
