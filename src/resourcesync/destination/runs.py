@@ -287,13 +287,9 @@ def _list_faults(
 
 def _failed_reasons(counts: PendingCounts, memory: SyncState) -> Counter[str]:
     """Return how many listed resources are not in the mirror as listed, by their reasons."""
-    return Counter(
-        {
-            code: number
-            for (task, code), number in counts.rows.items()
-            if task == PendingTask.FETCH and not memory.accepts(code)
-        }
-    )
+    rows = counts.rows.items()
+    fetches = ((code, number) for (task, code), number in rows if task == PendingTask.FETCH)
+    return Counter({code: number for code, number in fetches if not memory.accepts(code)})
 
 
 def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
@@ -340,8 +336,8 @@ class RecordedPlan:
         self._pull = pull
         self._decisions: ExternalSorter[planner.ReviewedDecision] = ExternalSorter(
             key=uri_of,
-            dump=_encode_decision,
-            load=_decode_decision,
+            dump=lambda decision: bytes([_KINDS.index(type(decision))]) + _encode(decision),
+            load=lambda data: _DECODERS[data[0]].decode(data[1:]),
             spill=pull.dependencies.scratch,
         )
 
@@ -438,11 +434,3 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def uri_of(decision: planner.ReviewedDecision) -> str:
     """Return the normalised URI of a decision's resource."""
     return decision.listed.uri if isinstance(decision, planner.Fetch) else decision.copy.uri
-
-
-def _encode_decision(decision: planner.ReviewedDecision) -> bytes:
-    return bytes([_KINDS.index(type(decision))]) + _encode(decision)
-
-
-def _decode_decision(data: bytes) -> planner.ReviewedDecision:
-    return _DECODERS[data[0]].decode(data[1:])

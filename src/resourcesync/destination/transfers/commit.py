@@ -190,9 +190,8 @@ class CommitBatch:
         """Return the fetch task of a failed resource; the report names the first of them."""
         is_failure = self._status_of(code) == "error"
         if is_failure and len(self.tally.failures) < _MAX_FAILURES:
-            self.tally.failures.append(
-                Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
-            )
+            failing = Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
+            self.tally.failures.append(failing)
         return tasks.pending_fetch(
             listed,
             known=self._state.pending_of(listed.uri),
@@ -223,16 +222,10 @@ class CommitBatch:
 
     def report_progress(self) -> None:
         """Report how much is done."""
-        self._report(
-            "progress",
-            {
-                "done": self.tally.done,
-                "total": self._total,
-                "bytes_done": self.tally.useful,
-                "bytes_total": self._size,
-                "failed": self.tally.failed,
-            },
-        )
+        tally = self.tally
+        sizes = {"bytes_done": tally.useful, "bytes_total": self._size}
+        counts = {"done": tally.done, "total": self._total, **sizes, "failed": tally.failed}
+        self._report("progress", counts)
 
     def flush(self) -> None:
         """Make the group durable, then record it."""
