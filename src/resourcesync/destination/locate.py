@@ -433,11 +433,8 @@ class NewerListCheck:
                     return True
                 else:
                     unknown.add(part.uri)
-        left = (
-            part
-            for part in parts.values()
-            if part.uri in unknown or not self._depends_on_index(part)
-        )
+        found = parts.values()
+        left = (one for one in found if one.uri in unknown or not self._depends_on_index(one))
         self.known = replace(self.known, parts=tuple(left))
         return False
 
