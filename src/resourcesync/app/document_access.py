@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.local_documents import LocalDocuments
+from resourcesync.adapters.offline_documents import LocalDocuments
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.requests import open_fetcher
 from resourcesync.discovery.document_fetcher import DocumentFetcher, DocumentProvider

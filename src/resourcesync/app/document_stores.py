@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.stored_documents import StoredDocuments
+from resourcesync.adapters.folder_documents import FolderDocuments
+from resourcesync.adapters.store_documents import StoredDocuments
 from resourcesync.app import plugins
 from resourcesync.app.mirrors import stores
 from resourcesync.errors import ConfigurationError

@@ -36,7 +36,7 @@ from resourcesync.ports import CancelToken, Clock, Reporter
 from resourcesync.settings.mirror import Network
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.stored_copies import StoredCopies
+    from resourcesync.adapters.store_copies import StoredCopies
     from resourcesync.app.mirrors.workers import CountingFetcher
 
 

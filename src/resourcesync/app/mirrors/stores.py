@@ -21,7 +21,7 @@ from resourcesync.ports import Clock
 from resourcesync.settings import environment
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.stored_copies import StoredCopies
+    from resourcesync.adapters.store_copies import StoredCopies
     from resourcesync.ports.stores import StagingStore, Store, StoreFactory
 
 _LEASE_FILE: Final = "holder"
@@ -81,7 +81,7 @@ def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | 
     if not address:
         yield mirror.copies
         return
-    from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - rarely
+    from resourcesync.adapters.store_copies import StoredCopies  # noqa: PLC0415 - rarely
 
     store = open_store(address)
     copies = StoredCopies(store, mirror.copies.stage, clock)
@@ -106,7 +106,7 @@ def open_staging_store(address: str) -> "StagingStore":
 @contextmanager
 def lock_store(store: "Store", name: Path) -> Iterator[None]:
     """Lock a store for a folder of this machine, which is locked."""
-    from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - rarely
+    from resourcesync.adapters.store_copies import lock_store  # noqa: PLC0415 - rarely
 
     with lock_store(store, _process_label(), _lease_name(name)):
         yield

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec import structs
 
-from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.app import document_stores, sites
 from resourcesync.app.publishing import originals
 from resourcesync.app.publishing.mending import publish_mended

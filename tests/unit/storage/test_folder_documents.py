@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.errors import DiskFullError, StorageError
