@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from campaigns.cursor import scenario_of
 from campaigns.outcome import Asked, Campaign, Outcome
-from resourcesync.destination import baseline, cursor, incremental, session
+from resourcesync.destination import baseline, cursor, incremental, pull_session
 from resourcesync.destination.changes import reader, scan, times
 from resourcesync.destination.changes.times import ChangeHistory, Continuation
 from resourcesync.destination.lists import proof, resource_reader
@@ -158,7 +158,7 @@ def _one_open_list() -> Iterator[Patch]:
 
 
 def _killed_work_believed() -> Iterator[Patch]:
-    yield session.SyncSession, "begin", lambda _self: None
+    yield pull_session.SyncSession, "begin", lambda _self: None
 
 
 def _caches_believed() -> Iterator[Patch]:

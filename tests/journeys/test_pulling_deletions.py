@@ -10,7 +10,7 @@ import pytest
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.destination.tasks import pending_delete
 from resourcesync.mirror_state.rows import StateTransaction, TrashRow
 from resourcesync.model.settings import Limit

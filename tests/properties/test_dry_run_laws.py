@@ -27,7 +27,7 @@ from resourcesync.destination.planner import (
     as_unknown,
 )
 from resourcesync.destination.reports import Mode, RunReport
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.destination.tasks import RESTORED
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState

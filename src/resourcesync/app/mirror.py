@@ -19,7 +19,7 @@ from resourcesync.app.mirrors.mirror_state import Home
 from resourcesync.app.mirrors.opening import FailedPulls
 from resourcesync.destination.options import PullMode, PullOptions, StoredOptions
 from resourcesync.destination.planner import Delete, Fetch
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import AuditMethod
 from resourcesync.ports import CancelToken, Clock

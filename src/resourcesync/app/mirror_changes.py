@@ -25,7 +25,7 @@ from resourcesync.ports import CancelToken
 from resourcesync.settings.schema import convert_argument
 
 if TYPE_CHECKING:
-    from resourcesync.destination.changelog import ChangeLogReader
+    from resourcesync.destination.change_log_reader import ChangeLogReader
     from resourcesync.mirror_state.rows import Copy
 
 START: Final = "start"

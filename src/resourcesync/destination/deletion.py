@@ -12,8 +12,8 @@ from msgspec import structs
 
 from resourcesync.destination import planner, tasks
 from resourcesync.destination.options import Dependencies
+from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import DeletionResult, Failing
-from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import SyncState, gone_rows
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError

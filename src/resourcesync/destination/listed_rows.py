@@ -25,7 +25,7 @@ from resourcesync.destination.planner import (
     UNLISTED,
     ListedEntry,
 )
-from resourcesync.destination.session import SyncSession
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (
     Copy,

@@ -13,7 +13,7 @@ import msgspec
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.reports import Mode, PlanSummary
-from resourcesync.destination.scope import LinkTarget
+from resourcesync.destination.scope_and_filters import LinkTarget
 from resourcesync.mirror_state.rows import (
     ONLY_BY_REQUEST,
     Copy,

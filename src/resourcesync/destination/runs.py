@@ -22,8 +22,8 @@ from resourcesync.destination import planner, reports, sync_state
 from resourcesync.destination.deletion import plan_deletions
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.options import Dependencies
+from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow

@@ -18,7 +18,7 @@ from resourcesync.destination.mapping import PAGES, TREE, FileSystemProfile, Pat
 from resourcesync.destination.options import StoredOptions
 from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
-from resourcesync.destination.scope import Filters, Scope
+from resourcesync.destination.scope_and_filters import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import known_uri, origin, site_folder
 from resourcesync.mirror_state import rows

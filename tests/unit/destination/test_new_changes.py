@@ -16,7 +16,7 @@ from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.destination.scope import Scope
+from resourcesync.destination.scope_and_filters import Scope
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.writer import write
 from resourcesync.mirror_state.rows import ProcessedDocument

@@ -16,7 +16,7 @@ from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_state, stores
 from resourcesync.app.serving.published_tree import base_address
 from resourcesync.catalogue.reader import read_note
-from resourcesync.destination.changelog import ChangeLogReader
+from resourcesync.destination.change_log_reader import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mapping.names import published_tail
 from resourcesync.destination.planner import is_unknown

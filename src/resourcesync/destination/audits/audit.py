@@ -23,8 +23,8 @@ from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import SyncState, count_unavailable, serves_too_little
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction

@@ -21,7 +21,7 @@ from resourcesync.destination.planner import (
     is_unknown,
     match_copy,
 )
-from resourcesync.destination.session import SyncSession
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.destination.tasks import CONTRADICTING, DAMAGED, STALE, is_resting
 from resourcesync.discovery.uris import normalise, percent_encode, present_uri

@@ -18,7 +18,7 @@ from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.proven_gone import exists, probe_all
-from resourcesync.destination.session import SyncSession
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.tasks import (
     DAMAGED,
     STALE,

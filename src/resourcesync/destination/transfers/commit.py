@@ -8,8 +8,8 @@ import msgspec
 
 from resourcesync import ports
 from resourcesync.destination import planner, tasks
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import Failing, TransferTally
-from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import encode_notes, question_notes
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import DiskFullError, StorageError

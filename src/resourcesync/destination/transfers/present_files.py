@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from resourcesync.destination import planner
-from resourcesync.destination.session import SyncSession
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
 from resourcesync.destination.transfers.verification import verify_staged
 from resourcesync.mirror_state.rows import LARGE, Copy, Fixity

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from resourcesync import errors
 from resourcesync.destination import planner, tasks
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import TransferTally
-from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
 from resourcesync.destination.transfers.verification import (
     ReceivedBytes,
