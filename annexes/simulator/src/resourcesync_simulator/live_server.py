@@ -14,7 +14,7 @@ from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import HttpRequest, answer, raw_headers, refuse
 from resourcesync.server.caching import NO_CACHE
-from resourcesync.server.conditional_requests import (
+from resourcesync.server.conditions_and_ranges import (
     InMemoryRepresentation,
     ResponseValidators,
     format_http_date,
