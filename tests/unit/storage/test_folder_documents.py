@@ -11,7 +11,7 @@ import pytest
 
 from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.app.mirrors import stores
-from resourcesync.app.mirrors.mirror_state import Home
+from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.own_files import make_folder, sync_folder
 from resourcesync.ports.documents import DocumentStore

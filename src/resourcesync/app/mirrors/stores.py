@@ -12,8 +12,8 @@ from resourcesync import app
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror
-from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.mirrors.mirror_state import LONGEST_ADDRESS, STORE_ADDRESS, STORE_FILE, Home
+from resourcesync.app.mirrors import mirror_home
+from resourcesync.app.mirrors.mirror_home import LONGEST_ADDRESS, STORE_ADDRESS, STORE_FILE, Home
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import NEW, open_path, read_file, replace_file
@@ -58,7 +58,7 @@ def check_plugin_address(address: str, group: str) -> None:
 
 def bind(home: Home) -> None:
     """Record in a folder the store whose home it is."""
-    known = mirror_state.store_of(home.folder)
+    known = mirror_home.store_of(home.folder)
     if known == home.store:
         return
     if known or is_mirror(home.folder):
@@ -77,7 +77,7 @@ def bind(home: Home) -> None:
 @contextmanager
 def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | StoredCopies"]:
     """Open the copies of a mirror: in its folder, or in its store, which is locked meanwhile."""
-    address = mirror_state.store_of(mirror.root)
+    address = mirror_home.store_of(mirror.root)
     if not address:
         yield mirror.copies
         return

@@ -8,8 +8,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app.mirrors import mirror_state, stores
-from resourcesync.app.mirrors.mirror_state import Home
+from resourcesync.app.mirrors import mirror_home, stores
+from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.app.mirrors.opening import open_mirror_folder
 from resourcesync.destination.deletion import register_lost_trash
 from resourcesync.destination.tasks import RESTORED
@@ -56,7 +56,7 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
 
     The trash is read as it is at one moment, without a lock: a pull may go on meanwhile.
     """
-    mirror_state.check_mirror(folder)
+    mirror_home.check_mirror(folder)
     size = _sizes(folder)
     for row in read_rows(folder, fits):
         yield row, size(row.place)
@@ -79,7 +79,7 @@ def is_restored(folder: Path, fits: TrashFilter) -> bool:
 
 def _sizes(folder: Path) -> Callable[[str], int | None]:
     """Return the function for the size of a file in the trash."""
-    address = mirror_state.store_of(folder)
+    address = mirror_home.store_of(folder)
     if address:
         store = stores.open_store(address)
 

@@ -153,7 +153,7 @@ class _StatusTarget(NamedTuple):
         if self.mirror is None:
             return read(self.folder)
         name, source = self.mirror.name, self.mirror.source
-        if not app.mirror_state.is_mirror(self.folder):
+        if not app.mirror_home.is_mirror(self.folder):
             assert self.configuration is not None, "it has the table of the mirror"
             self.configuration.check_present(name)
             return MirrorStatus(mirror=name, source=source, state=MirrorState.NEW)
@@ -165,9 +165,9 @@ class _StatusTarget(NamedTuple):
     def _judge_source(self, found: MirrorStatus, mirror: ConfiguredMirror) -> MirrorStatus:
         """Return the status; each pull of a mirror of another Source will fail."""
         source = mirror.source
-        if found.source == source or not app.mirror_state.differing_source(self.folder, source):
+        if found.source == source or not app.mirror_home.differing_source(self.folder, source):
             return found
-        has_moved = bool(app.mirror_state.moved_source(self.folder, source))
+        has_moved = bool(app.mirror_home.moved_source(self.folder, source))
         error = mirror.source_conflict_error(found.source, has_moved=has_moved)
         return replace(found, state=MirrorState.FAILING, failed_run=FailedRun.of(error))
 
@@ -268,9 +268,7 @@ def _measure(
     named = target.mirror
     try:
         limits = FreshnessSettings() if named is None else named.limits
-        found = check.measure(
-            target.status(check.read or app.mirror_state.read_status), limits, now
-        )
+        found = check.measure(target.status(check.read or app.mirror_home.read_status), limits, now)
     except (ResourceSyncError, OSError) as error:
         name = str(target.folder) if named is None else named.name
         return _unreadable(name, target.folder, error)
@@ -349,14 +347,14 @@ def _targets_in_current_folder() -> list[_StatusTarget]:
             "there is no mirror in this folder",
             hint="name a mirror's folder: resourcesync status DIR",
         )
-    found = (path for folder in here for path in app.mirror_state.each_mirror(folder))
+    found = (path for folder in here for path in app.mirror_home.each_mirror(folder))
     return [_StatusTarget(path) for path in dict.fromkeys(found)]
 
 
 def _is_mirror_folder(folder: Path) -> bool:
     """True if a folder is a mirror; False if it cannot be read."""
     try:
-        return folder.is_dir() and app.mirror_state.is_present(folder)
+        return folder.is_dir() and app.mirror_home.is_present(folder)
     except OSError:
         return False
 
@@ -364,6 +362,6 @@ def _is_mirror_folder(folder: Path) -> bool:
 def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarget]:
     named = configuration.mirror(place) if place in configuration else None
     folder = configuration.folder(place)
-    own = app.mirror_state.each_mirror(folder)
+    own = app.mirror_home.each_mirror(folder)
     name = named if own == (folder,) else None
     return [_StatusTarget(path, name, configuration) for path in own]

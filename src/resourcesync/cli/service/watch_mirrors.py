@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from resourcesync import app
 from resourcesync.app.configured_pulls import Puller, PullTarget, TargetResolver
 from resourcesync.app.mirror import mirror_at
-from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import ChangeLine, forward_changes, record_failed_pull
@@ -177,7 +177,7 @@ class WatchJobRunner:
         assert self._resolver is not None
         outcomes = list[CommandOutcome]()
         network = self._resolver.configuration.network(mirror.target.name, {})
-        for folder in mirror_state.each_mirror(mirror.target.folder):
+        for folder in mirror_home.each_mirror(mirror.target.folder):
             found = mirror_at(folder, network).audit(
                 method=mirror.audit_method,
                 rolling=mirror.rolling,
@@ -191,7 +191,7 @@ class WatchJobRunner:
     def _send_changes(
         self, mirror: WatchedMirror, cancel: CancelToken
     ) -> tuple[JobOutcome, JobReport]:
-        folders = mirror_state.pulled_mirrors(mirror.target.folder)
+        folders = mirror_home.pulled_mirrors(mirror.target.folder)
         if not mirror.on_change or not folders:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         run = app.system.new_run_id(self._clock)
