@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import structs
 
-from resourcesync.destination import planner, tasks
+from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import DeletionResult, Failing
@@ -131,7 +131,7 @@ def _delete_group(
         state.commit(StateTransaction(suspect=suspects, notes={_TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
     for path, place in equipment.copies.newly_quarantined():
-        equipment.report("warning", tasks.quarantine_warning(path, place))
+        equipment.report("warning", pending_tasks.quarantine_warning(path, place))
     removed: list[str] = []
     trashed: list[TrashRow] = []
     kept: list[Copy] = []
@@ -140,8 +140,8 @@ def _delete_group(
         if isinstance(result, StorageError):
             tally.failures.append(_report_failure(equipment, row, result))
             kept.append(copy)
-            is_edited = result.code == tasks.LOCAL_CHANGE
-            failed.append(row._replace(code=tasks.EDITED if is_edited else result.code))
+            is_edited = result.code == pending_tasks.LOCAL_CHANGE
+            failed.append(row._replace(code=pending_tasks.EDITED if is_edited else result.code))
             continue
         removed.append(row.uri)
         if result:
@@ -161,8 +161,9 @@ def _delete_group(
 
 def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
     """Report a copy that could not be deleted; its file is unchanged."""
-    reason = tasks.EDITED_REASON if error.code == tasks.LOCAL_CHANGE else error.message
-    fields = tasks.failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
+    is_edited = error.code == pending_tasks.LOCAL_CHANGE
+    reason = pending_tasks.EDITED_REASON if is_edited else error.message
+    fields = pending_tasks.failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
     equipment.report("item", fields)
     return Failing(uri=row.uri, code=error.code, reason=reason)
 

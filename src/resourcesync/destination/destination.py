@@ -16,6 +16,7 @@ from resourcesync.destination.mapping import TREE, FileSystemProfile
 from resourcesync.destination.mapping.names import check_mapper, normalise_rule
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
+from resourcesync.destination.pending_tasks import refused_item
 from resourcesync.destination.planner import ABSENT, Absence
 from resourcesync.destination.pull_session import (
     CUT_LIST,
@@ -29,7 +30,6 @@ from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.reports import RunReport
 from resourcesync.destination.scope_and_filters import Filters, link_filter
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, gone_rows
-from resourcesync.destination.tasks import refused_item
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (

@@ -29,11 +29,11 @@ from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.known_lists import NewerListCheck, find_changed_closed_list
 from resourcesync.destination.lists.proof import ListVersion
+from resourcesync.destination.pending_tasks import MISMATCH_CODES
 from resourcesync.destination.pull_session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
-from resourcesync.destination.tasks import MISMATCH_CODES
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds

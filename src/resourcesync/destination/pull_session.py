@@ -21,9 +21,9 @@ from resourcesync.destination.lists.resource_reader import ListSnapshot, Resourc
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
+from resourcesync.destination.pending_tasks import task_of
 from resourcesync.destination.reports import DeletionResult, Mode, PlanSummary, TransferTally
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, question_notes
-from resourcesync.destination.tasks import task_of
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.destination.pending_tasks import RESTORED, pending_delete, quarantine_warning
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.tasks import RESTORED, pending_delete, quarantine_warning
 from resourcesync.destination.transfers.verification import check_installed
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.destination.changes.last_change import last_changes
+from resourcesync.destination.pending_tasks import next_try, pending_fetch
 from resourcesync.destination.planner import (
     FILTERED,
     UNREADABLE,
@@ -24,7 +25,6 @@ from resourcesync.destination.planner import (
     may_delete,
 )
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.tasks import next_try, pending_fetch
 from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.mirror_state.rows import Copy, Fixity
 from resourcesync.model.settings import Limit

@@ -12,7 +12,7 @@ from resourcesync.app.mirrors import mirror_home, stores
 from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.app.mirrors.opening import open_mirror_folder
 from resourcesync.destination.deletion import register_lost_trash
-from resourcesync.destination.tasks import RESTORED
+from resourcesync.destination.pending_tasks import RESTORED
 from resourcesync.destination.trash import Trash
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.database import StateSnapshot

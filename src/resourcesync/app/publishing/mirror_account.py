@@ -19,8 +19,8 @@ from resourcesync.catalogue.reader import read_note
 from resourcesync.destination.change_log_reader import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mapping.names import published_tail
+from resourcesync.destination.pending_tasks import CONTRADICTING
 from resourcesync.destination.planner import is_unknown
-from resourcesync.destination.tasks import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
 from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, decode_entry_links

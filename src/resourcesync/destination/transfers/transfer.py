@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import errors
-from resourcesync.destination import planner, tasks
+from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import TransferTally
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
@@ -296,7 +296,8 @@ class ResourceTransfer:
             return
         code, reason, length = error.code, error.cause, attempt.fetch.listed.length
         if attempt.location.is_own and (site := _unreachable_site(error, outcome.request.uri)):
-            code, reason = tasks.REDIRECTED, f"redirected to another site, {site}: {error.message}"
+            code = pending_tasks.REDIRECTED
+            reason = f"redirected to another site, {site}: {error.message}"
         mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
@@ -349,7 +350,7 @@ class ResourceTransfer:
             return
         if planner.has_old_bytes(fetch.listed, fetch.before, found):
             staged.discard()
-            self._fail(fetch, tasks.OLD_ANSWER, tasks.OLD_ANSWER_REASON, 1)
+            self._fail(fetch, pending_tasks.OLD_ANSWER, pending_tasks.OLD_ANSWER_REASON, 1)
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # The validators of another server are useless for the resource's own URI.
@@ -359,7 +360,7 @@ class ResourceTransfer:
         )
         if contradicts and planner.has_bytes(fetch.before, copy.digests):
             staged.discard()
-            self._commit_batch.add_failure(fetch, tasks.CONTRADICTING, contradicts, 1)
+            self._commit_batch.add_failure(fetch, pending_tasks.CONTRADICTING, contradicts, 1)
         else:
             ready = StagedResource(fetch, copy, staged, contradicts=contradicts)
             ready.has_bad_digest = has_bad_digest
