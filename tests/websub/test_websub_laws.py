@@ -10,13 +10,7 @@ from resourcesync.model.timestamps import SECOND
 from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.websub import messages
 from resourcesync.websub.hub import RateLimiter, is_notification
-from resourcesync.websub.messages import (
-    METHODS,
-    HubMode,
-    MonotonicTime,
-    is_signed,
-    sign,
-)
+from resourcesync.websub.messages import METHODS, HubMode, MonotonicTime, is_signed, sign
 from resourcesync.websub.verification import verification_uri
 from tests.support.servers.hubs import TOPIC
 

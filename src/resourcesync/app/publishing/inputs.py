@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from resourcesync.app import document_stores, plugins, source_runs
+from resourcesync.app import document_stores, plugins, source_status
 from resourcesync.app.publishing import originals, trees
 from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError
 from resourcesync.model.own_names import OWN_FOLDER
@@ -163,7 +163,7 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
         """Record a run, unless it was a dry one, or another one has the lock."""
         if not (asked.dry_run or isinstance(ended, LockedError)):
             with suppress(ConfigurationError):  # there is no place for it
-                source_runs.record_run(self.places.catalogue, ended, clock.now())
+                source_status.record_run(self.places.catalogue, ended, clock.now())
 
     def _publish(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
         kind = kind_of(self.target)

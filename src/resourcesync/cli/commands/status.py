@@ -46,7 +46,7 @@ from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageEr
 from resourcesync.settings.mirror import FreshnessSettings
 
 if TYPE_CHECKING:
-    from resourcesync.app.source_runs import SourceStatus
+    from resourcesync.app.source_status import SourceStatus
 
 
 @click.command("status", cls=SectionedCommand)
@@ -226,7 +226,7 @@ def read_statuses(
 def _read_source(
     source: ConfiguredSource, check: StatusCheck, now: datetime
 ) -> "SourceStatus | Unreadable":
-    from resourcesync.app.source_runs import read_status  # noqa: PLC0415 - not for mirrors
+    from resourcesync.app.source_status import read_status  # noqa: PLC0415 - not for mirrors
 
     most = source.max_lag if check.limits.max_lag is None else check.limits.max_lag
     try:

@@ -19,7 +19,7 @@ from resourcesync.errors import quoted
 from resourcesync.model import formatting
 
 if TYPE_CHECKING:
-    from resourcesync.app.source_runs import SourceStatus
+    from resourcesync.app.source_status import SourceStatus
     from resourcesync.cli.output import Problem
 
 _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")

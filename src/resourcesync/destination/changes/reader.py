@@ -18,8 +18,8 @@ from resourcesync.destination.changes import times
 from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.changes.times import shares
 from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.lists.dump_packages import DumpPackage, DumpPackages, too_many_listed
 from resourcesync.destination.lists.list_documents import check_capability, check_list, parts_of
-from resourcesync.destination.lists.packages import DumpPackage, DumpPackages, too_many_listed
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry

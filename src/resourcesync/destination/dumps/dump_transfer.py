@@ -22,7 +22,7 @@ from resourcesync.destination.dumps.dump_policy import (
 )
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import manifests
-from resourcesync.destination.lists.packages import DumpPackage
+from resourcesync.destination.lists.dump_packages import DumpPackage
 from resourcesync.destination.options import DumpPolicy
 from resourcesync.destination.planner import Fetch, algorithms_for, recordable_lastmod
 from resourcesync.destination.pull_session import SyncSession
