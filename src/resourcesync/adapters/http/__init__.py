@@ -123,7 +123,7 @@ class CurlFetcher:
         self._cancel = cancel or ports.CancelToken(clock)
         self._engines: list[CurlEngine] = []
         self._counts = TransferCounts()
-        self._parts = settings, clock, random, origins, self._engine, self._counts
+        self._parts = settings, clock, random, origins
 
     def fetch(self, requests: Iterable[ports.FetchRequest | None]) -> ports.Outcomes:
         """Carry out the requests; yield each outcome as it comes, in no order.
@@ -133,7 +133,7 @@ class CurlFetcher:
         request means that there is none for the moment: the iterator is polled again soon, while
         other requests are in flight.
         """
-        return TransferRun(*self._parts).outcomes(iter(requests))
+        return TransferRun(*self._parts, self._engine, self._counts).outcomes(iter(requests))
 
     def stream(
         self, uri: str, fields: tuple[tuple[str, str], ...]
@@ -143,7 +143,7 @@ class CurlFetcher:
         request = ports.FetchRequest(
             uri=uri, sink=sink, purpose=ports.Purpose.STREAM, fields=fields, on_start=sink.begin
         )
-        with closing(StreamRun(*self._parts).turns(request)) as turns:
+        with closing(StreamRun(*self._parts, self._engine, self._counts).turns(request)) as turns:
             for outcome in turns:
                 if sink.has_begun:
                     yield sink.take()
