@@ -250,7 +250,7 @@ PUBLICATION: list[Step] = [
     ("Write the Change Lists, oldest first", "source.change_list:publish"),
     ("Write the Resource List, if it is due", "source.resource_list:publish_resource_list"),
     ("For each document: render the entries", "documents.writer:body"),
-    ("Store it beside its place, sync it", "adapters.document_files:FolderDocuments.write"),
+    ("Store it beside its place, sync it", "adapters.folder_documents:FolderDocuments.write"),
     ("Read it back; only then rename it", "source.read_back:ReadBackCheck"),
     ("Write Capability List and Source Description", "source.description:publish"),
     ("Record the documents that are public", "source.plan:CatalogueNote.write"),

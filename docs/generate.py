@@ -22,7 +22,7 @@ from resourcesync.app.configured_mirrors import mirror_keys
 from resourcesync.app.configured_sources import source_keys
 from resourcesync.cli import main
 from resourcesync.cli.exit_codes import ExitCode, exit_code_for
-from resourcesync.cli.explained_codes import CODES
+from resourcesync.cli.why_codes import CODES
 from resourcesync.model.settings import Section
 from resourcesync.settings.environment import PREFIX
 from resourcesync.settings.schema import Field

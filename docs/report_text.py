@@ -6,7 +6,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 from docs.scenario_text import attributes
 
-from resourcesync.app.source_runs import SourceStatus
+from resourcesync.app.source_status import SourceStatus
 from resourcesync.destination.audits.reports import AuditReport
 from resourcesync.destination.reports import (
     EvidenceCounts,

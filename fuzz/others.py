@@ -13,7 +13,7 @@ from resourcesync.documents.patches import json_patch, xml_patch
 from resourcesync.errors import DocumentError, PatchError
 from resourcesync.model.entries import Resource
 from resourcesync.push_state.rows import SubscriptionIntent
-from resourcesync.server.conditional_requests import (
+from resourcesync.server.conditions_and_ranges import (
     format_http_date,
     parse_http_date,
     select_range,

@@ -15,8 +15,8 @@ import click
 import pytest
 
 from resourcesync import errors
-from resourcesync.cli.explained_codes import CODES
 from resourcesync.cli.main import cli
+from resourcesync.cli.why_codes import CODES
 from resourcesync.settings.environment import PREFIX
 from resourcesync.validator.rule import FAMILIES, find_rule
 from tests.support.commands.pages import TypedPage

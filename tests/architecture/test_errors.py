@@ -7,8 +7,8 @@ import click
 import pytest
 
 from resourcesync import errors
-from resourcesync.cli.explained_codes import CODES
 from resourcesync.cli.main import cli, run
+from resourcesync.cli.why_codes import CODES
 from resourcesync.errors import ResourceSyncError
 from tests.support.commands.command_line import options_of
 from tests.support.source_files import SOURCES, module_name, python_files

@@ -17,6 +17,7 @@ SMALL: Final = 100
 
 SATELLITES: Final = {
     "resourcesync.destination.dumps.dump_policy": "pure decisions, apart from what fetches",
+    "resourcesync.destination.transfers.present_files": "loaded where files are or large ones come",
     "resourcesync.server.dashboard.mirror_page": "a page of HTML, apart from what serves it",
     "resourcesync.server.dashboard.source_page": "a page of HTML, apart from what serves it",
     "resourcesync.server.front_page": "a page of HTML, apart from what serves it",

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from tests.cli.scenes import Scene, scene
 from tests.support.commands.command_line import FILES, LATER, spoil

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.options import load
 from tests.cli.scenes import Scene, scene

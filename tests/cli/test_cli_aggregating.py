@@ -15,7 +15,7 @@ from threading import Event
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import plugins
 from resourcesync.app.publishing.accounts import FollowedAccount, publish_account

@@ -10,7 +10,7 @@ import yaml
 from resourcesync.adapters.mirror.own_folder import FollowedSet, FollowedSets, write_sets
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.configured_mirrors import MirrorConfiguration
-from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.cli.main import run
 from resourcesync.cli.service.watch_status import WatchView
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -101,7 +101,7 @@ def test_the_dashboard_the_alerts_and_the_reference_name_what_is_really_given(
 
 
 def certificate_of(folder: str) -> datetime | None:
-    return mirror_state.read_status(Path(folder)).certificate_until
+    return mirror_home.read_status(Path(folder)).certificate_until
 
 
 def test_the_end_of_the_certificate_is_that_of_the_last_connection(secure: HostileServer) -> None:

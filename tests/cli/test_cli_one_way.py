@@ -16,9 +16,9 @@ FACE = ("keywords", "mirror", "publisher")
 
 ARGUMENTS = (
     *("mirrors.sets.", "mirrors.stores.", "tables.", "configured_"),
-    "mirrors.mirror_state.each_mirror",
-    "mirrors.mirror_state.is_folder_of_sets",
-    "mirrors.mirror_state.mirrors_of",
+    "mirrors.mirror_home.each_mirror",
+    "mirrors.mirror_home.is_folder_of_sets",
+    "mirrors.mirror_home.mirrors_of",
 )
 """What a command needs to understand its arguments, such as a folder of several mirrors."""
 

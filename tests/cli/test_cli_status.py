@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.cli.commands.status import StatusCheck
 from resourcesync.cli.main import run
 from resourcesync.cli.render.metrics import mirror_figures
 from resourcesync.cli.render.status import notes_of, status_table
+from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import (
-    CheckedMirror,
     FailedRun,
     Failing,
     ListedCounts,
@@ -93,14 +93,14 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
     run(["pull", source.url, "mirror"])
     (here / "closed").mkdir()
     said.readouterr()
-    real = mirror_state.is_mirror
+    real = mirror_home.is_mirror
 
     def is_mirror(folder: Path) -> bool:
         if folder.name == "closed":
             raise PermissionError(13, "Permission denied")
         return real(folder)
 
-    monkeypatch.setattr(mirror_state, "is_mirror", is_mirror)
+    monkeypatch.setattr(mirror_home, "is_mirror", is_mirror)
 
     assert run(["status", "--json"]) == 0
     assert [row["mirror"] for row in rows(said) if row["type"] == "mirror"] == ["mirror"]

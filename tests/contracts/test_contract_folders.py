@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileTreeOriginals, tree
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.adapters.mirror.copies import FileTreeCopies
 from tests.contracts.copies_suite import CopiesSuite, copies_in
 from tests.contracts.document_suite import DocumentStoreSuite

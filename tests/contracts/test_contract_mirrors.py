@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.mirror_account import open_account
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
+from resourcesync.destination.pending_tasks import CONTRADICTING
 from resourcesync.destination.planner import as_suspect, as_unknown
-from resourcesync.destination.tasks import CONTRADICTING
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, EntryRow, Pending, PendingTask, StateTransaction

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from tests.support.documents.text import document
 from tests.support.worlds.dump_source import DumpSource, Told, md, rows
 from tests.support.worlds.network import BASE, Answer

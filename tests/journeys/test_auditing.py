@@ -13,7 +13,7 @@ import pytest
 from resourcesync.cli.main import run
 from resourcesync.destination.audits.fixity import AuditRolling
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.source.links import LinkedOriginals, parse_rule
 from resourcesync.source.plan import PublicationStep

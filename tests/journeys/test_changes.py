@@ -7,7 +7,7 @@ import pytest
 
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.mirror.small_files import ConsumerFiles
-from resourcesync.destination.changelog import ChangeLogReader
+from resourcesync.destination.change_log_reader import ChangeLogReader
 from resourcesync.errors import ConfigurationError, DiscontinuityError
 from resourcesync.mirror_state import change_log
 from resourcesync.mirror_state.database import SqliteMirrorState

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import SourceUnavailableError
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.loose_source import LooseSource

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.destination.reports import MirrorState
 from resourcesync.errors import ResourceSyncError, StateError

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app.mirrors.mirror_state import read_status
+from resourcesync.app.mirrors.mirror_home import read_status
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import ResourceSyncError, SourceUnavailableError
 from resourcesync.ports import FetchRequest
 from tests.support.documents.written import listed

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.app.mirrors.mirror_state import read_status
+from resourcesync.app.mirrors.mirror_home import read_status
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import SourceUnavailableError
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource

@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import SourceError
 from resourcesync.source.plan import PublicationStep
 from tests.support.worlds.network import BASE, Answer

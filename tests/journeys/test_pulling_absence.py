@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c
 from tests.support.documents.written import listed

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
+from resourcesync.destination.pending_tasks import pending_delete
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
-from resourcesync.destination.tasks import pending_delete
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.mirror_state.rows import StateTransaction, TrashRow
 from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import format_w3c, to_microseconds

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
-from resourcesync.app.mirrors.mirror_state import Home
+from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.reports import MirrorState, RunReport

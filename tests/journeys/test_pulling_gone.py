@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import ResourceMissingError
 from resourcesync.model.settings import Limit
 from tests.journeys.test_pulling_absence import RESOURCE_LIST, entry, offer, world_of

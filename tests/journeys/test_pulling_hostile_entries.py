@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.discovery.uris import normalise, percent_encode
 from resourcesync.errors import OutOfScopeError
 from tests.support.documents.written import listed

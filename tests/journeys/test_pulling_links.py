@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from tests.support.worlds.linked_things import (
     ABOUT,
     ALL,

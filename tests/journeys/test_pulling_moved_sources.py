@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.app.mirrors.mirror_state import moved_source
+from resourcesync.app.mirrors.mirror_home import moved_source
 from resourcesync.destination.audits.explain import ResourceVerdict, explain
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState

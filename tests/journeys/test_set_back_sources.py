@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode, RunReport
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import DiscontinuityError, SourceUnavailableError
 from resourcesync.model.settings import Limit

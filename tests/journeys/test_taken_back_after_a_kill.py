@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.rewriting import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import SourceUnavailableError
 from tests.support.worlds.loose_source import LooseSource
 from tests.support.worlds.network import BASE

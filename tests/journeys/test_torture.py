@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.cli.main import run
 from tests.support.commands.run import Ran, resourcesync

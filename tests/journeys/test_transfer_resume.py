@@ -14,11 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.adapters.http import FetchSettings
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.mirror.staging import MAX_PARTS, MIN_SAVED_BYTES
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app import requests
-from resourcesync.app.requests import fetch_settings
+from resourcesync.app import fetchers
+from resourcesync.app.fetchers import fetch_settings
 from resourcesync.destination.reports import MirrorState
 from resourcesync.settings.mirror import Network
 from tests.support.servers.hostile_server import CLOSE, Asked, Step
@@ -66,7 +66,7 @@ def test_a_resource_that_had_its_time_is_continued_by_the_next_run(
     source.put("/small.txt", b"small")
     source.server.on("/big.bin", trickle)
     with monkeypatch.context() as patched:
-        patched.setattr(requests, "fetch_settings", hurried)
+        patched.setattr(fetchers, "fetch_settings", hurried)
         report = source.pull(Network(retries=3))
     assert (report.state, report.created) == (MirrorState.BEHIND, 1)
     assert [failure.code for failure in report.failures] == ["too-slow"]

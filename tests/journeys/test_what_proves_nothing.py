@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState, Mode
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.errors import RollbackError, SourceUnavailableError
 from tests.support.worlds.published_source import PublishedSource

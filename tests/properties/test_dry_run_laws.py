@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions
+from resourcesync.destination.pending_tasks import RESTORED
 from resourcesync.destination.planner import (
     ABSENT,
     DELETED_BY_SOURCE,
@@ -28,8 +29,7 @@ from resourcesync.destination.planner import (
 )
 from resourcesync.destination.reports import Mode, RunReport
 from resourcesync.destination.runs import uri_of
-from resourcesync.destination.scope import Filters
-from resourcesync.destination.tasks import RESTORED
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import ResourceSyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.catalogue import version_files
 from resourcesync.catalogue.reader import CatalogueReader

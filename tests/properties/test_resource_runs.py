@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
-from resourcesync.destination.scope import Scope
+from resourcesync.destination.scope_and_filters import Scope
 from resourcesync.mirror_state.rows import RefusedRow
 from resourcesync.model.entries import ResourceRun
 from tests.support.documents.hostile_uris import BASE, hostile_uris

@@ -11,13 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from resourcesync.destination.reports import (
-    CheckedMirror,
-    FailedRun,
-    ListedCounts,
-    MirrorState,
-    MirrorStatus,
-)
+from resourcesync.destination.mirror_health import CheckedMirror
+from resourcesync.destination.reports import FailedRun, ListedCounts, MirrorState, MirrorStatus
 from resourcesync.model import formatting
 from resourcesync.server.admin import OperationsApplication
 from resourcesync.server.dashboard.app import mirror_pages

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resourcesync.server.conditional_requests import (
+from resourcesync.server.conditions_and_ranges import (
     ResponseValidators,
     allows_range,
     evaluate_preconditions,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from starlette.types import ASGIApp
 
 from resourcesync.server import content_encoding
-from resourcesync.server.conditional_requests import ResponseValidators
+from resourcesync.server.conditions_and_ranges import ResponseValidators
 from resourcesync.server.content_encoding import Encoder, accepts_gzip
 from resourcesync.server.files import FileState, OpenFile
 from tests.support.servers.asgi import ask

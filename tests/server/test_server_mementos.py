@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 from resourcesync.app.publishing.trees import publish_tree
 from resourcesync.app.serving import applications
 from resourcesync.server import mementos
-from resourcesync.server.conditional_requests import format_http_date, parse_http_date
+from resourcesync.server.conditions_and_ranges import format_http_date, parse_http_date
 from tests.support.in_memory import ManualClock
 from tests.support.servers.asgi import Answer, ask
 

@@ -6,9 +6,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 from resourcesync.destination.audits.reports import AuditRecord, AuditReport
+from resourcesync.destination.mirror_health import CheckedMirror, DiskSpace
 from resourcesync.destination.reports import (
-    CheckedMirror,
-    DiskSpace,
     FailedRun,
     ListedCounts,
     MirrorState,

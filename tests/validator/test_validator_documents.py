@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.model.settings import RuleProfile
 from resourcesync.validator.cross_document import judge_announced, judge_together
-from resourcesync.validator.delivery import judge_media_type, judge_resource, judge_robots
 from resourcesync.validator.examination import Examination
 from resourcesync.validator.rule import RULES, CheckScope, Level, RuleFinding, find_rule, selected
+from resourcesync.validator.served_responses import judge_media_type, judge_resource, judge_robots
 from tests.support.rules.cases import CASES, Case
 from tests.support.rules.documents import BASE, CH, GOOD, PLAIN, UP, url, urlset
 from tests.support.rules.facts import ANSWER, FACTS, LISTED, Facts

@@ -10,13 +10,8 @@ from resourcesync.model.timestamps import SECOND
 from resourcesync.push_state.rows import SubscriptionIntent
 from resourcesync.websub import messages
 from resourcesync.websub.hub import RateLimiter, is_notification
-from resourcesync.websub.messages import (
-    METHODS,
-    HubMode,
-    MonotonicTime,
-    is_signed,
-    sign,
-)
+from resourcesync.websub.messages import METHODS, HubMode, MonotonicTime, is_signed, sign
+from resourcesync.websub.verification import verification_uri
 from tests.support.servers.hubs import TOPIC
 
 few = settings(max_examples=30)
@@ -125,7 +120,7 @@ def test_a_question_keeps_the_callback_and_is_understood(callback: str, challeng
     intent = SubscriptionIntent(
         mode=HubMode.SUBSCRIBE, topic=TOPIC, callback=callback, secret=b"", lease=4_000
     )
-    uri = messages.verification_uri(intent, challenge)
+    uri = verification_uri(intent, challenge)
     assert uri.startswith(callback + ("&" if "?" in callback else "?"))
     fields = messages.read_fields(uri[len(callback) + 1 :].encode())
     assert fields == {

@@ -13,7 +13,7 @@ import pytest
 
 from resourcesync import Mirror
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors.mirror_state import Home
+from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.app.mirrors.opening import open_destination
 from resourcesync.app.mirrors.workers import Workers
 from resourcesync.destination.options import PullOptions

@@ -12,7 +12,7 @@ import pytest
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import opening
-from resourcesync.app.mirrors.mirror_state import Home
+from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.app.publishing import accounts
 from resourcesync.app.publishing.accounts import FollowedAccount
 from resourcesync.app.serving.applications import LateApplication, find_tree

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.stored_copies import StoredCopies
-from resourcesync.adapters.stored_documents import StoredDocuments
+from resourcesync.adapters.store_copies import StoredCopies
+from resourcesync.adapters.store_documents import StoredDocuments
 from resourcesync.errors import ConfigurationError, LockedError, StorageError
 from resourcesync.ports.originals import OriginalsOptions
 from resourcesync.ports.stores import ObjectContent, Store

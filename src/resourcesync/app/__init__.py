@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from resourcesync.app import (
         diagnosis,
         document_access,
+        fetchers,
         mirror,
         mirror_changes,
         plugins,
         publisher,
-        requests,
         stored_names,
         validation,
     )
-    from resourcesync.app.mirrors import mirror_state, sets, stores, trash, workers
+    from resourcesync.app.mirrors import mirror_home, sets, stores, trash, workers
     from resourcesync.app.publishing import accounts, catalogues, inputs, trees
     from resourcesync.app.serving import applications, hubs, site
 
@@ -31,14 +31,14 @@ __all__ = [
     "catalogues",
     "diagnosis",
     "document_access",
+    "fetchers",
     "hubs",
     "inputs",
     "mirror",
     "mirror_changes",
-    "mirror_state",
+    "mirror_home",
     "plugins",
     "publisher",
-    "requests",
     "sets",
     "site",
     "stored_names",
@@ -50,7 +50,7 @@ __all__ = [
     "workers",
 ]
 _FOLDERS = {
-    **dict.fromkeys(("mirror_state", "sets", "stores", "trash", "workers"), "app.mirrors"),
+    **dict.fromkeys(("mirror_home", "sets", "stores", "trash", "workers"), "app.mirrors"),
     **dict.fromkeys(("accounts", "catalogues", "inputs", "trees"), "app.publishing"),
     **dict.fromkeys(("applications", "hubs", "site"), "app.serving"),
     "system": "adapters",

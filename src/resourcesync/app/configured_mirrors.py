@@ -68,7 +68,7 @@ def configured_folder(
 
 def locate_mirror(place: str, state: str | None) -> tuple[Path, str]:
     """Return a mirror's folder on this machine, and the address of its store; empty for none."""
-    if ":" in place and app.mirror_state.is_store_address(place):
+    if ":" in place and app.mirror_home.is_store_address(place):
         home = app.stores.home_of(place, state)
         return home.folder, home.store
     if state is not None:
@@ -83,7 +83,7 @@ def check_state(place: str, folder: Path) -> None:
     """Refuse the address of a store whose state is elsewhere: only the operator knows where."""
     if ":" not in place or folder.exists():
         return
-    if app.mirror_state.is_store_address(place):
+    if app.mirror_home.is_store_address(place):
         raise ConfigurationError(
             f"the state of {place} is not on this machine, or was made with -o state=",
             evidence=(("tried", f"{folder}: there is no such folder"),),
@@ -332,7 +332,7 @@ class MirrorConfiguration:
     def pulled_folder(self, place: str) -> Path:
         """Return the folder of a mirror as `folder` does, for a command that needs its copies."""
         folder = self.folder(place)
-        if place in self and not app.mirror_state.is_present(folder):
+        if place in self and not app.mirror_home.is_present(folder):
             self.check_present(place)
             raise ConfigurationError(
                 f"{folder} is not a mirror",
@@ -346,7 +346,7 @@ class MirrorConfiguration:
         """Refuse a mirror that was pulled, and whose folder is none now: its disk may be away."""
         mirror = self.mirror(name)
         folder = str(mirror.dest.absolute())
-        if mirror.store or app.mirror_state.is_present(mirror.dest):
+        if mirror.store or app.mirror_home.is_present(mirror.dest):
             return
         if folder in app.stored_names.StoredNames(self.state_file("pulled")).names:
             raise vanished_error(name, folder, mirror.source)
@@ -402,7 +402,7 @@ class MirrorConfiguration:
         from resourcesync.settings.credentials import read_credentials  # noqa: PLC0415 - rarely
 
         table = self._auth(name)
-        home = app.requests.origin_of(source) if source else ""
+        home = app.fetchers.origin_of(source) if source else ""
         return (read_credentials(name, table, home=home),)
 
     def _auth(self, name: str) -> Mapping[str, object]:

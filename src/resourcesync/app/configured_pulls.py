@@ -119,7 +119,7 @@ class Puller(NamedTuple):
         if not target.is_configured or target.store or pulled is None:
             return
         folder = str(target.folder.absolute())
-        if not app.mirror_state.is_present(target.folder):
+        if not app.mirror_home.is_present(target.folder):
             if folder in pulled.names:
                 raise configured_mirrors.vanished_error(target.name, folder, target.address)
         elif folder not in pulled.names:
@@ -129,8 +129,8 @@ class Puller(NamedTuple):
     def _network(self, target: PullTarget) -> Network:
         """Return the network settings for the Source, with its secret."""
         source = target.options.moved or target.address or ""
-        if target.secrets.auth and not source and app.mirror_state.is_mirror(target.folder):
-            source = app.mirror_state.read_status(target.folder).source
+        if target.secrets.auth and not source and app.mirror_home.is_mirror(target.folder):
+            source = app.mirror_home.read_status(target.folder).source
         return self.configuration.with_secrets(target.network, target.secrets, source)
 
     def _is_several(self, target: PullTarget) -> bool:
@@ -142,9 +142,9 @@ class Puller(NamedTuple):
                 "a store can contain only one mirror, and so only one set",
                 hint="name one set, and give each set its own store",
             )
-        is_there = app.mirror_state.is_folder_of_sets(folder)
+        is_there = app.mirror_home.is_folder_of_sets(folder)
         if target.options.moved and is_several and not is_there:
-            raise app.mirror_state.not_a_mirror_error(folder)
+            raise app.mirror_home.not_a_mirror_error(folder)
         return is_several or is_there
 
     def _pull_sets(
@@ -165,7 +165,7 @@ class Puller(NamedTuple):
         report(
             "sets", {"source": plan.source, "sets": len(plan.mirrors), "not_asked_anew": failure}
         )
-        is_new = not app.mirror_state.is_present(target.folder)
+        is_new = not app.mirror_home.is_present(target.folder)
         if not (target.dry_run or request.is_moved):
             plan.remember()
         of_set = target._replace(address=plan.source)
@@ -210,14 +210,14 @@ class Puller(NamedTuple):
         """Refuse to pull a configured mirror whose Source moved from the address in the file."""
         if not target.is_configured or target.options.moved or not target.address:
             return
-        if app.mirror_state.is_mirror(target.folder):
-            known = app.mirror_state.moved_source(target.folder, target.address)
+        if app.mirror_home.is_mirror(target.folder):
+            known = app.mirror_home.moved_source(target.folder, target.address)
             if known:
                 mirror = self.configuration.mirror(target.name)
                 raise mirror.source_conflict_error(known, has_moved=True)
 
 
-def _home(target: PullTarget, folder: Path) -> "app.mirror_state.Home":
+def _home(target: PullTarget, folder: Path) -> "app.mirror_home.Home":
     engine = target.place.engine
     workers = None if engine is None else app.workers.Workers(engine=engine)
-    return app.mirror_state.Home(folder, target.store, workers)
+    return app.mirror_home.Home(folder, target.store, workers)

@@ -58,7 +58,7 @@ class ConfiguredSource(msgspec.Struct, frozen=True, kw_only=True):
             )
         catalogue, out = self.places.catalogue, self.settings.get("out")
         folders = (Path(self.path if out is None else str(out.value)), catalogue.parent.parent)
-        traces = () if catalogue.exists() else map(app.mirror_state.trace_of_source, folders)
+        traces = () if catalogue.exists() else map(app.mirror_home.trace_of_source, folders)
         if trace := next(filter(None, traces), None):
             raise StateError(
                 f"the catalogue of {self.name} is missing",

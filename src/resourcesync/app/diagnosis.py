@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from resourcesync.adapters.http.response_head import certificate_fault
 from resourcesync.adapters.http.settings import check_authorities
-from resourcesync.adapters.mirror.mirror_folder import probe_file_system, writing_fault
+from resourcesync.adapters.http.transfer_errors import certificate_fault
+from resourcesync.adapters.mirror.locked_folder import probe_file_system, writing_fault
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.server_probe import Probe, probe
-from resourcesync.app.requests import origin_of, proxy_rules
+from resourcesync.app.fetchers import origin_of, proxy_rules
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
 from resourcesync.settings.mirror import Network

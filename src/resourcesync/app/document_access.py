@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.local_documents import LocalDocuments
+from resourcesync.adapters.offline_documents import LocalDocuments
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.requests import open_fetcher
+from resourcesync.app.fetchers import open_fetcher
 from resourcesync.discovery.document_fetcher import DocumentFetcher, DocumentProvider
 from resourcesync.discovery.search import Search
 from resourcesync.discovery.tree import MAX_DEPTH, PartsTotal, SourceNode, SourceTree

@@ -8,8 +8,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from resourcesync import app
-from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.adapters.stored_documents import StoredDocuments
+from resourcesync.adapters.folder_documents import FolderDocuments
+from resourcesync.adapters.store_documents import StoredDocuments
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.documents import DocumentStore
 

@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import structs
 
-from resourcesync.app.requests import fetch_settings
+from resourcesync.app.fetchers import fetch_settings
 from resourcesync.destination.options import PullOptions
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import DURATION, SIZE

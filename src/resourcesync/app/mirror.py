@@ -14,12 +14,12 @@ from msgspec import structs
 
 from resourcesync import app
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import mirror_state, opening
-from resourcesync.app.mirrors.mirror_state import Home
+from resourcesync.app.mirrors import mirror_home, opening
+from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.app.mirrors.opening import FailedPulls
 from resourcesync.destination.options import PullMode, PullOptions, StoredOptions
 from resourcesync.destination.planner import Delete, Fetch
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.settings import AuditMethod
 from resourcesync.ports import CancelToken, Clock
@@ -311,7 +311,7 @@ class Mirror:
             StorageError: The mirror cannot be read, or another run has locked it.
         """
         method = convert_argument("method", method, AuditMethod)
-        mirror_state.check_mirror(self.folder)
+        mirror_home.check_mirror(self.folder)
         with self._open_for_call(on_event, stop) as destination:
             return destination.audit(method=method, offline=offline, rolling=rolling)
 
@@ -342,12 +342,12 @@ class Mirror:
         """
         from resourcesync.destination.audits.reports import AuditReport  # noqa: PLC0415 - lazy
 
-        mirror_state.check_mirror(self.folder)
+        mirror_home.check_mirror(self.folder)
         findings: Iterable[AuditFinding] | None
         if not isinstance(found, AuditReport):
             findings = found
         else:
-            findings = () if found.in_sync else mirror_state.findings_of(self.folder, found.audit)
+            findings = () if found.in_sync else mirror_home.findings_of(self.folder, found.audit)
         with self._open_for_call(on_event, stop) as destination:
             options = self._options(dry_run=dry_run)
             return destination.repair(findings, options, deleting=deleting)
@@ -374,10 +374,10 @@ class Mirror:
             ConfigurationError: The folder is not a mirror yet.
             StorageError: The mirror cannot be read, or another run has locked it.
         """
-        mirror_state.check_mirror(self.folder)
+        mirror_home.check_mirror(self.folder)
         with self._open_for_call(on_event, stop) as destination:
-            names = mirror_state.resource_names(resource, self.folder)
-            findings = partial(mirror_state.last_findings, self.folder)
+            names = mirror_home.resource_names(resource, self.folder)
+            findings = partial(mirror_home.last_findings, self.folder)
             return destination.explain(names, findings, offline=offline)
 
     def status(self) -> "MirrorStatus":
@@ -387,7 +387,7 @@ class Mirror:
             ConfigurationError: The folder is not a mirror.
             StateError: The state is damaged or from another version.
         """
-        return mirror_state.read_status(self.folder)
+        return mirror_home.read_status(self.folder)
 
     def resources(self) -> "Iterator[MirroredResource]":
         """Yield every resource that is here, with its file, in order of URI.
@@ -449,7 +449,7 @@ class Mirror:
         return find_uri(self.folder, Path(path))
 
     def _check_files(self) -> None:
-        if mirror_state.store_of(self.folder):
+        if mirror_home.store_of(self.folder):
             raise ConfigurationError(
                 "the copies of this mirror are in a store", hint="iterate over its resources"
             )
@@ -549,7 +549,7 @@ def _home_of(folder: str | os.PathLike[str], state: str | os.PathLike[str] | Non
         raise ConfigurationError(
             f"{folder!r:.200} is no folder", hint="name the Source first, then the mirror's folder"
         )
-    if isinstance(folder, str) and mirror_state.is_store_address(folder):
+    if isinstance(folder, str) and mirror_home.is_store_address(folder):
         if state is None:
             raise ConfigurationError(
                 "a mirror in a store needs a folder for its state", hint="name it: state=FOLDER"

@@ -11,7 +11,7 @@ import msgspec
 from resourcesync.adapters.files.names import UNKNOWN_TYPE, media_type
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.destination.path_assignment import owner_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
@@ -25,7 +25,7 @@ from resourcesync.ports import CancelToken
 from resourcesync.settings.schema import convert_argument
 
 if TYPE_CHECKING:
-    from resourcesync.destination.changelog import ChangeLogReader
+    from resourcesync.destination.change_log_reader import ChangeLogReader
     from resourcesync.mirror_state.rows import Copy
 
 START: Final = "start"
@@ -78,7 +78,7 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_resources(folder: Path) -> Iterator[MirroredResource]:
     """Yield the resources of a mirror; see ``Mirror.resources``."""
-    with mirror_state.open_state(folder) as state:
+    with mirror_home.open_state(folder) as state:
         moved = SyncState(state).moved
         for copy in state.copies():
             yield _resource(folder, copy, present_uri(copy.uri, moved))
@@ -102,7 +102,7 @@ def _resource(folder: Path, copy: "Copy", uri: str) -> MirroredResource:
 
 def find_path(folder: Path, uri: str) -> Path | None:
     """Return the file of a resource; see ``Mirror.path``."""
-    with mirror_state.open_state(folder) as state:
+    with mirror_home.open_state(folder) as state:
         known = known_uri(normalise_if_possible(uri), SyncState(state).moved)
         copy = state.copy(known) or state.copy(uri)
     return None if copy is None else folder / copy.path
@@ -111,7 +111,7 @@ def find_path(folder: Path, uri: str) -> Path | None:
 def find_uri(folder: Path, path: Path) -> str | None:
     """Return the resource of a file; see ``Mirror.uri``."""
     inside = path.absolute()
-    with mirror_state.open_state(folder) as state:
+    with mirror_home.open_state(folder) as state:
         if not inside.is_relative_to(folder.absolute()):
             return None
         mapping = SyncState(state).mapping()
@@ -182,7 +182,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
 
     def _read_again(self) -> bytes | None:
         """Return the bytes at the present path of the copy, if it is still that of this change."""
-        if mirror_state.store_of(self.mirror):
+        if mirror_home.store_of(self.mirror):
             raise ConfigurationError(
                 "the copies of this mirror are in a store", hint="read them from the store"
             )
@@ -202,7 +202,7 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
             elif is_idle:
                 return None  # a run was killed: the next one logs an update
             else:
-                is_idle = not mirror_state.is_locked(self.mirror)
+                is_idle = not mirror_home.is_locked(self.mirror)
                 clock.sleep(0 if is_idle else _TRY_SECONDS)
             seen = copy
         raise self._error("is being replaced", "read the changes again later")
@@ -273,14 +273,14 @@ def _parse(since: int | str) -> rows.ChangeLogPosition:
 
 def read_rounds(
     folder: Path, query: ChangeQuery, pause: Callable[[], bool] | None
-) -> Iterator[tuple[mirror_state.OpenChanges, "ChangeLogReader"]]:
+) -> Iterator[tuple[mirror_home.OpenChanges, "ChangeLogReader"]]:
     """Yield the open log of a mirror and a reader of what is new, once or again and again.
 
     The state is opened for each round: if another file takes its place, it is noticed.
     """
     since, restart = query.since, query.restart
     while True:
-        with mirror_state.open_changes(folder) as opened:
+        with mirror_home.open_changes(folder) as opened:
             reader = opened.reader(query.consumer, since, touched=query.touched, restart=restart)
             yield opened, reader
         since, restart = reader.position, False

@@ -8,7 +8,7 @@ import msgspec
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.document_access import network_documents
-from resourcesync.app.requests import open_fetcher
+from resourcesync.app.fetchers import open_fetcher
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.links import own_sitemaps
 from resourcesync.discovery.resolver import absolute

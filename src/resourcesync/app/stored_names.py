@@ -44,9 +44,8 @@ class StoredNames:
 
     def _store(self, names: frozenset[str]) -> None:
         try:
-            replace_file(
-                self._path, msgspec.json.encode(sorted(names)), mode=0o666, folder_mode=0o777
-            )
+            text = msgspec.json.encode(sorted(names))
+            replace_file(self._path, text, mode=0o666, folder_mode=0o777)
         except OSError as error:
             raise StorageError(f"cannot write {self._path}: {error.strerror}") from error
         self.names = names

@@ -9,7 +9,7 @@ from random import random
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final
 
-from resourcesync.adapters.local_documents import LocalDocuments, find_documents
+from resourcesync.adapters.offline_documents import LocalDocuments, find_documents
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app import document_access
 from resourcesync.errors import ResourceSyncError

@@ -16,10 +16,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import IntEnum, unique
 from types import FrameType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from resourcesync import errors
 from resourcesync.errors import is_propagating
+
+if TYPE_CHECKING:
+    from resourcesync.destination.reports import RunReport
 
 
 @unique
@@ -99,6 +102,18 @@ def exit_code_of_kind(name: str) -> ExitCode | None:
     if not (isinstance(kind, type) and issubclass(kind, errors.ResourceSyncError)):
         return None
     return next(_BY_ERROR[base] for base in kind.__mro__ if base in _BY_ERROR)
+
+
+def exit_code_of_pull(report: "RunReport") -> ExitCode:
+    """Return the exit code of a pull's report; a dry run exits with 7 if it would be held back."""
+    from resourcesync.destination.reports import MirrorState  # noqa: PLC0415 - help stays quick
+
+    if report.state is MirrorState.STOPPED:
+        return ExitCode.STOPPED
+    if report.spent:
+        return ExitCode.BUDGET
+    is_good = report.dry_run or report.state is MirrorState.IN_SYNC
+    return ExitCode.OK if is_good else ExitCode.PARTIAL
 
 
 REPEAT_SECONDS: Final = 0.5

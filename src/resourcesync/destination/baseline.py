@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from resourcesync.destination import planner, session
-from resourcesync.destination.changes.times import ChangeHistory
+from resourcesync.destination import planner, pull_session
+from resourcesync.destination.changes.gaps import ChangeHistory
 from resourcesync.destination.cursor import (
     Cursor,
     Phase,
@@ -59,7 +59,7 @@ class _ListsRead(NamedTuple):
 class Baseline:
     """Baseline synchronization of one session."""
 
-    def __init__(self, pull: session.SyncSession) -> None:
+    def __init__(self, pull: pull_session.SyncSession) -> None:
         self._pull = pull
         self._policy = planner.DecisionPolicy(absence=planner.Absence.UNPROVEN)
         self._through = self._listed_at = 0
@@ -69,10 +69,10 @@ class Baseline:
 
     def run(
         self, *, gap: bool = False, known: ProcessedDocument | None = None, newer: bool = False
-    ) -> session.SyncOutcome | session.Next:
+    ) -> pull_session.SyncOutcome | pull_session.Next:
         """Synchronize the mirror with the Resource List and the changes since."""
         with ExitStack() as held:
-            with session.timed_phase(self._pull.dependencies, "lists"):
+            with pull_session.timed_phase(self._pull.dependencies, "lists"):
                 lists = self._read(held, gap=gap, known=known, newer=newer)
             return self._pull.after_list if lists is None else self._synchronize(lists)
 
@@ -85,7 +85,7 @@ class Baseline:
         absence, absent_at = self._absence(snapshot, history, through, reaches=reaches)
         complete = absence is planner.Absence.DELETED
         if complete and not self._is_whole(snapshot):
-            self._pull.warn("cut-list", session.CUT_LIST)
+            self._pull.warn("cut-list", pull_session.CUT_LIST)
             complete = False
         return ListedRows(
             sorters=sorters,
@@ -214,7 +214,7 @@ class Baseline:
             return known, True
         return known, False
 
-    def _synchronize(self, lists: _ListsRead) -> session.SyncOutcome:
+    def _synchronize(self, lists: _ListsRead) -> pull_session.SyncOutcome:
         self._assess(lists.snapshot, lists.history)
         counts, pulled = self._plan(lists)
         self._assign_paths(lists, counts.plan.create)
@@ -226,14 +226,14 @@ class Baseline:
             pulled.are_deletions_done = False
             self._store_tasks(self._planned_decisions(lists))
         else:
-            with session.timed_phase(self._pull.dependencies, "transfer"):
+            with pull_session.timed_phase(self._pull.dependencies, "transfer"):
                 self._fetch(pulled, lists)
         if pulled.unread_parts:  # as after an interruption: all resources are due again
             pulled.is_complete = pulled.are_deletions_done = False
             self._pull.record_refused(add=True)
         if pulled.is_complete:
             self._is_undecided = pulled.tally.undecided > 0
-            with session.timed_phase(self._pull.dependencies, "commit"):
+            with pull_session.timed_phase(self._pull.dependencies, "commit"):
                 self._finish(lists, unsure=counts.unsure or pulled.tally.open_dates > 0)
             is_open = self._has_missed or self._is_old_copy
             pulled.is_complete = not (lists.snapshot.outdated_parts or is_open)
@@ -241,7 +241,7 @@ class Baseline:
             delete_pending(self._pull, pulled)
         return pulled
 
-    def _plan(self, lists: _ListsRead) -> tuple[planner.DecisionCounts, session.SyncOutcome]:
+    def _plan(self, lists: _ListsRead) -> tuple[planner.DecisionCounts, pull_session.SyncOutcome]:
         """Count the decisions, report the plan, and pass it to the review."""
         dry_run = self._pull.options.dry_run
         with RecordedPlan(self._pull) as planned:
@@ -250,8 +250,8 @@ class Baseline:
             foreseen, plan = planned.report(counts), counts.plan
         self._has_missed = counts.missed > 0
         if self._has_missed:
-            self._pull.warn("open-absence", session.OPEN_ABSENCE.format(counts.missed))
-        return counts, session.SyncOutcome(
+            self._pull.warn("open-absence", pull_session.OPEN_ABSENCE.format(counts.missed))
+        return counts, pull_session.SyncOutcome(
             mode=Mode.BASELINE,
             plan=plan,
             deletions=foreseen,
@@ -311,7 +311,7 @@ class Baseline:
             self._pull.warn_not_understood(refused)
         return not refused
 
-    def _fetch(self, pulled: session.SyncOutcome, lists: _ListsRead) -> None:
+    def _fetch(self, pulled: pull_session.SyncOutcome, lists: _ListsRead) -> None:
         if self._pull.found.resource_dump or self._pull.found.change_dump:
             self._kept = None  # the dumps change the copies
 
@@ -342,13 +342,13 @@ class Baseline:
         self._is_cut, sweeping = may and not is_whole, may and is_whole
         self._has_gap = not reaches
         if snapshot.outdated_parts:
-            self._pull.warn("old-part", session.OLD_PART)
+            self._pull.warn("old-part", pull_session.OLD_PART)
         if self._is_old_copy:
-            self._pull.warn("old-lists", session.OLD_LISTS)
+            self._pull.warn("old-lists", pull_session.OLD_LISTS)
         if self._is_cut:
-            self._pull.warn("cut-list", session.CUT_LIST)
+            self._pull.warn("cut-list", pull_session.CUT_LIST)
         elif history is None and not reaches:
-            self._pull.warn("change-gap", session.NO_CHANGES)
+            self._pull.warn("change-gap", pull_session.NO_CHANGES)
         self._complete_reading = None
         if sweeping and snapshot.at is not None:
             self._complete_reading = proof.CompleteReading(
@@ -449,7 +449,7 @@ class Baseline:
                 only_documents=True,
                 notes=cursor_note(cursor)
                 | notes
-                | session.no_time_note(snapshot)
+                | pull_session.no_time_note(snapshot)
                 | {ENTRY_LINKS_COMPLETE: "1"},
                 outdated=pull.generation,
                 now=pull.now,

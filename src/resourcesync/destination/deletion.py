@@ -10,21 +10,21 @@ from typing import Final
 
 from msgspec import structs
 
-from resourcesync.destination import planner, tasks
+from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.options import Dependencies
+from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import DeletionResult, Failing
-from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import SyncState, gone_rows
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, StateTransaction, TrashRow
 from resourcesync.model.settings import Limit
-from resourcesync.model.timestamps import SECOND, to_microseconds
-from resourcesync.ports import Clock, Copies, CopyRemoval
+from resourcesync.model.timestamps import to_microseconds
+from resourcesync.ports import CopyRemoval
 
 _GROUP: Final = 256
-_TRASHING: Final = "trashing"
+TRASHING: Final = "trashing"
 """Name of the note that files are being moved to the trash."""
 _HELD_OF: Final = "held-of"
 """Name of the note of the number of copies when deletions were held; 0 if none is."""
@@ -128,10 +128,10 @@ def _delete_group(
     if present:
         # After a kill in the middle it is unknown which files are still in place.
         suspects = [planner.as_unknown(copy) for _, copy in present]
-        state.commit(StateTransaction(suspect=suspects, notes={_TRASHING: "1"}))
+        state.commit(StateTransaction(suspect=suspects, notes={TRASHING: "1"}))
     results = equipment.copies.remove(removals, "deleted")
     for path, place in equipment.copies.newly_quarantined():
-        equipment.report("warning", tasks.quarantine_warning(path, place))
+        equipment.report("warning", pending_tasks.quarantine_warning(path, place))
     removed: list[str] = []
     trashed: list[TrashRow] = []
     kept: list[Copy] = []
@@ -140,8 +140,8 @@ def _delete_group(
         if isinstance(result, StorageError):
             tally.failures.append(_report_failure(equipment, row, result))
             kept.append(copy)
-            is_edited = result.code == tasks.LOCAL_CHANGE
-            failed.append(row._replace(code=tasks.EDITED if is_edited else result.code))
+            is_edited = result.code == pending_tasks.LOCAL_CHANGE
+            failed.append(row._replace(code=pending_tasks.EDITED if is_edited else result.code))
             continue
         removed.append(row.uri)
         if result:
@@ -149,7 +149,7 @@ def _delete_group(
                 TrashRow(result, row.uri, copy.path, now, row.reason, digests=copy.digests)
             )
     transaction = StateTransaction(
-        removed=removed, completed=gone, trashed=trashed, notes={_TRASHING: "0"}, now=now
+        removed=removed, completed=gone, trashed=trashed, notes={TRASHING: "0"}, now=now
     )
     state.commit(structs.replace(transaction, suspect=kept, pending=failed))
     tally.deleted += len(removed)
@@ -161,8 +161,9 @@ def _delete_group(
 
 def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
     """Report a copy that could not be deleted; its file is unchanged."""
-    reason = tasks.EDITED_REASON if error.code == tasks.LOCAL_CHANGE else error.message
-    fields = tasks.failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
+    is_edited = error.code == pending_tasks.LOCAL_CHANGE
+    reason = pending_tasks.EDITED_REASON if is_edited else error.message
+    fields = pending_tasks.failed_item("delete", row.loc, row.path, error.code, reason, kept=True)
     equipment.report("item", fields)
     return Failing(uri=row.uri, code=error.code, reason=reason)
 
@@ -188,33 +189,3 @@ def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
         known = equipment.copies.signature(copy.path) or known
     content, is_altered = installed_content(copy), planner.is_suspect(copy)
     return CopyRemoval(path=copy.path, signature=known, content=content, is_altered=is_altered)
-
-
-def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) -> None:
-    """Record files that a killed run moved to the trash before it could record them.
-
-    Otherwise they would never be purged. Only the file name shows what they were.
-    """
-    if state.note(_TRASHING) != "1":
-        return
-    now = to_microseconds(clock.now())
-    lost = (place for place in copies.trashed() if state.trash_at(place) is None)
-    reason = "moved by a run that was killed"
-    while group := list(islice(lost, _GROUP)):
-        rows = [TrashRow(place=name, uri="", path="", removed=now, reason=reason) for name in group]
-        state.commit(StateTransaction(trashed=rows))
-    state.commit(StateTransaction(notes={_TRASHING: "0"}))
-
-
-def purge_old_trash(equipment: Dependencies, age: float) -> int:
-    """Purge files older than ``age`` seconds in the trash; return their number."""
-    now = to_microseconds(equipment.clock.now())
-    equipment.state.correct_trash(now)
-    old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(age * SECOND) + 1)
-    count = 0
-    while group := list(islice(old, _GROUP)):
-        for row in group:
-            equipment.purge(row.place)
-        equipment.state.commit(StateTransaction(purged=[row.place for row in group]))
-        count += len(group)
-    return count

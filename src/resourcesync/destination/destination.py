@@ -8,20 +8,18 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from resourcesync.destination import locate, runs
+from resourcesync.destination import known_lists, runs
 from resourcesync.destination.cursor import Phase
-from resourcesync.destination.deletion import purge_old_trash, register_lost_trash
+from resourcesync.destination.deletion import TRASHING
 from resourcesync.destination.lists.proof import is_trusted
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping import TREE, FileSystemProfile
 from resourcesync.destination.mapping.names import check_mapper, normalise_rule
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
+from resourcesync.destination.pending_tasks import refused_item
 from resourcesync.destination.planner import ABSENT, Absence
-from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.reports import RunReport
-from resourcesync.destination.scope import Filters, link_filter
-from resourcesync.destination.session import (
+from resourcesync.destination.pull_session import (
     CUT_LIST,
     Next,
     SyncOutcome,
@@ -29,8 +27,10 @@ from resourcesync.destination.session import (
     out_of_time,
     timed_phase,
 )
+from resourcesync.destination.reports import MirrorState as Word
+from resourcesync.destination.reports import RunReport
+from resourcesync.destination.scope_and_filters import Filters, link_filter
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, gone_rows
-from resourcesync.destination.tasks import refused_item
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
@@ -65,7 +65,7 @@ class Destination:
         )
         self._dependencies = equipment
         self._sync_state = SyncState(equipment.state)
-        self._locator = locate.ListLocator(equipment, self._sync_state)
+        self._locator = known_lists.ListLocator(equipment, self._sync_state)
         self._moved_identity: MirrorIdentity | None = None
         self._path_assignments: list[PathAssignment] = []
         self._is_first = False
@@ -74,11 +74,16 @@ class Destination:
         """Synchronize the mirror with its Source; run again to update."""
         run, equipment = self._begin_run(), self._dependencies
         with self._recording_failure(run, options):
-            if not options.dry_run:
-                register_lost_trash(equipment.state, equipment.copies, equipment.clock)
+            if not options.dry_run and equipment.state.note(TRASHING) == "1":
+                from resourcesync.destination import trash  # noqa: PLC0415 - after a kill only
+
+                trash.register_lost_trash(equipment.state, equipment.copies, equipment.clock)
             outcome = self._synchronize(options)
             if not options.dry_run and abs(self._measuring_fetcher.skew) < runs.MAX_SKEW:
-                purge_old_trash(equipment, options.trash)
+                if equipment.state.has_trash():
+                    from resourcesync.destination import trash  # noqa: PLC0415 - most have none
+
+                    trash.purge_old_trash(equipment, options.trash)
                 equipment.state.delete_old_changes(to_microseconds(equipment.clock.now()))
         report = self._report(run, outcome, options)
         if not options.dry_run:
@@ -158,7 +163,7 @@ class Destination:
         options = options.with_stored(known, stored, self._dependencies.clock.now())
         return options, options.prune or known not in (None, options.filters)
 
-    def _find_lists(self, options: PullOptions) -> locate.SourcePlace:
+    def _find_lists(self, options: PullOptions) -> known_lists.SourcePlace:
         """Return the lists as known; or at the new address of a Source, given by the operator.
 
         The mirror knows its resources by their first URIs, so all files stay in place.
@@ -176,13 +181,13 @@ class Destination:
                 found_at=to_microseconds(self._dependencies.clock.now()),
                 cursor=self._sync_state.cursor.with_baseline_due(),
             )
-        return locate.SourcePlace(address=options.moved, lists=found, is_due=True)
+        return known_lists.SourcePlace(address=options.moved, lists=found, is_due=True)
 
-    def _read_lists(self, place: locate.SourcePlace, options: PullOptions) -> SyncOutcome:
+    def _read_lists(self, place: known_lists.SourcePlace, options: PullOptions) -> SyncOutcome:
         """Read lists; those that the Source offers now, if these are old."""
         while True:
             pull = self._open_session(place, options)
-            probe = locate.CapabilityListProbe(pull)
+            probe = known_lists.CapabilityListProbe(pull)
             with pull.packages.retaining_packages():
                 done = self._take_steps(pull, probe)
             pull.warn_dropped_values()
@@ -192,7 +197,7 @@ class Destination:
             place = structs.replace(place, lists=probe.found)
 
     def _take_steps(
-        self, pull: SyncSession, probe: locate.CapabilityListProbe
+        self, pull: SyncSession, probe: known_lists.CapabilityListProbe
     ) -> SyncOutcome | Next:
         step: SyncOutcome | Next = self._first_step(pull, probe)
         while isinstance(step, Next) and step is not Next.RELOCATE:
@@ -207,7 +212,7 @@ class Destination:
                 pull.warn("nothing-selected", "no listed resource matches the filters", hint=hint)
         return step
 
-    def _first_step(self, pull: SyncSession, probe: locate.CapabilityListProbe) -> Next:
+    def _first_step(self, pull: SyncSession, probe: known_lists.CapabilityListProbe) -> Next:
         cursor = pull.cursor
         # A Resource List that is read for itself leads to no Change List that is newer.
         is_list_due = self._is_list_due(pull)
@@ -224,7 +229,7 @@ class Destination:
         return Next.LIST if is_list_due else Next.CHANGES
 
     def _take(
-        self, step: Next, pull: SyncSession, probe: locate.CapabilityListProbe
+        self, step: Next, pull: SyncSession, probe: known_lists.CapabilityListProbe
     ) -> SyncOutcome | Next:
         changes, resource_list = pull.found.change_list, pull.found.resource_list
         is_all_there_is = changes is not None and resource_list is None
@@ -294,7 +299,7 @@ class Destination:
         known = None if uri is None else pull.state.document(uri)
         return known if known is not None and is_trusted(known.etag, read_at, pull.now) else None
 
-    def _open_session(self, place: locate.SourcePlace, options: PullOptions) -> SyncSession:
+    def _open_session(self, place: known_lists.SourcePlace, options: PullOptions) -> SyncSession:
         """Open a session that writes: its filters are those of the mirror from now on."""
         pull, filters = self._prepare(place, options), options.all_filters
         known = self._sync_state.filters
@@ -313,10 +318,10 @@ class Destination:
                 cursor=pull.cursor if place.is_due else None,
                 in_sync_at=0 if has_new_filters else None,
             )
-        locate.report_source(pull, first=self._is_first)
+        known_lists.report_source(pull, first=self._is_first)
         return pull
 
-    def _prepare(self, place: locate.SourcePlace, options: PullOptions) -> SyncSession:
+    def _prepare(self, place: known_lists.SourcePlace, options: PullOptions) -> SyncSession:
         """Return a session for lists, which are discovered first where that is needed."""
         equipment, found, filters = self._dependencies, place.lists, options.all_filters
         if found is None:
@@ -402,9 +407,9 @@ class Destination:
         """Return a session with the lists as known; or as offered now, if the Source is asked."""
         options, _ = self._with_all_filters(structs.replace(options, filters=None, stored=None))
         address, lists = self._locator.address(None), self._sync_state.discovered
-        place = locate.SourcePlace(address=address, lists=lists)
+        place = known_lists.SourcePlace(address=address, lists=lists)
         pull = self._prepare(place, options)
-        probe = locate.CapabilityListProbe(pull)
+        probe = known_lists.CapabilityListProbe(pull)
         if asking and probe.probe():
             pull = self._prepare(structs.replace(place, lists=probe.found), options)
         return pull
@@ -427,7 +432,7 @@ class Destination:
         self._dependencies.check_folder()
         pull = self.read_only_session(asking=not offline)
         if not offline:
-            locate.report_source(pull)
+            known_lists.report_source(pull)
         # The findings are stored under the mirror's lock, so that two audits cannot mix theirs.
         with self._dependencies.findings() as findings:
             audit = Audit(pull, method, kept=kept, store=findings)

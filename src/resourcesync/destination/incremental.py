@@ -12,7 +12,8 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.destination import listed_rows, planner
-from resourcesync.destination.changes.times import ChangeHistory
+from resourcesync.destination.changes.gaps import ChangeHistory
+from resourcesync.destination.changes.last_change import last_changes
 from resourcesync.destination.cursor import (
     Following,
     Gap,
@@ -26,13 +27,13 @@ from resourcesync.destination.cursor import (
 )
 from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.external_sort import ExternalSorter
+from resourcesync.destination.known_lists import NewerListCheck, find_changed_closed_list
 from resourcesync.destination.lists.proof import ListVersion
-from resourcesync.destination.locate import NewerListCheck, find_changed_closed_list
+from resourcesync.destination.pending_tasks import MISMATCH_CODES
+from resourcesync.destination.pull_session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
-from resourcesync.destination.session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
-from resourcesync.destination.tasks import MISMATCH_CODES
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -196,7 +197,7 @@ class Incremental:
         return False
 
     def _apply(self, history: ChangeHistory, held: ExitStack) -> SyncOutcome:
-        changes = partial(planner.deduplicate, history.sorter)
+        changes = partial(last_changes, history.sorter)
         self._linked = listed_rows.collect_linked(self._pull, changes(), held)
         self._orphans = self._pull.state.orphans
         if self._linked is not None:
@@ -225,7 +226,7 @@ class Incremental:
 
     def _new_rows(self, history: ChangeHistory) -> Iterator[planner.ListedEntry]:
         """Yield the last change of each URI, and the targets of links of changed entries."""
-        rows = listed_rows.merge_linked(planner.deduplicate(history.sorter), self._linked)
+        rows = listed_rows.merge_linked(last_changes(history.sorter), self._linked)
         rows = self._pull.selection.with_current_paths(rows)
         if self._linked is not None:
             rows = listed_rows.unlisted_changes(self._pull.state, rows)
@@ -313,7 +314,7 @@ class Incremental:
             self._orphans = pull.state.orphans
         self._store_orphans(at)
         if pull.selection.has_entries or pull.state.has_entries():
-            rows = planner.deduplicate(history.sorter)
+            rows = last_changes(history.sorter)
             listed_rows.store_entry_links(
                 pull.state, rows, generation=pull.generation, now=pull.now, anew=False
             )
@@ -339,10 +340,8 @@ class Incremental:
     ) -> None:
         """Store the links of changed entries, in place of their earlier ones."""
         state = self._pull.state
-        listed_rows.remove_links(state, planner.deduplicate(history.sorter))
-        found = listed_rows.link_rows(
-            planner.deduplicate(history.sorter), linked, self._pull.generation
-        )
+        listed_rows.remove_links(state, last_changes(history.sorter))
+        found = listed_rows.link_rows(last_changes(history.sorter), linked, self._pull.generation)
         listed_rows.store_links(
             state, (row for row in found if not listed_rows.is_listed(state, row.uri))
         )

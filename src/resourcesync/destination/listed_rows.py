@@ -21,11 +21,11 @@ from resourcesync.destination.planner import (
     DISPUTED,
     FILTERED,
     MADE_AGAIN,
+    NOT_WANTED,
     UNLISTED,
     ListedEntry,
-    deduplicate,
 )
-from resourcesync.destination.session import SyncSession
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import (
     Copy,
@@ -42,7 +42,6 @@ ENTRY_LINKS_COMPLETE: Final = "entries-known"
 """Name of the note that a whole list was read since links of entries are stored."""
 UNLINKED_REASON: Final = "no listed entry links to it any more"
 _CHUNK: Final = 1_000
-_NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 _PRESENT: Final = frozenset({ChangeKind.CREATED, ChangeKind.UPDATED})
 _by_uri = attrgetter("uri")
 
@@ -55,7 +54,7 @@ def collect_linked(
         return None
     spool = held.enter_context(pull.new_sorter())
     for row in rows:
-        for target in row.links if row.change not in _NOT_WANTED else ():
+        for target in row.links if row.change not in NOT_WANTED else ():
             found = pull.selection.linked_row(target, row.uri)
             if found is not None:
                 spool.add(found)
@@ -148,7 +147,7 @@ def orphans_after(
             targets = [target for _, target in pairs]  # the empty one: its links are replaced
             remaining.add_all((target, via) for target in targets if targets[0])
         remaining.add_all((row.uri, row.via) for row in linked)
-        own = (row for row in rows() if row.change not in _NOT_WANTED)
+        own = (row for row in rows() if row.change not in NOT_WANTED)
         remaining.add_all((row.uri, row.uri) for row in own)
         for uri, pairs in groupby(remaining, key=_first):
             if not any(via for _, via in pairs):
@@ -182,7 +181,7 @@ def _merge_group(rows: Iterator[ListedEntry]) -> ListedEntry:
 def _merge_targets(first: ListedEntry, others: Iterable[ListedEntry]) -> ListedEntry:
     """Return one row for a target of several links; where they differ, without content."""
     for other in others:
-        if _content_of(first) != _content_of(other):
+        if first[3:6] != other[3:6]:  # hash, length, lastmod
             first = first._replace(hash="", length=None, lastmod=None)
     return first
 
@@ -191,10 +190,6 @@ def _merge_with_entry(own: ListedEntry, linked: ListedEntry) -> ListedEntry:
     if not own.hash and own.length is None:
         return linked
     return linked._replace(loc=own.loc, hash=own.hash, length=own.length, lastmod=own.lastmod)
-
-
-def _content_of(row: ListedEntry) -> tuple[str, int | None, int | None]:
-    return row.hash, row.length, row.lastmod
 
 
 class ListedRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -226,7 +221,9 @@ def deduplicated_rows(sorters: Sequence[ExternalSorter[ListedEntry]]) -> Iterato
     rows = unite_all(listed)
     if not any(map(len, changed)):
         return rows
-    return map(_with_age, deduplicate(merge(rows, *changed, key=_by_uri)))
+    from resourcesync.destination.changes.last_change import last_changes  # noqa: PLC0415 - lazy
+
+    return map(_with_age, last_changes(merge(rows, *changed, key=_by_uri)))
 
 
 def _with_age(row: ListedEntry) -> ListedEntry:
@@ -261,7 +258,7 @@ def _entry_rows(
     state: SqliteMirrorState, rows: Iterable[ListedEntry], generation: int, *, anew: bool
 ) -> Iterator[EntryRow]:
     for row in rows:
-        if row.change in _NOT_WANTED:
+        if row.change in NOT_WANTED:
             continue
         if row.entry or (not anew and state.entry_links(row.uri)):
             yield EntryRow(row.uri, row.entry, generation)

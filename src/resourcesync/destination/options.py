@@ -15,7 +15,7 @@ from resourcesync.ports import CancelToken, Clock, Copies, Fetcher, Reporter
 if TYPE_CHECKING:
     from resourcesync.destination.planner import ReviewedDecision
     from resourcesync.destination.reports import Mode
-    from resourcesync.destination.scope import Filters
+    from resourcesync.destination.scope_and_filters import Filters
     from resourcesync.mirror_state.database import SqliteMirrorState
     from resourcesync.ports import StoredParts
     from resourcesync.ports.patches import PatchFormat
@@ -282,7 +282,7 @@ class PullOptions(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def all_filters(self) -> "Filters":
         """The filters of a pull that has begun, or of the last one."""
-        from resourcesync.destination.scope import Filters  # noqa: PLC0415 - help stays quick
+        from resourcesync.destination.scope_and_filters import Filters  # noqa: PLC0415 - help stays quick
 
         return self.filters or Filters()
 

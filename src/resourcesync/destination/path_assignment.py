@@ -21,14 +21,13 @@ from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.mapping import FileSystemProfile, PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.options import Dependencies
-from resourcesync.destination.planner import FILTERED, ListedEntry, is_unknown
+from resourcesync.destination.planner import NOT_WANTED, ListedEntry, is_unknown
 from resourcesync.destination.sync_state import MOVING, SyncState
 from resourcesync.errors import StorageError, SyncError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Copy, PathKey, Pending, PendingTask, StateTransaction
 from resourcesync.model.digests import parse_digests
 from resourcesync.model.timestamps import to_microseconds
-from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports import CopyMove
 
 PathClaim = tuple[str, str]
@@ -60,7 +59,6 @@ _GROUP: Final = 256
 _MAX_NEW: Final = 10_000
 """Limit of new resources whose neighbours are looked up; above it all copies are read."""
 _MAX_RELOCATED: Final = 200_000
-_NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
 
 
 class PathAssignment:
@@ -90,7 +88,7 @@ class PathAssignment:
         wanted = (
             (row.path if is_free else preferred(row.uri), row.uri)
             for row in rows
-            if row.change not in _NOT_WANTED
+            if row.change not in NOT_WANTED
         )
         with PairSorter(self._dependencies.scratch) as spool:
             spool.add_all(_by_key(mapping, chain(held, wanted)))
@@ -111,7 +109,7 @@ class PathAssignment:
             wanted = (
                 (row.path, row.uri)
                 for row in self._selection.with_current_paths(chain([first], rows))
-                if row.change not in _NOT_WANTED and (is_empty or state.copy(row.uri) is None)
+                if row.change not in NOT_WANTED and (is_empty or state.copy(row.uri) is None)
             )
             new = list(islice(wanted, _MAX_NEW))
             if not new:

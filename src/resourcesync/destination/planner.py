@@ -13,7 +13,7 @@ import msgspec
 
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.reports import Mode, PlanSummary
-from resourcesync.destination.scope import LinkTarget
+from resourcesync.destination.scope_and_filters import LinkTarget
 from resourcesync.mirror_state.rows import (
     ONLY_BY_REQUEST,
     Copy,
@@ -46,14 +46,15 @@ MAY_BE_GONE: Final = frozenset({DISPUTED, MADE_AGAIN, UNLISTED})
 """Values of ``ListedEntry.change``: the Source is asked whether the resource exists."""
 
 UNREADABLE: Final = "unreadable"
-"""Value of ``ListedEntry.change``: a change that cannot be read; `deduplicate` consumes it."""
+"""Value of ``ListedEntry.change``: a change that cannot be read; `last_changes` consumes it."""
 
 ALTERED: Final = "altered"
 """Value in place of a copy's signature: no file has it, so any file there goes to quarantine."""
 
 UNKNOWN_CONTENT: Final = "its content is not verified"
 
-_NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
+NOT_WANTED: Final = frozenset({FILTERED, ChangeKind.DELETED})
+"""Values of ``ListedEntry.change``: the mirror is to have no copy."""
 
 ALWAYS_ALLOWED_DELETIONS: Final = 25
 
@@ -361,7 +362,7 @@ def decide(
     is_news = policy.absence is Absence.UNCHANGED
     if copy is not None:
         row = _as_question(copy, row, task, policy)
-    if row.change in _NOT_WANTED:
+    if row.change in NOT_WANTED:
         return None if copy is None else _decide_unwanted(copy, row, policy)
     match = None if copy is None else match_copy(copy, row)
     # A modification time alone is no proof of a change, since there may be two in its second; nor
@@ -501,7 +502,7 @@ def without_patch(listed: ListedEntry) -> ListedEntry:
 
 
 def _is_same(copy: Copy, row: ListedEntry) -> bool:
-    return row.change not in _NOT_WANTED and match_copy(copy, row) is Match.SAME
+    return row.change not in NOT_WANTED and match_copy(copy, row) is Match.SAME
 
 
 class DecisionCounts(NamedTuple):
@@ -559,87 +560,6 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
         unsized=unsized,
     )
     return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure, missed)
-
-
-def deduplicate(rows: Iterable[ListedEntry]) -> Iterator[ListedEntry]:
-    """Yield one row for each URI: its last change, else its row in the Resource List.
-
-    A change that cannot be read is none; but the resource may have been created again by it, so
-    that a deletion before it takes no copy. The rows are in URI order; of one URI first its row in
-    the Resource List, then its changes in the order in which the Source listed them.
-    """
-    rest = iter(rows)
-    first = current = next(rest, None)
-    if current is None or first is None:
-        return
-    uri = current.uri
-    for row in rest:
-        if row.uri == uri:
-            first, current = _after_change(first, current, row)
-            continue
-        if current.change != UNREADABLE:
-            yield current
-        first = current = row
-        uri = row.uri
-    if current.change != UNREADABLE:
-        yield current
-
-
-def _after_change(
-    first: ListedEntry, before: ListedEntry, row: ListedEntry
-) -> tuple[ListedEntry, ListedEntry]:
-    """Return the first and the present row of a resource after one more change."""
-    if row.change == UNREADABLE:
-        kept = row._replace(change=FILTERED)
-        return first, kept if before.change == ChangeKind.DELETED else before
-    if before.change == UNREADABLE:
-        return row, row
-    current = without_patch(row)  # the version between is not in the mirror
-    if row.undated and row.change != FILTERED:
-        current = _merge_contradicting(first, current)
-    elif _is_out_of_order(before, current):
-        current = _as_rivals(before, current, before.lastmod)
-    return first, current
-
-
-def _merge_contradicting(listed: ListedEntry, changed: ListedEntry) -> ListedEntry:
-    """Return the row of a resource when it is unknown which of two rows is later.
-
-    If they contradict each other, only the Source itself can decide.
-    """
-    if listed.change:  # the list does not give its content
-        is_kept = listed.change == FILTERED and changed.change == ChangeKind.DELETED
-        return listed if is_kept else changed
-    if changed.change == ChangeKind.DELETED:
-        was, now = changed.lastmod, listed.lastmod
-        change = MADE_AGAIN if was is not None and was < (now or 0) else DISPUTED
-        return listed._replace(change=change, undated=True, is_older=changed.is_older)
-    is_same = listed.hash == changed.hash
-    if is_same and not listed.hash:
-        is_same = listed.lastmod in (None, changed.lastmod)  # without a date it claims nothing
-        is_same = is_same and listed.length in (None, changed.length)
-    if is_same:
-        return listed
-    return _as_rivals(listed, changed, listed.lastmod if changed.is_older else None)
-
-
-def _is_out_of_order(before: ListedEntry, after: ListedEntry) -> bool:
-    """True if a change is listed behind a later one of its resource, with other content.
-
-    Changes are listed in the order of their times (§12.1). A list with the newest first is not; nor
-    is one whose Source set its clock back. Nothing shows which of the two it is.
-    """
-    if before.lastmod is None or after.lastmod is None or after.lastmod >= before.lastmod:
-        return False
-    if not before.change or before.change in _NOT_WANTED or after.change in _NOT_WANTED:
-        return False
-    return after.hash != before.hash
-
-
-def _as_rivals(one: ListedEntry, other: ListedEntry, lastmod: int | None) -> ListedEntry:
-    """Return the row of a resource that has the content of one of two rows."""
-    rivals = (*(one.rivals or ((one.hash, one.length),)), (other.hash, other.length))
-    return other._replace(hash="", length=None, lastmod=lastmod, undated=True, rivals=rivals)
 
 
 def agrees_with_list(copy: Copy | None, row: ListedEntry) -> bool:

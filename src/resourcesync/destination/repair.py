@@ -13,11 +13,11 @@ from resourcesync.destination.audits.reports import AuditFinding, FindingKind
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.deletion import delete_pending
 from resourcesync.destination.listed_rows import ListedRows, ListingStatus, listing_status
+from resourcesync.destination.pending_tasks import LOCAL_CHANGE, UNAVAILABLE_CODES, failed_item
+from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
-from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import failing_tasks
-from resourcesync.destination.tasks import LOCAL_CHANGE, UNAVAILABLE_CODES, failed_item
 from resourcesync.destination.transfers.verification import read_installed
 from resourcesync.mirror_state.rows import Copy, PendingTask, StateTransaction
 from resourcesync.model.vocabulary import ChangeKind

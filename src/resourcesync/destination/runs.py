@@ -22,10 +22,9 @@ from resourcesync.destination import planner, reports, sync_state
 from resourcesync.destination.deletion import plan_deletions
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.options import Dependencies
+from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import MirrorState as Word
-from resourcesync.destination.session import SyncOutcome, SyncSession
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -289,13 +288,9 @@ def _list_faults(
 
 def _failed_reasons(counts: PendingCounts, memory: SyncState) -> Counter[str]:
     """Return how many listed resources are not in the mirror as listed, by their reasons."""
-    return Counter(
-        {
-            code: number
-            for (task, code), number in counts.rows.items()
-            if task == PendingTask.FETCH and not memory.accepts(code)
-        }
-    )
+    rows = counts.rows.items()
+    fetches = ((code, number) for (task, code), number in rows if task == PendingTask.FETCH)
+    return Counter({code: number for code, number in fetches if not memory.accepts(code)})
 
 
 def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
@@ -342,8 +337,8 @@ class RecordedPlan:
         self._pull = pull
         self._decisions: ExternalSorter[planner.ReviewedDecision] = ExternalSorter(
             key=uri_of,
-            dump=_encode_decision,
-            load=_decode_decision,
+            dump=lambda decision: bytes([_KINDS.index(type(decision))]) + _encode(decision),
+            load=lambda data: _DECODERS[data[0]].decode(data[1:]),
             spill=pull.dependencies.scratch,
         )
 
@@ -411,6 +406,8 @@ def fetch_planned(
     changes_first: bool = False,
 ) -> None:
     """Fetch what is planned, from dumps and then singly."""
+    from resourcesync.destination.transfers.transfer import ResourceTransfer  # noqa: PLC0415 - lazy
+
     plan, transfer, brought = done.plan, ResourceTransfer(pull, at), reports.TransferTally()
     dumps = (pull.found.resource_dump, pull.found.change_dump)
     if any(dumps):
@@ -438,11 +435,3 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 def uri_of(decision: planner.ReviewedDecision) -> str:
     """Return the normalised URI of a decision's resource."""
     return decision.listed.uri if isinstance(decision, planner.Fetch) else decision.copy.uri
-
-
-def _encode_decision(decision: planner.ReviewedDecision) -> bytes:
-    return bytes([_KINDS.index(type(decision))]) + _encode(decision)
-
-
-def _decode_decision(data: bytes) -> planner.ReviewedDecision:
-    return _DECODERS[data[0]].decode(data[1:])

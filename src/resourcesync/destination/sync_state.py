@@ -11,14 +11,14 @@ from typing import Any, Final, Generic, TypeVar
 import msgspec
 from msgspec import structs
 
-from resourcesync.destination import reports, tasks
+from resourcesync.destination import pending_tasks, reports
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.mapping import PAGES, TREE, FileSystemProfile, PathMapping
 from resourcesync.destination.options import StoredOptions
 from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
-from resourcesync.destination.scope import Filters, Scope
+from resourcesync.destination.scope_and_filters import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import known_uri, longest_first, moved_folders, origin, site_folder
 from resourcesync.mirror_state import rows
@@ -216,7 +216,7 @@ class SyncState:
 
     def accepts(self, code: str) -> bool:
         """True if a listed resource that is not served, by this code, counts as no failure."""
-        return code in tasks.UNAVAILABLE_CODES and self.accepts_missing
+        return code in pending_tasks.UNAVAILABLE_CODES and self.accepts_missing
 
     @property
     def last_state(self) -> MirrorWord:
@@ -267,7 +267,7 @@ def gone_rows(state: SqliteMirrorState) -> Iterator[rows.Pending]:
 def undone_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
     """Yield the tasks that decisions depend on: fetches, resources gone or missed, in URI order."""
     kept = state.pending(rows.PendingTask.RETAIN)
-    retained = (row for row in kept if is_gone(row) or tasks.is_missed(row))
+    retained = (row for row in kept if is_gone(row) or pending_tasks.is_missed(row))
     others = state.pending(rows.PendingTask.FETCH), state.pending(rows.PendingTask.DELETE)
     return merge(*others, retained, key=attrgetter("uri"))
 
@@ -380,13 +380,13 @@ def deletions_to_confirm(counts: rows.PendingCounts) -> int:
 
 def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> reports.RetainedCounts:
     """Return the numbers of copies that are not what the Source lists, as they are stored."""
-    filtered, restored = counts.with_codes(FILTERED), counts.with_codes(tasks.RESTORED)
+    filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
     return reports.RetainedCounts(
         unlisted=counts.of_task(rows.PendingTask.RETAIN) - filtered - restored,
         filtered=filtered,
         restored=restored,
-        edited=counts.with_codes(tasks.EDITED),
-        contradicting=counts.with_codes(tasks.CONTRADICTING),
+        edited=counts.with_codes(pending_tasks.EDITED),
+        contradicting=counts.with_codes(pending_tasks.CONTRADICTING),
         unknown=count_unknown(state, counts),
         linked=state.linked_count(),
     )
@@ -437,7 +437,7 @@ def count_unknown(state: SqliteMirrorState, counts: rows.PendingCounts) -> int:
     """Return how many of the absent and skipped have an older copy, which may be wrong."""
     if not any(count_unavailable(counts, SyncState(state))):
         return 0
-    return state.pending_with_copy(rows.PendingTask.FETCH, tasks.UNAVAILABLE_CODES)
+    return state.pending_with_copy(rows.PendingTask.FETCH, pending_tasks.UNAVAILABLE_CODES)
 
 
 def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> MirrorWord:
@@ -453,7 +453,8 @@ def count_unavailable(counts: rows.PendingCounts, memory: SyncState) -> tuple[in
     """Return how many listed resources are accepted as absent, and how many as skipped."""
     if not memory.accepts_missing:
         return 0, 0
-    return counts.with_codes(*tasks.ABSENT_CODES), counts.with_codes(*tasks.SKIPPED_CODES)
+    skipped = counts.with_codes(*pending_tasks.SKIPPED_CODES)
+    return counts.with_codes(*pending_tasks.ABSENT_CODES), skipped
 
 
 def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) -> bool:
@@ -473,7 +474,7 @@ def serves_too_little(memory: SyncState, absent: int, served: int, listed: int) 
 def absent_folder(state: SqliteMirrorState) -> str:
     """Return the longest common prefix, up to a slash, of the listed resources that are absent."""
     fetches = state.pending(rows.PendingTask.FETCH)
-    absent = (row.loc for row in fetches if row.code in tasks.ABSENT_CODES)
+    absent = (row.loc for row in fetches if row.code in pending_tasks.ABSENT_CODES)
     first = last = next(absent, "")
     for uri in absent:
         first, last = min(first, uri), max(last, uri)
@@ -484,11 +485,11 @@ def failing_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
     """Yield the tasks of edited files, and of what is listed and not in the mirror as listed."""
     memory = SyncState(state)
     for row in state.pending(rows.PendingTask.DELETE):
-        if row.code == tasks.EDITED:
-            yield row._replace(code=tasks.LOCAL_CHANGE, reason=tasks.EDITED_REASON)
+        if row.code == pending_tasks.EDITED:
+            yield row._replace(code=pending_tasks.LOCAL_CHANGE, reason=pending_tasks.EDITED_REASON)
     for row in state.pending(rows.PendingTask.FETCH):
         if not memory.accepts(row.code):
-            yield row._replace(reason=row.reason or tasks.NOT_TRIED)
+            yield row._replace(reason=row.reason or pending_tasks.NOT_TRIED)
 
 
 def failures_of(state: SqliteMirrorState, most: int) -> tuple[reports.Failing, ...]:

@@ -10,8 +10,10 @@ from typing import Final
 
 import msgspec
 
+from resourcesync.destination.deletion import TRASHING
+from resourcesync.destination.options import Dependencies
+from resourcesync.destination.pending_tasks import RESTORED, pending_delete, quarantine_warning
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.tasks import RESTORED, pending_delete, quarantine_warning
 from resourcesync.destination.transfers.verification import check_installed
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -24,10 +26,11 @@ from resourcesync.mirror_state.rows import (
     TrashRow,
 )
 from resourcesync.model.digests import disagree, format_digests, parse_digests, usable
-from resourcesync.model.timestamps import to_microseconds
+from resourcesync.model.timestamps import SECOND, to_microseconds
 from resourcesync.ports import Clock, Copies, CopyInstallation, Reporter, StagedCopy
 
 _GROUP: Final = 64
+_GROUP_OF_ROWS: Final = 256
 _GROUP_BYTES: Final = 64 << 20
 _ALGORITHM: Final = "sha-256"
 
@@ -240,3 +243,33 @@ def _newest_of_each_path(rows: Iterable[TrashRow]) -> Iterator[TrashRow]:
 
 def _fields(row: TrashRow, action: str) -> dict[str, object]:
     return {"action": action, "uri": row.uri, "path": row.path}
+
+
+def register_lost_trash(state: SqliteMirrorState, copies: Copies, clock: Clock) -> None:
+    """Record files that a killed run moved to the trash before it could record them.
+
+    Otherwise they would never be purged. Only the file name shows what they were.
+    """
+    if state.note(TRASHING) != "1":
+        return
+    now = to_microseconds(clock.now())
+    lost = (place for place in copies.trashed() if state.trash_at(place) is None)
+    reason = "moved by a run that was killed"
+    while group := list(islice(lost, _GROUP_OF_ROWS)):
+        rows = [TrashRow(place=name, uri="", path="", removed=now, reason=reason) for name in group]
+        state.commit(StateTransaction(trashed=rows))
+    state.commit(StateTransaction(notes={TRASHING: "0"}))
+
+
+def purge_old_trash(equipment: Dependencies, age: float) -> int:
+    """Purge files older than ``age`` seconds in the trash; return their number."""
+    now = to_microseconds(equipment.clock.now())
+    equipment.state.correct_trash(now)
+    old: Iterator[TrashRow] = equipment.state.trash(removed_before=now - int(age * SECOND) + 1)
+    count = 0
+    while group := list(islice(old, _GROUP_OF_ROWS)):
+        for row in group:
+            equipment.purge(row.place)
+        equipment.state.commit(StateTransaction(purged=[row.place for row in group]))
+        count += len(group)
+    return count

@@ -15,7 +15,7 @@ from resourcesync.model.leniencies import Leniency
 from resourcesync.model.vocabulary import RS_NS, SITEMAP_NS
 
 if TYPE_CHECKING:
-    from resourcesync.documents._other_forms import TextSitemapScanner
+    from resourcesync.documents._text_and_feeds import TextSitemapScanner
 
 EntryScanner: TypeAlias = "DocumentScanner | TextSitemapScanner"
 """A scanner that feeds a document of one form into an assembler."""
@@ -145,7 +145,7 @@ class DocumentScanner:
         self._parser.CharacterDataHandler = self._assembler.add_text
 
     def _start_feed(self, form: expat.SitemapForm, name: str, attributes: list[str]) -> None:
-        from resourcesync.documents._other_forms import FeedEntryHandler  # noqa: PLC0415 - rarely
+        from resourcesync.documents._text_and_feeds import FeedEntryHandler  # noqa: PLC0415 - rarely
 
         self.form = form
         self._tolerate(Leniency(f"{form.lower()}-form"))

@@ -55,7 +55,7 @@ def _open_scanner(
     first = next(pieces, b"")
     pieces = chain((first,), pieces) if first else pieces
     if blocks.is_text_sitemap(first):
-        from resourcesync.documents._other_forms import TextSitemapScanner  # noqa: PLC0415 - rarely
+        from resourcesync.documents._text_and_feeds import TextSitemapScanner  # noqa: PLC0415 - rarely
 
         return TextSitemapScanner(assembler, limits=limits, context=context), pieces
     if not blocks.is_markup(first):

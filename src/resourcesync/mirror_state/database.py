@@ -268,6 +268,10 @@ class SqliteMirrorState(MirrorLogs):
         query = "SELECT * FROM trash WHERE removed < ? AND place > ? ORDER BY place LIMIT ?"
         return chain.from_iterable(self._pages(TrashRow, query, removed_before))
 
+    def has_trash(self) -> bool:
+        """True if the trash has a row."""
+        return self.value(int, "SELECT 1 FROM trash LIMIT 1") is not None
+
     def trash_at(self, place: str) -> TrashRow | None:
         """Return the row of one place in the trash, or ``None``."""
         return self.row(TrashRow, "SELECT * FROM trash WHERE place = ?", (place,))

@@ -310,8 +310,8 @@ _NO_NAMES: Final = frozenset({"", ".", ".."})
 def is_copy_path(path: str) -> bool:
     """True if a path leads to a place for a copy: below the root, by names, none like our own.
 
-    Paths from lists are checked long before (``destination.scope``); code that puts, moves
-    or reads copies checks again, so that a mistake there never causes a write outside the mirror.
+    Paths from lists are checked long before, by `destination.scope_and_filters`; code that puts,
+    moves or reads copies checks again, so that a mistake there never causes a write outside.
     """
     return "\0" not in path and _NO_NAMES.isdisjoint(path.split("/")) and not has_own_name(path)
 

@@ -13,7 +13,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
-from resourcesync.server.asgi import NO_STORE, NOSNIFF, HttpRequest, answer, refuse
+from resourcesync.server.asgi import NOSNIFF, HttpRequest, answer, refuse
+from resourcesync.server.caching import NO_STORE
 from resourcesync.server.content_encoding import compress
 from resourcesync.server.metrics import Metric, write_metrics
 

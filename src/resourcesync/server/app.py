@@ -29,6 +29,7 @@ from resourcesync.errors import ConfigurationError, StorageError
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
 from resourcesync.ports import Clock
 from resourcesync.server import asgi, files
+from resourcesync.server.caching import document_caching
 from resourcesync.server.entry_fields import EntryFields, FindEntry
 from resourcesync.server.file_sender import FileSender, ServedLocation, storage_error_response
 from resourcesync.server.front_page import front_page
@@ -95,13 +96,6 @@ _XML: Final = {"content-type": "application/xml"}
 _KINDS: Final = {b".xml": _XML, b".zip": {"content-type": "application/zip"}}
 """The fields of documents, by the ends of their names."""
 _VARY: Final = {"vary": "accept-encoding"}
-# A numbered Change List may still be open, and grow; a numbered Resource List never changes, nor
-# does a package.
-_IMMUTABLE: Final = re.compile(
-    rb"resourcelist-.+-[0-9]{4,}\.xml|(?:resource|change)list_.+Z(?:-[0-9]+)?\.xml"
-    rb"|(?:resource|change)dump-.+(?:\.zip|-manifest\.xml)",
-    re.DOTALL,
-)
 _SITEMAP: Final = re.compile(rb"resourcesync-sitemap(?:-[0-9]{4,})?\.xml")
 _LINK: Final = re.compile(r"<[!#-;=?-Z_a-z~%\[\]@]*>[ -~]*")
 
@@ -238,33 +232,20 @@ class Application:
         is_sitemap = len(names) == 1 and _SITEMAP.fullmatch(names[0]) is not None
         return is_sitemap or names == _WELL_KNOWN or names[: len(self._prefix)] == self._prefix
 
-    def _locate_published(self, names: files.Names) -> ServedLocation | None:
+    def _locate_published(self, path: files.Names) -> ServedLocation | None:
         depth = len(self._prefix)
-        if names != _WELL_KNOWN and names[:depth] == self._prefix:
-            return self._locate_document(names, names[depth:])
-        is_description = names == _WELL_KNOWN
-        return ServedLocation(
-            folder=self._description if is_description else self._sitemaps,
-            names=self._description_name if is_description else names,
-            headers=self._document_fields(names, asgi.NO_CACHE),
-            is_encodable=True,
-        )
-
-    def _locate_document(self, path: files.Names, names: files.Names) -> ServedLocation | None:
-        if not names or files.is_hidden(names) or _kind(names[-1]) is None:
+        folder, names = self._documents, path[depth:]
+        if path == _WELL_KNOWN:
+            folder, names = self._description, self._description_name
+        elif path[:depth] != self._prefix:
+            folder, names = self._sitemaps, path
+        elif not names or files.is_hidden(names) or _kind(names[-1]) is None:
             return None
-        is_immutable = _IMMUTABLE.fullmatch(names[-1]) is not None
-        return ServedLocation(
-            folder=self._documents,
-            names=names,
-            headers=self._document_fields(path, asgi.FOREVER if is_immutable else asgi.NO_CACHE),
-            is_encodable=not names[-1].endswith(b".zip"),
-        )
-
-    def _document_fields(self, path: files.Names, caching: Mapping[str, str]) -> asgi.Headers:
-        kind = _kind(path[-1]) or _XML
-        varying = {} if path[-1].endswith(b".zip") else _VARY
-        return asgi.raw_headers(kind, caching, self._link_field(path), varying, asgi.NOSNIFF)
+        kind, caching = _kind(path[-1]) or _XML, document_caching(path[-1])
+        encodable = not path[-1].endswith(b".zip")
+        varying = _VARY if encodable else {}
+        headers = asgi.raw_headers(kind, caching, self._link_field(path), varying, asgi.NOSNIFF)
+        return ServedLocation(folder=folder, names=names, headers=headers, is_encodable=encodable)
 
     def _locate_resource(self, names: files.Names) -> ServedLocation:
         media_type = self._media_type(_path_of(names))

@@ -16,14 +16,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from resourcesync.server.caching import NO_CACHE
 from resourcesync.server.files import without_authority
 
 _LOG: Final = logging.getLogger(__name__)
 
 NOSNIFF: Final = {"x-content-type-options": "nosniff"}
-NO_CACHE: Final = {"cache-control": "no-cache"}
-FOREVER: Final = {"cache-control": "max-age=31536000, immutable"}
-NO_STORE: Final = {"cache-control": "no-store"}
 CLOSE: Final = {"connection": "close"}
 
 CHUNK: Final = 256 * 1024

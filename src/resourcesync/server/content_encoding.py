@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from resourcesync.server.asgi import HttpRequest
-from resourcesync.server.conditional_requests import ResponseValidators
+from resourcesync.server.conditions_and_ranges import ResponseValidators
 from resourcesync.server.files import FileState, OpenFile
 
 GZIP_HEADERS: Final = ((b"content-encoding", b"gzip"),)

@@ -19,7 +19,7 @@ from resourcesync.model.entries import Link
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import ChunkedResponse, Headers, HttpRequest
-from resourcesync.server.conditional_requests import format_http_date
+from resourcesync.server.conditions_and_ranges import format_http_date
 from resourcesync.server.files import FileState
 
 MAX_LINKS_BYTES: Final = 4_096

@@ -16,7 +16,7 @@ from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import Clock
 from resourcesync.server.asgi import CHUNK, ChunkedResponse, Headers, HttpRequest, refuse
-from resourcesync.server.conditional_requests import (
+from resourcesync.server.conditions_and_ranges import (
     InMemoryRepresentation,
     ResponseValidators,
     evaluate_preconditions,

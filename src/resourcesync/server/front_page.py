@@ -6,8 +6,9 @@ from html import escape
 from typing import Final
 
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH
-from resourcesync.server.asgi import NO_CACHE, NOSNIFF, raw_headers
-from resourcesync.server.conditional_requests import InMemoryRepresentation, ResponseValidators
+from resourcesync.server.asgi import NOSNIFF, raw_headers
+from resourcesync.server.caching import NO_CACHE
+from resourcesync.server.conditions_and_ranges import InMemoryRepresentation, ResponseValidators
 
 # The Source Description is relative, since a proxy may serve all this below another path.
 _PAGE: Final = """<!doctype html>

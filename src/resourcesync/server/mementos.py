@@ -29,7 +29,7 @@ from resourcesync.catalogue.versions import ResourceVersion
 from resourcesync.errors import StorageError
 from resourcesync.model.digests import WANTED
 from resourcesync.model.timestamps import SECOND
-from resourcesync.server import asgi, conditional_requests
+from resourcesync.server import asgi, caching, conditions_and_ranges
 from resourcesync.server.entry_fields import digest_headers
 from resourcesync.server.file_sender import storage_error_response, stream
 from resourcesync.server.files import Names, ServedFolder, is_hidden, read_path
@@ -129,7 +129,7 @@ class MementoApplication:
             **_kind(version.media_type),
             "memento-datetime": _date(version),
             "link": ", ".join(self._common_links(version.uri)),
-            **asgi.FOREVER,
+            **caching.FOREVER,
             **asgi.NOSNIFF,
         }
 
@@ -149,7 +149,7 @@ class MementoApplication:
         moment: int | None = None
         if wanted is not None:
             wanted = wanted.strip(" \t")
-            seconds = conditional_requests.parse_http_date(wanted) if len(wanted) == _IMF else None
+            seconds = conditions_and_ranges.parse_http_date(wanted) if len(wanted) == _IMF else None
             if seconds is None:
                 reason = "Accept-Datetime is not a date such as Thu, 01 Jan 2026 00:00:00 GMT."
                 return asgi.refuse(400, reason, _VARY)
@@ -168,7 +168,7 @@ class MementoApplication:
                 # Aggregators read these links, and do not follow the redirect.
                 links.append(self._link(version, "memento"))
         location = self._names.memento(uri, version.moment)
-        headers = {"location": location, "link": ", ".join(links), **_VARY, **asgi.NO_CACHE}
+        headers = {"location": location, "link": ", ".join(links), **_VARY, **caching.NO_CACHE}
         return Response(status_code=302, headers=headers)
 
     async def _timemap(self, uri: str) -> Response | None:
@@ -176,7 +176,7 @@ class MementoApplication:
         page = await to_thread.run_sync(self._index.versions, uri, 0, MAP_PAGE)
         if not page:
             return None
-        headers = asgi.raw_headers({"content-type": _LINK_FORMAT}, asgi.NO_CACHE, asgi.NOSNIFF)
+        headers = asgi.raw_headers({"content-type": _LINK_FORMAT}, caching.NO_CACHE, asgi.NOSNIFF)
         return asgi.ChunkedResponse(200, headers, chunks=self._map_lines(uri, page))
 
     async def _map_lines(self, uri: str, page: Sequence[ResourceVersion]) -> AsyncIterator[bytes]:
@@ -198,7 +198,7 @@ class MementoApplication:
         patch = None if version is None else version.patch
         if patch is None:
             return None
-        headers = {**_kind(patch.media_type), **asgi.FOREVER, **asgi.NOSNIFF}
+        headers = {**_kind(patch.media_type), **caching.FOREVER, **asgi.NOSNIFF}
         return self._content(request, patch.sha256, headers)
 
     def _content(
@@ -210,8 +210,8 @@ class MementoApplication:
             return None
         request.at_end(opened.close)
         size = opened.found.size
-        validators = conditional_requests.ResponseValidators(etag=f'"{sha256}"')
-        response = conditional_requests.plan_response(
+        validators = conditions_and_ranges.ResponseValidators(etag=f'"{sha256}"')
+        response = conditions_and_ranges.plan_response(
             request, size, validators, asgi.raw_headers(headers)
         )
         if response.status_code in _WITH_CONTENT:
@@ -237,7 +237,7 @@ def _host(authority: bytes) -> bytes:
 
 
 def _date(version: ResourceVersion) -> str:
-    return conditional_requests.format_http_date(version.since // SECOND)
+    return conditions_and_ranges.format_http_date(version.since // SECOND)
 
 
 def _absent(*fields: Mapping[str, str]) -> Response:

@@ -25,6 +25,7 @@ from resourcesync.errors import ResourceSyncError, StoppedError, StorageError
 from resourcesync.ports import Clock, Messenger
 from resourcesync.push_state.stores import FileHub
 from resourcesync.server import asgi
+from resourcesync.server.caching import NO_STORE
 from resourcesync.server.metrics import Metric, counter, gauge
 from resourcesync.websub.delivery import OUTCOMES, Deliveries
 from resourcesync.websub.hub import Hub, HubRules
@@ -164,7 +165,7 @@ def _text_response(found: TextResponse) -> Response:
     retry = {} if found.retry_after is None else {"retry-after": str(found.retry_after)}
     # As bytes, since a challenge is repeated exactly.
     return Response(
-        found.text.encode(), found.status, {**asgi.NOSNIFF, **asgi.NO_STORE, **retry}, _PLAIN
+        found.text.encode(), found.status, {**asgi.NOSNIFF, **NO_STORE, **retry}, _PLAIN
     )
 
 

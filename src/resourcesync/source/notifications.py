@@ -19,7 +19,7 @@ from resourcesync.model.vocabulary import Capability, ChangeKind, Relation
 from resourcesync.source import naming
 from resourcesync.source.plan import RECORD, CatalogueNote, PublicationRecord
 from resourcesync.websub import messages
-from resourcesync.websub.publisher import Notice, NoticeOutcome
+from resourcesync.websub.notices import Notice, NoticeOutcome
 
 if TYPE_CHECKING:
     from resourcesync.source.publisher import OpenSource

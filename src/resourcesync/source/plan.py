@@ -1,23 +1,19 @@
-"""Plan and record of a publication, stored as notes of the catalogue, and the operator's policy.
+"""Plan and record of a publication, stored as notes of the catalogue.
 
 The plan is stored before the documents that follow from it are written, and the record of the
 documents after them. So a run that was killed at any point leaves a plan, which the next run
 carries out: the same changes go into the same lists.
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import damaged_note_error
-from resourcesync.model.timestamps import SECOND
 from resourcesync.model.vocabulary import Capability
 from resourcesync.source import naming
-from resourcesync.source.publication_settings import Policy
 
 T = TypeVar("T")
 
@@ -177,13 +173,6 @@ RECORD: Final = CatalogueNote("publication-record", PublicationRecord)
 OFFERS: Final = CatalogueNote("publication-offers", tuple[Offer, ...])
 """The offers besides the lists, in their order; the next publication leads to them."""
 
-GRACE: Final = 24 * 3_600 * 1_000_000
-"""Delay before unlisted documents are removed, for those still reading them; microseconds."""
-COALESCED: Final = 3_600 * 1_000_000
-"""Resource Lists that are closer in time than this are superseded as one; microseconds."""
-MOST_LISTS: Final = 10_000
-"""Change Lists that one index or archive leads to; the specification allows 50,000 entries."""
-
 
 class PublicationStep(StrEnum):
     """The requested step of a publication.
@@ -196,101 +185,3 @@ class PublicationStep(StrEnum):
     INITIALISE = "initialise"
     UPDATE = "update"
     REBASE = "rebase"
-
-
-def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
-    """True if the Resource List must be written again: it is old, or pins the Change Lists.
-
-    It pins them when there are so many Change Lists since that none can be dropped.
-    """
-    if not policy.resource_list:
-        return False
-    if policy.rebase_every and now - plan.at >= policy.rebase_every * SECOND:
-        return True
-    return len(plan.closed) >= MOST_LISTS and plan.closed[0].reached > plan.at
-
-
-def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
-    """True if the open Change List has reached its age; an empty one never does."""
-    return (
-        policy.rotate > 0
-        and plan.open.entries > 0
-        and now - plan.open.start >= policy.rotate * SECOND
-    )
-
-
-def supersede(
-    plan: PublicationPlan, at: int, former: SupersededList, public: int | None
-) -> PublicationPlan:
-    """Return the plan with the Resource List of another moment, and the superseded ones.
-
-    A run that could not write the planned one, or ended before it recorded it, leaves the one
-    before in place, possibly for long. Whoever starts from that, or from one that was planned
-    since, needs the changes since.
-    """
-    superseded = plan.superseded
-    if public is not None and public < plan.at:
-        known = next(
-            (superseded_list for superseded_list in superseded if superseded_list.at == public),
-            None,
-        )
-        public_list = replace(known or SupersededList(at=public, since=0), since=former.since)
-        superseded = (
-            *(superseded_list for superseded_list in superseded if superseded_list is not known),
-            public_list,
-        )
-    elif at != plan.at:
-        superseded = _superseded_by(superseded, former)
-    return replace(plan, at=at, superseded=superseded)
-
-
-def _superseded_by(
-    superseded: tuple[SupersededList, ...], former: SupersededList
-) -> tuple[SupersededList, ...]:
-    """Return the superseded lists with another one, which may count as the one before it.
-
-    A list that is written with each change would otherwise add thousands a day. The earlier moment
-    stays: Change Lists reach back to it.
-    """
-    last = superseded[-1] if superseded else None
-    is_same = last is not None and not (last.name or former.name)
-    if last is not None and is_same and 0 <= former.at - last.at < COALESCED:
-        return (*superseded[:-1], replace(last, since=former.since))
-    return (*superseded, former)
-
-
-def retain(
-    plan: PublicationPlan, policy: Policy, offered: Iterable[int], now: int
-) -> PublicationPlan:
-    """Return the plan without the lists that are too old.
-
-    There is always a Change List that reaches back to the oldest state that somebody may start from
-    now, or may just have started from. One closed list stays, so that an index stays one. Where
-    there is no Resource List, nobody starts from a state.
-    """
-    longest = max(GRACE, int(policy.archive * SECOND))
-    superseded = tuple(
-        superseded_list
-        if policy.archive or not (superseded_list.name or superseded_list.parts)
-        else replace(superseded_list, name="", parts=())
-        for superseded_list in plan.superseded
-        if now - superseded_list.since <= longest
-    )
-    recent = (
-        superseded_list.at for superseded_list in superseded if now - superseded_list.since <= GRACE
-    )
-    reach = min((plan.at if policy.resource_list else now, *recent, *offered))
-    closed = plan.closed
-    while len(closed) > 1 and closed[0].reached <= reach:
-        is_old = policy.keep > 0 and now - closed[0].reached > policy.keep * SECOND
-        if not is_old and len(closed) <= MOST_LISTS:
-            break
-        closed = closed[1:]
-    retired: tuple[Span, ...] = ()
-    if policy.archive:
-        dropped = plan.closed[: len(plan.closed) - len(closed)]
-        oldest = now - int((policy.keep + policy.archive) * SECOND)
-        retired = tuple(span for span in (*plan.retired, *dropped) if span.reached >= oldest)
-    return replace(
-        plan, superseded=superseded[-MOST_LISTS:], closed=closed, retired=retired[-MOST_LISTS:]
-    )

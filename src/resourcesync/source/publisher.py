@@ -14,7 +14,7 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Capability, ChangeKind
 from resourcesync.ports import Clock
 from resourcesync.ports.documents import DocumentStore
-from resourcesync.source import archives, change_list, description, naming, resource_list
+from resourcesync.source import archives, change_list, description, naming, resource_list, rotation
 from resourcesync.source.document_writer import (
     DocumentWriter,
     WrittenDocument,
@@ -31,10 +31,6 @@ from resourcesync.source.plan import (
     PublicationStep,
     Span,
     SupersededList,
-    is_rebase_due,
-    is_rotation_due,
-    retain,
-    supersede,
 )
 from resourcesync.source.publication_settings import Policy, PublicationSettings
 
@@ -189,7 +185,7 @@ def _is_rebased(
     """True if the Resource List is written again: on request, when due, or to leave an archive."""
     if step is PublicationStep.REBASE or before is None:
         return step is PublicationStep.REBASE
-    is_due = step is PublicationStep.DUE and is_rebase_due(before, policy, moment)
+    is_due = step is PublicationStep.DUE and rotation.is_rebase_due(before, policy, moment)
     return is_due or (not policy.archive and any(former.name for former in before.superseded))
 
 
@@ -215,7 +211,7 @@ class _PublicationRun:
         task, at = self._task, to_microseconds(self._snapshot.at)
         plan = task.before or self._new_plan(at)
         plan = replace(plan, documents_uri=self._naming.documents_uri)
-        if task.before is not None and is_rotation_due(plan, self._policy, task.moment):
+        if task.before is not None and rotation.is_rotation_due(plan, self._policy, task.moment):
             plan = change_list.close(plan)
         planned = plan.open.last
         listed = planned if self._public is None or task.before is None else self._public.listed
@@ -226,7 +222,7 @@ class _PublicationRun:
         if task.before is not None and self._policy.resource_list:
             plan = self._with_resource_list(plan, at)
         offered = [offer.at for offer in self._offers(plan) if offer.at is not None]
-        return retain(plan, self._policy, offered, task.moment)
+        return rotation.retain(plan, self._policy, offered, task.moment)
 
     def _offers(self, plan: PublicationPlan) -> tuple[Offer, ...]:
         return tuple(offer for offer in self._task.offers if offer.goes_with(plan))
@@ -258,7 +254,7 @@ class _PublicationRun:
             since = at
         elif not (task.follows_changes and plan.at < plan.changed_at and self._is_small(parts)):
             at = plan.at
-        return replace(supersede(plan, at, former, public_at), monitored_since=since)
+        return replace(rotation.supersede(plan, at, former, public_at), monitored_since=since)
 
     def _is_small(self, parts: tuple[str, ...]) -> bool:
         """True if the Resource List is written again with each change.

@@ -14,10 +14,10 @@ from resourcesync.documents.blocks import pieces_of
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Capability, Relation
 from resourcesync.validator.crawl import join_reference
-from resourcesync.validator.delivery import bare_type, judge_link, judge_robots
 from resourcesync.validator.examination import Examination, is_full
 from resourcesync.validator.rule import AppliedRules, RuleFinding
 from resourcesync.validator.sample import MOST_READ, Unreached
+from resourcesync.validator.served_responses import bare_type, judge_link, judge_robots
 from resourcesync.validator.summaries import DocumentSummary
 
 _MOST_FETCHED: Final = 100

@@ -12,7 +12,7 @@ from resourcesync.discovery.links import MAX_PAGE
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.digests import ALGORITHMS, new_hashers
 from resourcesync.ports import Fetcher, FetchRequest, FetchResponse, Purpose
-from resourcesync.validator import delivery
+from resourcesync.validator import served_responses
 from resourcesync.validator.rule import AppliedRules, RuleFinding
 from resourcesync.validator.summaries import DocumentSummary, ListedResource
 
@@ -167,7 +167,7 @@ def judge_delivery(
         assert isinstance(meter, Meter)
         uri = meter.listed.uri
         if isinstance(outcome, FetchResponse):
-            answer = delivery.DeliveredResponse(
+            answer = served_responses.DeliveredResponse(
                 uri=uri,
                 status=outcome.status,
                 headers=outcome.headers,
@@ -176,11 +176,11 @@ def judge_delivery(
             )
             start = bytes(meter.start)
             on_answer(uri, outcome.headers, start)
-            yield from delivery.judge_body(meter.listed, start)
+            yield from served_responses.judge_body(meter.listed, start)
         elif status := getattr(outcome.error, "status", 0):
-            answer = delivery.DeliveredResponse(uri=uri, status=status)
+            answer = served_responses.DeliveredResponse(uri=uri, status=status)
         else:
             yield Unreached(uri=uri, error=outcome.error)
             continue
-        yield from delivery.judge_resource(meter.listed, answer, applied)
+        yield from served_responses.judge_resource(meter.listed, answer, applied)
     yield AppliedRules(source, frozenset(applied))

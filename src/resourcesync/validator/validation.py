@@ -13,7 +13,7 @@ from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose
-from resourcesync.validator import delivery, events
+from resourcesync.validator import events, served_responses
 from resourcesync.validator.crawl import Announced, DocumentWalk, TargetAccess, linked_documents
 from resourcesync.validator.cross_document import judge_announced, judge_together
 from resourcesync.validator.examination import Examination
@@ -239,7 +239,7 @@ class Validator:
 
 
 def _judge_response(fetched: FetchedDocument) -> Iterator[events.ValidationEvent]:
-    yield from delivery.judge_media_type(fetched.uri, fetched.media_type)
-    yield from delivery.judge_hub_links(fetched.uri, fetched.links)
+    yield from served_responses.judge_media_type(fetched.uri, fetched.media_type)
+    yield from served_responses.judge_hub_links(fetched.uri, fetched.links)
     if find_targets(fetched.links, "hub", fetched.uri):
         yield AppliedRules(fetched.uri, frozenset({"NT06"}))

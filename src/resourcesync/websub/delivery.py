@@ -18,12 +18,13 @@ import msgspec
 
 from resourcesync.errors import StoppedError
 from resourcesync.model.timestamps import SECOND, to_microseconds
-from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Message, Purpose
-from resourcesync.push_state.rows import DeliveryOutcome, Subscription, SubscriptionIntent
+from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse
+from resourcesync.push_state.rows import DeliveryOutcome, Subscription
 from resourcesync.push_state.stores import FileHub
 from resourcesync.websub import messages
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import MonotonicTime, sign
+from resourcesync.websub.verification import PendingVerification
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -39,27 +40,6 @@ _GONE: Final = 410
 _SUCCESS: Final = range(200, 300)
 
 
-class BodySink:
-    """Buffer of the few bytes of an answer."""
-
-    def __init__(self) -> None:
-        self.body = bytearray()
-
-    def write(self, chunk: bytes) -> None:
-        """Store the next bytes."""
-        self.body += chunk
-
-    def restart(self) -> None:
-        """Discard the bytes."""
-        self.body.clear()
-
-
-class _PendingVerification(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    intent: SubscriptionIntent
-    challenge: str
-    sink: BodySink
-
-
 class _PendingDelivery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     subscription: Subscription
     last: int
@@ -69,8 +49,8 @@ class _PendingDelivery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return self.subscription.attempts > 0
 
 
-_HubJob = _PendingVerification | _PendingDelivery
-_T = TypeVar("_T", _PendingVerification, _PendingDelivery)
+_HubJob = PendingVerification | _PendingDelivery
+_T = TypeVar("_T", PendingVerification, _PendingDelivery)
 
 
 class Deliveries:
@@ -136,7 +116,7 @@ class Deliveries:
         """Record the outcome of a request."""
         job = self._jobs.pop(outcome.request)
         self._is_woken = True  # its slot is free
-        if isinstance(job, _PendingVerification):
+        if isinstance(job, PendingVerification):
             self._finish_verification(job, outcome)
         else:
             self._finish_delivery(job, outcome)
@@ -157,24 +137,15 @@ class Deliveries:
         if now >= self._tidy_at:
             self._store.prune(now, now - _INTENT_LIFETIME)
             self._tidy_at = now + _TIDY_EVERY
-        asked = [job.intent.number for job in self._jobs_of(_PendingVerification)]
+        asked = [job.intent.number for job in self._jobs_of(PendingVerification)]
         room = _VERIFICATIONS - len(asked)
         for intent in self._store.due_intents(now, max(room, 0), asked):
-            self._waiting.append(self._verification_request(intent))
+            asking = PendingVerification(intent=intent, challenge=self._challenge())
+            self._waiting.append((asking.request(), asking))
         for late in (False, True):
             self._deliver(now, late=late)
         due = self._store.next_due(now)
         self._poll_at = self._tidy_at if due is None else due
-
-    def _verification_request(
-        self, intent: SubscriptionIntent
-    ) -> tuple[FetchRequest, _PendingVerification]:
-        job = _PendingVerification(intent=intent, challenge=self._challenge(), sink=BodySink())
-        uri = messages.verification_uri(intent, job.challenge)
-        request = FetchRequest(
-            uri=uri, sink=job.sink, purpose=Purpose.MESSAGE, limit=messages.MOST_CHALLENGE
-        )
-        return request, job
 
     def _deliver(self, now: int, *, late: bool) -> None:
         under_way = [job for job in self._jobs_of(_PendingDelivery) if job.is_late is late]
@@ -204,19 +175,11 @@ class Deliveries:
     ) -> tuple[FetchRequest, _PendingDelivery]:
         payload = self._store.next_payload(subscription.topic, subscription.delivered)
         rules = self._rules()
-        fields = [
-            ("Content-Type", payload.media_type),
-            ("Link", messages.link_field(subscription.topic, [rules.address])),
-        ]
+        fields = [("Link", messages.link_field(subscription.topic, [rules.address]))]
         if subscription.secret:
-            signature = sign(subscription.secret, payload.body)
-            fields.append((messages.SIGNATURE, signature))
-        request = FetchRequest(
-            uri=subscription.callback,
-            sink=BodySink(),
-            purpose=Purpose.MESSAGE,
-            message=Message(body=payload.body, fields=tuple(fields)),
-        )
+            fields.append((messages.SIGNATURE, sign(subscription.secret, payload.body)))
+        uri, kind = subscription.callback, payload.media_type
+        request = messages.post_request(uri, payload.body, kind, *fields)
         return request, _PendingDelivery(subscription=subscription, last=payload.number)
 
     def _jobs_of(self, kind: type[_T]) -> list[_T]:
@@ -224,18 +187,15 @@ class Deliveries:
         return [job for job in every if isinstance(job, kind)]
 
     def _finish_verification(
-        self, job: _PendingVerification, outcome: FetchResponse | FetchFailure
+        self, job: PendingVerification, outcome: FetchResponse | FetchFailure
     ) -> None:
         intent = job.intent
-        if isinstance(outcome, FetchResponse):
-            is_meant = outcome.status in _SUCCESS and bytes(job.sink.body) == job.challenge.encode()
-        else:
-            is_meant = False
-            if outcome.error.transient and intent.attempts + 1 < _MOST_ATTEMPTS:
-                wait = messages.retry_delay(intent.attempts + 1, self._chance())
-                self._store.postpone(intent, self._now() + int(wait * SECOND))
-                return
-        if is_meant:
+        is_failed = isinstance(outcome, FetchFailure) and outcome.error.transient
+        if is_failed and intent.attempts + 1 < _MOST_ATTEMPTS:
+            wait = messages.retry_delay(intent.attempts + 1, self._chance())
+            self._store.postpone(intent, self._now() + int(wait * SECOND))
+            return
+        if job.is_confirmed_by(outcome):
             self.counts["verified"] += 1
             self._store.confirm(intent, self._now() + intent.lease * SECOND)
             self._waiting.clear()  # selected again: one that left must get nothing more

@@ -15,6 +15,7 @@ import msgspec
 
 from resourcesync.discovery.links import find_targets
 from resourcesync.model.timestamps import SECOND
+from resourcesync.ports import FetchRequest, Message, Purpose
 from resourcesync.push_state.rows import SubscriptionIntent
 
 HOUR: Final = 3_600
@@ -94,7 +95,6 @@ SIGNATURE: Final = "X-Hub-Signature"
 MOST_FORM: Final = 16 * 1024
 MOST_PAYLOAD: Final = 1024 * 1024
 """Largest notification in bytes: the size that a receiver must accept."""
-MOST_CHALLENGE: Final = 4 * 1024
 
 _MOST_FIELDS: Final = 32
 _LONGEST_CALLBACK: Final = 2_048
@@ -111,6 +111,27 @@ class HubMode(StrEnum):
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
     DENIED = "denied"
+
+
+class BodySink:
+    """Buffer of the few bytes of an answer."""
+
+    def __init__(self) -> None:
+        self.body = bytearray()
+
+    def write(self, chunk: bytes) -> None:
+        """Store the next bytes."""
+        self.body += chunk
+
+    def restart(self) -> None:
+        """Discard the bytes."""
+        self.body.clear()
+
+
+def post_request(uri: str, body: bytes, media_type: str, *fields: tuple[str, str]) -> FetchRequest:
+    """Return the request that posts a message."""
+    message = Message(body=body, fields=(("Content-Type", media_type), *fields))
+    return FetchRequest(uri=uri, sink=BodySink(), purpose=Purpose.MESSAGE, message=message)
 
 
 class TextResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,18 +201,6 @@ def callback_fault(callback: str) -> str:
     if port is not None and port not in {80, 443} and port < _LOWEST_FREE_PORT:
         return "hub.callback must use port 80, 443, or one above 1023."
     return ""
-
-
-def verification_uri(intent: SubscriptionIntent, challenge: str) -> str:
-    """Return the address of a verification of the receiver's intent (§5.3).
-
-    The callback's own query is unchanged, and precedes ours.
-    """
-    said = {"hub.mode": intent.mode, "hub.topic": intent.topic, "hub.challenge": challenge}
-    if intent.mode == HubMode.SUBSCRIBE:
-        said["hub.lease_seconds"] = str(intent.lease)
-    mark = "&" if "?" in intent.callback else "?"
-    return f"{intent.callback}{mark}{urlencode(said)}"
 
 
 def subscription_form(topic: str, callback: str, secret: str) -> bytes:

@@ -21,7 +21,6 @@ from resourcesync.push_state.rows import ChannelSubscription, FollowerState
 from resourcesync.push_state.stores import FileFollowers
 from resourcesync.websub import messages
 from resourcesync.websub.channels import Channel
-from resourcesync.websub.delivery import BodySink
 from resourcesync.websub.messages import HubMode, TextResponse, is_signed
 from resourcesync.websub.subscription_status import (
     DeliveryFault,
@@ -29,6 +28,7 @@ from resourcesync.websub.subscription_status import (
     SubscriptionReport,
     SubscriptionStatus,
 )
+from resourcesync.websub.verification import is_challenge
 
 
 class HintThrottle:
@@ -218,13 +218,8 @@ class Subscriber:
 
     def _request(self, hub: str, follower: ChannelSubscription) -> ports.FetchRequest:
         callback, secret = self._base + follower.next_token, follower.next_secret.decode()
-        message = ports.Message(
-            body=messages.subscription_form(follower.topic, callback, secret),
-            fields=(("Content-Type", messages.FORM),),
-        )
-        return ports.FetchRequest(
-            uri=hub, sink=BodySink(), purpose=ports.Purpose.MESSAGE, message=message
-        )
+        body = messages.subscription_form(follower.topic, callback, secret)
+        return messages.post_request(hub, body, messages.FORM)
 
     def _note_refusal(
         self, asked: ChannelSubscription, outcome: ports.FetchResponse | ports.FetchFailure | None
@@ -268,9 +263,7 @@ class Subscriber:
         if mode == HubMode.DENIED:
             return self._note_denial(follower, fields.get("hub.reason", ""))
         is_ours = follower.state is FollowerState.REQUESTED and token == follower.next_token
-        if mode != HubMode.SUBSCRIBE or not is_ours:
-            return _NOT_FOUND
-        if not 0 < len(challenge) <= messages.MOST_CHALLENGE:
+        if mode != HubMode.SUBSCRIBE or not is_ours or not is_challenge(challenge):
             return _NOT_FOUND
         if not self._confirm(follower, fields.get("hub.lease_seconds", "")):
             return _NOT_FOUND

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.requests import open_fetcher
+from resourcesync.app.fetchers import open_fetcher
 from resourcesync.ports import CancelToken
 from resourcesync.ports.accounts import AccountOptions, ChangeBatch
 from resourcesync.settings.mirror import Network

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.serving.applications import LateApplication, find_tree
 from resourcesync.destination.mapping.names import RELOCATED

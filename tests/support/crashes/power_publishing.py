@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ResourceSyncError
 from resourcesync.source.naming import DESCRIPTION

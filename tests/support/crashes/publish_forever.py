@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files import FileSelection, FileTreeOriginals
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.adapters.system import SystemClock
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.source import naming

@@ -9,15 +9,6 @@ from msgspec.structs import replace
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.vocabulary import Capability
-from resourcesync.validator.delivery import (
-    DeliveredResponse,
-    judge_body,
-    judge_hub_links,
-    judge_link,
-    judge_media_type,
-    judge_resource,
-    judge_robots,
-)
 from resourcesync.validator.packages import (
     PackageFile,
     judge_contents_copy,
@@ -26,6 +17,15 @@ from resourcesync.validator.packages import (
     judge_members,
 )
 from resourcesync.validator.rule import RuleFinding
+from resourcesync.validator.served_responses import (
+    DeliveredResponse,
+    judge_body,
+    judge_hub_links,
+    judge_link,
+    judge_media_type,
+    judge_resource,
+    judge_robots,
+)
 from resourcesync.validator.summaries import (
     DocumentPlace,
     DocumentSummary,

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import ResourceSyncError
 from resourcesync.model.settings import Limit
 from resourcesync.ports import FetchRequest, Purpose

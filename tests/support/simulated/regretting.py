@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from resourcesync.destination.reports import MirrorState, RunReport
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.model.settings import Limit
 from tests.support.simulated.campaign import Campaign, Move
 from tests.support.simulated.lives import WEIGHTS, moves_of, style_of

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import StorageError
 from resourcesync.ports import CopyInstallation, CopyMove, CopyRemoval

@@ -13,9 +13,9 @@ from resourcesync.model.entries import Change, Entry, Header, Package, Part, Res
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.documents import SecondProcess
 from resourcesync.source import naming
-from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpOutcome, DumpPublisher
 from resourcesync.source.paging import PageLimits
+from resourcesync.source.present_contents import PresentContents
 from tests.support.in_memory import MemoryOriginals
 from tests.support.sources.opened import open_source
 from tests.support.worlds.network import BASE

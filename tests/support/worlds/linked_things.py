@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from resourcesync.destination.reports import RunReport
-from resourcesync.destination.scope import Filters
+from resourcesync.destination.scope_and_filters import Filters
 from tests.support.documents.written import facts
 from tests.support.worlds.loose_source import LooseSource, link
 from tests.support.worlds.network import BASE, Answer

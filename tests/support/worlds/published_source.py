@@ -5,10 +5,10 @@ from typing import Self
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents.packages.planning import PackageSize
-from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.present_contents import PresentContents
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
 from resourcesync.source.scan import scan

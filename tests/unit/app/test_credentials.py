@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.app.requests import fetch_settings
+from resourcesync.app.fetchers import fetch_settings
 from resourcesync.errors import ConfigurationError
 from resourcesync.settings import credentials
 from resourcesync.settings.credentials import MOST_BYTES, read_credentials

@@ -60,7 +60,7 @@ class Kept:
     def keep(self, *steps: Callable[[], object] | None, **chosen: object) -> Script:
         script = Script(self.clock, *steps)
         with pytest.raises(DoneError):
-            self.keeper.run(script, URL | chosen, PublishRequest())
+            self.keeper.run(script.wait, URL | chosen, PublishRequest())
         return script
 
     def write(self, name: str, text: str = "") -> Callable[[], object]:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from resourcesync.destination.changes.times import (
+from resourcesync.destination.changes.gaps import (
     OVERLAP,
     ChangeListSpan,
     ListPrefix,

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from resourcesync.destination.pending_tasks import is_missed, pending_delete, pending_fetch, task_of
 from resourcesync.destination.planner import (
     ABSENT,
     DELETED_BY_SOURCE,
@@ -30,7 +31,6 @@ from resourcesync.destination.planner import (
     decide_all,
     listed_from_task,
 )
-from resourcesync.destination.tasks import is_missed, pending_delete, pending_fetch, task_of
 from resourcesync.mirror_state.rows import Copy, Fixity, PatchLink, Pending, PendingTask
 
 SHA, OTHER = (f"sha-256:{letter * 64}" for letter in "ab")

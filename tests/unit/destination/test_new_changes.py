@@ -3,20 +3,20 @@
 from datetime import UTC, datetime, timedelta
 from io import BytesIO
 
-from resourcesync.destination.changes.scan import ChangeListScan, Reading
-from resourcesync.destination.changes.times import (
+from resourcesync.destination.changes.gaps import (
     OVERLAP,
     ChangeHistory,
     ListPrefix,
     ReadingStart,
     span_of,
 )
+from resourcesync.destination.changes.scan import ChangeListScan, Reading
 from resourcesync.destination.external_sort import TupleSorter
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
 from resourcesync.destination.mapping import FileSystemProfile
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.planner import ListedEntry
-from resourcesync.destination.scope import Scope
+from resourcesync.destination.scope_and_filters import Scope
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.writer import write
 from resourcesync.mirror_state.rows import ProcessedDocument

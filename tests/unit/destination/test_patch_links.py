@@ -6,7 +6,7 @@ import pytest
 
 from resourcesync.destination.incremental import is_version_before
 from resourcesync.destination.lists.selection import usable_patch_of
-from resourcesync.destination.tasks import pending_delete
+from resourcesync.destination.pending_tasks import pending_delete
 from resourcesync.mirror_state.rows import Copy
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Link, Resource

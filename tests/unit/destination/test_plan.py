@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resourcesync.destination.changes.last_change import last_changes
+from resourcesync.destination.pending_tasks import next_try, pending_fetch
 from resourcesync.destination.planner import (
     FILTERED,
     UNREADABLE,
@@ -19,12 +21,10 @@ from resourcesync.destination.planner import (
     UpToDate,
     algorithms_for,
     count_decisions,
-    deduplicate,
     match_copy,
     may_delete,
 )
 from resourcesync.destination.reports import Mode
-from resourcesync.destination.tasks import next_try, pending_fetch
 from resourcesync.destination.transfers.verification import verify_bytes
 from resourcesync.mirror_state.rows import Copy, Fixity
 from resourcesync.model.settings import Limit
@@ -99,7 +99,7 @@ def test_the_last_change_of_a_uri_wins_over_its_entry_in_the_list(
 ) -> None:
     rows = sorted([*entries, *changes], key=lambda row: row.uri)
 
-    settled = list(deduplicate(rows))
+    settled = list(last_changes(rows))
 
     assert settled == list({row.uri: row for row in rows}.values())
 
@@ -112,7 +112,7 @@ def test_a_change_that_cannot_be_read_is_none_and_takes_back_a_deletion(
     rows = data.draw(st.permutations([*changes, *unreadable]))
     rows = sorted(rows, key=lambda row: row.uri)
 
-    settled = {row.uri: row.change for row in deduplicate(rows)}
+    settled = {row.uri: row.change for row in last_changes(rows)}
 
     readable = {row.uri: row.change for row in rows if row.change != UNREADABLE}
     last = {row.uri: row.change for row in rows}

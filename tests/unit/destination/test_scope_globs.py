@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.scope import FilterVerdict, Scope
+from resourcesync.destination.scope_and_filters import FilterVerdict, Scope
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.entries import Resource
 from resourcesync.model.globs import normal_path, parse_glob

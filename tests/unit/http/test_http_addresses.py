@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.http.addresses import (
-    follow_redirect,
     is_ambiguous_number,
     is_public,
     parse_address,
     without_query,
 )
+from resourcesync.adapters.http.redirects import follow_redirect
 from resourcesync.errors import BadResponseError, SourceRefusedError
 
 PRIVATE = [

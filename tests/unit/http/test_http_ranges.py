@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.adapters.http.response_head import MIN_RESUMED_BYTES, is_remainder, parse_head
+from resourcesync.adapters.http.response_head import parse_head
+from resourcesync.adapters.http.resuming import MIN_RESUMED_BYTES, is_remainder
 from resourcesync.ports import FetchRequest, PartialBody, Proof
 from tests.support.servers.fetching import (
     KeepingSink,

@@ -8,7 +8,7 @@ import pytest
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.adapters.http.politeness import KnownOrigins
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.requests import open_fetcher
+from resourcesync.app.fetchers import open_fetcher
 from resourcesync.errors import SourceRefusedError, SourceUnavailableError
 from resourcesync.ports import CancelToken, FetchFailure, FetchResponse, Purpose
 from resourcesync.settings.mirror import Network

@@ -20,9 +20,9 @@ from resourcesync.model.entries import CapabilityEntry, Change, Resource
 from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.originals import Original
 from resourcesync.source import naming
-from resourcesync.source.contents import PresentContents
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.plan import PublicationStep
+from resourcesync.source.present_contents import PresentContents
 from resourcesync.source.publisher import ListPublisher
 from resourcesync.source.scan import scan
 from tests.support.in_memory import MemoryOriginals

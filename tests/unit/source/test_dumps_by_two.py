@@ -94,7 +94,7 @@ def test_only_what_changed_is_packed_again_in_the_order_of_its_uris(
 COPIED = """
 import sys
 from pathlib import Path
-from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.adapters.second_process import ForkedProcess
 from resourcesync.documents.packages.planning import PackageSize
 from resourcesync.source import naming

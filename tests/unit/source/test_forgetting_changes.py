@@ -15,10 +15,10 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.documents import reader
 from resourcesync.errors import DiscontinuityError
 from resourcesync.source import naming, plan
-from resourcesync.source.contents import PresentContents
 from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.dumps.dump_publisher import DumpPublisher
 from resourcesync.source.paging import PageLimits
+from resourcesync.source.present_contents import PresentContents
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from tests.support.in_memory import ManualClock
 from tests.support.sources.opened import open_source

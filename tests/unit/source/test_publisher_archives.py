@@ -10,9 +10,9 @@ from resourcesync.source.plan import (
     PublicationStep,
     Span,
     SupersededList,
-    supersede,
 )
 from resourcesync.source.publication_settings import Policy
+from resourcesync.source.rotation import supersede
 from tests.support.sources.publishing import (
     BASE,
     DOCUMENTS,

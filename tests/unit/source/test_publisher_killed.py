@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.model.digests import Digest
 from resourcesync.model.entries import Resource

@@ -4,7 +4,7 @@ import pytest
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.source import naming, plan
+from resourcesync.source import naming, rotation
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from resourcesync.source.publisher import Publication
 from tests.support.sources.publishing import (
@@ -69,7 +69,7 @@ def test_a_small_resource_list_is_written_again_with_each_change() -> None:
 
 
 def test_an_index_never_holds_more_lists_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "MOST_LISTS", 5)
+    monkeypatch.setattr(rotation, "MOST_LISTS", 5)
     source = Source(policy=Policy(change_lists=ChangeLists.PER_RUN))
     source.put("a")
     source.publish()

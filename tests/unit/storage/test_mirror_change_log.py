@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.destination.changelog import ChangeLogReader
+from resourcesync.destination.change_log_reader import ChangeLogReader
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import DiscontinuityError
 from resourcesync.mirror_state import change_log

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import LockedError, MirrorChangedError, StateError, StorageError

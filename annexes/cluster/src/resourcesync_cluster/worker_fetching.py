@@ -12,9 +12,9 @@ from msgspec import structs
 from resourcesync.adapters.mirror.staging import StagedFile, Staging, open_staging
 from resourcesync.adapters.mirror.syncing import FileSyncer
 from resourcesync.adapters.system import SystemClock
+from resourcesync.app.fetchers import open_fetcher
 from resourcesync.app.mirrors import stores
 from resourcesync.app.mirrors.workers import Site, Workers
-from resourcesync.app.requests import open_fetcher
 from resourcesync.errors import StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import (

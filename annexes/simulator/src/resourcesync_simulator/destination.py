@@ -12,7 +12,7 @@ from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Final, Self, cast
 from weakref import WeakSet
 
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.mirror.small_files import PartFiles
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies, PullOptions

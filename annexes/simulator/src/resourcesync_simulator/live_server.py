@@ -12,8 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports import Clock
-from resourcesync.server.asgi import NO_CACHE, HttpRequest, answer, raw_headers, refuse
-from resourcesync.server.conditional_requests import (
+from resourcesync.server.asgi import HttpRequest, answer, raw_headers, refuse
+from resourcesync.server.caching import NO_CACHE
+from resourcesync.server.conditions_and_ranges import (
     InMemoryRepresentation,
     ResponseValidators,
     format_http_date,
@@ -91,10 +92,9 @@ class LiveApplication:
             return Response(found.body, found.status, headers)
         # By its tag alone: resources change more than once in a second.
         validators = ResponseValidators(etag=found.etag)
-        representation = InMemoryRepresentation(
+        return InMemoryRepresentation(
             body=found.body, validators=validators, headers=raw_headers(headers)
-        )
-        return representation.response_to(request)
+        ).response_to(request)
 
 
 class _DroppedConnection(Response):

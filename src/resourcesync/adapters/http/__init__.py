@@ -1,14 +1,15 @@
 """Fetching over HTTP with libcurl: one loop, no thread per connection, polite and bounded.
 
 ``CurlFetcher`` has the port's methods, and the state that lasts from one call to the next;
-``StreamRun`` is one ``stream``: a body without an end, passed on as it arrives.
+``StreamRun`` is one ``stream``: a body without an end, passed on as it arrives. What only a
+transfer that breaks needs is imported at its first use.
 """
 
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -19,8 +20,15 @@ from resourcesync.adapters.http.politeness import KnownOrigins
 from resourcesync.adapters.http.settings import FetchSettings, check_authorities
 from resourcesync.adapters.http.transfer_run import FetchOutcome, TransferCounts, TransferRun
 from resourcesync.errors import SourceError
+from resourcesync.lazy_exports import export_lazily
 
-__all__ = ["CurlFetcher", "FetchSettings", "FetchStats"]
+if TYPE_CHECKING:
+    from resourcesync.adapters.http import redirects, resuming, transfer_errors
+
+__all__ = ["CurlFetcher", "FetchSettings", "FetchStats", "redirects", "resuming", "transfer_errors"]
+__getattr__, __dir__ = export_lazily(
+    __name__, {name: f"adapters.http.{name}:" for name in __all__[3:]}
+)
 
 MAX_TURN_SECONDS = 0.1
 """The longest time of one turn of the loop, in seconds."""
@@ -110,13 +118,12 @@ class CurlFetcher:
     ) -> None:
         if _may_need_authorities(settings):
             check_authorities(settings.ca_file)
-        self._settings = settings
-        self._clock = clock
-        self._random = random
-        self._origins = Origins(settings, random, clock, known_origins, on_shortened)
+        self._settings, self._clock = settings, clock
+        origins = Origins(settings, random, clock, known_origins, on_shortened)
         self._cancel = cancel or ports.CancelToken(clock)
         self._engines: list[CurlEngine] = []
         self._counts = TransferCounts()
+        self._parts = settings, clock, random, origins
 
     def fetch(self, requests: Iterable[ports.FetchRequest | None]) -> ports.Outcomes:
         """Carry out the requests; yield each outcome as it comes, in no order.
@@ -126,7 +133,7 @@ class CurlFetcher:
         request means that there is none for the moment: the iterator is polled again soon, while
         other requests are in flight.
         """
-        return TransferRun(*self._parts()).outcomes(iter(requests))
+        return TransferRun(*self._parts, self._engine, self._counts).outcomes(iter(requests))
 
     def stream(
         self, uri: str, fields: tuple[tuple[str, str], ...]
@@ -136,7 +143,7 @@ class CurlFetcher:
         request = ports.FetchRequest(
             uri=uri, sink=sink, purpose=ports.Purpose.STREAM, fields=fields, on_start=sink.begin
         )
-        with closing(StreamRun(*self._parts()).turns(request)) as turns:
+        with closing(StreamRun(*self._parts, self._engine, self._counts).turns(request)) as turns:
             for outcome in turns:
                 if sink.has_begun:
                     yield sink.take()
@@ -145,19 +152,6 @@ class CurlFetcher:
                 if outcome is not None:
                     return outcome
         raise AssertionError("a request has an outcome")
-
-    def _parts(
-        self,
-    ) -> tuple[
-        FetchSettings,
-        ports.Clock,
-        Random,
-        Origins,
-        Callable[[], AbstractContextManager[CurlEngine]],
-        TransferCounts,
-    ]:
-        parts = self._settings, self._clock, self._random, self._origins
-        return *parts, self._engine, self._counts
 
     @contextmanager
     def _engine(self) -> Iterator[CurlEngine]:

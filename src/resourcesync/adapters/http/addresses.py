@@ -1,4 +1,4 @@
-"""URIs in the form to send, the origin of each, and redirect targets. Pure.
+"""URIs in the form to send, and the origin of each. Pure.
 
 libcurl parses URIs itself. Two parsers that disagree are a security hole, so any URI that two
 parsers could read differently is refused before libcurl sees it. What all read alike is encoded as
@@ -14,16 +14,13 @@ from collections.abc import Callable
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
-from urllib.parse import quote, urljoin
 
 from resourcesync.discovery.uris import percent_encode
-from resourcesync.errors import BadResponseError, SourceRefusedError
+from resourcesync.errors import SourceRefusedError
 
 LONGEST_URI = 8192
 
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-_PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _URI = re.compile(
     rf"(?=.{{0,{LONGEST_URI}}}\Z)"
     r"((https?)://(\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253})(?::([0-9]{1,5}))?)(?=[/?#]|\Z)[!-~]*\Z",
@@ -78,48 +75,9 @@ def without_query(uri: str) -> str:
     return f"{path}?…" if mark else path
 
 
-def follow_redirect(uri: str, location: str, *, left: int) -> Address:
-    """Return the target of a redirect from ``uri``; ``left`` is the number still allowed."""
-    if left <= 0:
-        raise SourceRefusedError("the server redirects too often", uri=uri, code="redirect")
-    target = _read_location(location)
-    if not target or _CONTROL.search(target) or len(target) > LONGEST_URI:
-        raise BadResponseError(
-            "the redirect has no usable Location",
-            uri=uri,
-            evidence=(("got", f"a Location of {len(location)} characters"),),
-            code="location",
-        )
-    try:
-        address = parse_address(urljoin(uri, target))
-    except (ValueError, SourceRefusedError) as error:
-        raise _redirect_refused(uri, location) from error
-    if uri[:6].lower() == "https:" and address.uri[:6].lower() != "https:":
-        raise _redirect_refused(uri, location)
-    return address
-
-
-def _read_location(field: str) -> str:
-    """Return the text of a field that was read as Latin-1: of UTF-8, else with each byte as %XX."""
-    raw = field.encode("latin-1", "replace")
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return quote(raw, safe=f"{_PRINTABLE} ")
-
-
 def crosses_origin(left: str, right: str) -> bool:
     """True if two authorities have different origins."""
     return left != right and origin_of(left) != origin_of(right)
-
-
-def _redirect_refused(uri: str, location: str) -> SourceRefusedError:
-    return SourceRefusedError(
-        "the redirect leads where policy does not allow",
-        uri=uri,
-        evidence=(("got", f"Location: {without_query(location)[:200]}"),),
-        code="redirect",
-    )
 
 
 _BLOCKED_4 = tuple(

@@ -12,6 +12,7 @@ from itertools import count
 from math import inf
 from random import Random
 
+from resourcesync.adapters import http
 from resourcesync.adapters.http import addresses
 from resourcesync.adapters.http.politeness import (
     RULES_LIFETIME,
@@ -23,7 +24,6 @@ from resourcesync.adapters.http.politeness import (
     RobotsRules,
     parse_rules,
 )
-from resourcesync.adapters.http.response_head import blocked_error, range_fields
 from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import SourceError, SourceRefusedError
 from resourcesync.ports import Clock, FetchRequest, PartialBody, Purpose, is_sendable
@@ -155,7 +155,7 @@ def _extra_fields(errand: RequestState) -> list[str]:
     if is_sendable(request.last_modified):
         fields.append(f"If-Modified-Since: {request.last_modified}")
     if errand.part is not None:
-        fields += range_fields(errand.part)
+        fields += http.resuming.range_fields(errand.part)
     fields += (f"{name}: {value}" for name, value in request.fields)
     if request.message is not None:  # libcurl would wait a second for permission to send a long one
         fields += ["Expect:", *(f"{name}: {value}" for name, value in request.message.fields)]
@@ -218,7 +218,7 @@ class Origins:
             was_public = self._known_origins.recall_reach(host)
             origin.learns_reach, origin.private = was_public is None, not was_public
         if addresses.is_address(host) and not origin.private and not addresses.is_public(host):
-            raise blocked_error(uri, host)
+            raise http.transfer_errors.blocked_error(uri, host)
         if addresses.is_ambiguous_number(host):
             raise SourceRefusedError(
                 "the host is a number that only a resolver reads as an address",

@@ -1,30 +1,18 @@
-"""The head of a response, parsed strictly, and the check of a resumed body. Pure.
+"""The head of a response, parsed strictly, and the error that its status means. Pure.
 
 libcurl is lenient where servers disagree with one another about where a body ends. A head that can
 be read in two ways is refused. The other fields are parsed on first access: a run of many small
 resources reads none.
-
-Parts of two bodies must never be joined. So the rest of a body is requested only with a validator
-of that body, and accepted only if it begins where the first part stopped, goes to the end, and is
-declared to be of that body (RFC 9110 §13.1.5, §14.4, §15.3.7): by the same validator and, unless a
-digest of the whole will tell, from the same address and with the same total.
-
-The error that the end of a transfer means is made here too, and whether a retry may help.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
-from typing import Final
-from urllib.parse import urlsplit
-
-import pycurl
 
 from resourcesync import errors
-from resourcesync.adapters.http.addresses import origin_of, without_query
+from resourcesync.adapters.http.addresses import without_query
 from resourcesync.model.content_codings import content_codings
-from resourcesync.ports import PartialBody, Proof, age_when_served, is_sendable
 
 LARGEST = 64 * 1024
 """Bytes of all heads of one response together."""
@@ -191,134 +179,19 @@ def parse_retry_after(value: str, now: datetime) -> float | None:
     return min(max(seconds.total_seconds(), 0.0), LONGEST_WAIT)
 
 
-MIN_RESUMED_BYTES: Final = 16 * 1024
-"""Bytes below which a body is quicker fetched again than resumed."""
-
-_OLD_ENOUGH: Final = 60.0
-_STRONG_TAG: Final = re.compile(r'"[!#-~]*"')
-_CONTENT_RANGE: Final = re.compile(
-    r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19})", re.IGNORECASE
-)
-
-
-def validator_of(fields: Mapping[str, str]) -> str:
-    """Return the validator of a body; empty if there is none.
-
-    A weak ``ETag`` means nothing for bytes, and rules ``Last-Modified`` out. A ``Last-Modified``
-    counts if the response is a minute younger: the resource may change twice in a second.
-    """
-    tag = fields.get("etag", "")
-    if tag:
-        return tag if is_sendable(tag) and _STRONG_TAG.fullmatch(tag) else ""
-    modified, age = fields.get("last-modified", ""), age_when_served(fields)
-    return modified if age is not None and age >= _OLD_ENOUGH and is_sendable(modified) else ""
-
-
-def range_fields(part: PartialBody) -> list[str]:
-    """Return the fields that request the rest after a part."""
-    return [f"Range: bytes={part.length}-", f"If-Range: {part.validator}"]
-
-
-def is_whole(head: ResponseHead) -> bool:
-    """True if a 200 is not declared to be a part, as some servers answer a range request."""
-    said = head.get("content-range", "")
-    if not said:
-        return True
-    match = _CONTENT_RANGE.fullmatch(said)
-    if match is None:
-        return False
-    first, last, total = map(int, match.groups())
-    return first == 0 and last == total - 1 and head.length in (None, total)
-
-
-def is_remainder(
-    head: ResponseHead, part: PartialBody, uri: str, proof: Proof = Proof.NONE
-) -> bool:
-    """True if a 206 has all bytes after a part, of the same body."""
-    match = _CONTENT_RANGE.fullmatch(head.get("content-range", ""))
-    if match is None or head.codings:
-        return False
-    first, last, total = map(int, match.groups())
-    if first != part.length or last != total - 1 or last < first:
-        return False
-    if head.length is not None and head.length != total - first:
-        return False
-    if proof is not Proof.BYTES and (part.uri, part.total) != (uri, total):
-        return False
-    return _matches_validator(part.validator, head)
-
-
-def _matches_validator(validator: str, fields: Mapping[str, str]) -> bool:
-    tag = fields.get("etag", "")
-    if validator.startswith('"'):
-        return tag == validator
-    # A 206 need not repeat Last-Modified; one that gives another is of another body, as is one
-    # with a tag: the first part had none.
-    return not tag and fields.get("last-modified", "") in {"", validator}
-
-
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 PUSHBACK = frozenset({429, 503})
 """Statuses of a server that gets too many requests."""
 
 _PASSING = frozenset({408, 429})
-_SERVER_FAULTS = range(500, 600)
+SERVER_FAULTS = range(500, 600)
 _MISSING = frozenset({404, 410})
 _REFUSED = frozenset({401, 403, 407, 451})
-
-_HTTP2_STREAM = 92  # CURLE_HTTP2_STREAM, which PycURL does not name
-_TOO_LARGE = 100  # CURLE_TOO_LARGE, which PycURL does not name
-_UNAVAILABLE = {
-    pycurl.E_COULDNT_RESOLVE_HOST: ("dns", "cannot resolve the host name"),
-    pycurl.E_COULDNT_RESOLVE_PROXY: ("dns", "cannot resolve the proxy's host name"),
-    pycurl.E_COULDNT_CONNECT: ("connect", "cannot connect to {}"),
-    pycurl.E_OPERATION_TIMEDOUT: ("timeout", "the connection timed out"),
-    pycurl.E_PARTIAL_FILE: ("truncated", "the response is truncated"),
-    pycurl.E_GOT_NOTHING: ("reset", "the connection was closed without a response"),
-    pycurl.E_RECV_ERROR: ("reset", "the connection broke while receiving"),
-    pycurl.E_SEND_ERROR: ("reset", "the connection broke while sending"),
-    pycurl.E_HTTP2: ("reset", "the HTTP/2 connection broke"),
-    _HTTP2_STREAM: ("reset", "the HTTP/2 stream broke"),
-}
-_HINTS = {
-    "connect": "check the host and port, and that the server is running, then run it again",
-    "dns": "check the host name and the network connection",
-}
-_UNTRUSTED = (pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION, 77)
-"""The last is CURLE_SSL_CACERT_BADFILE, which PycURL does not name."""
-_OWN_AUTHORITY = "for a private certificate authority, give its certificate: -o ca_file=FILE"
-_NO_TRUST = "no trusted TLS connection is possible"
-_OTHER_NAME = (
-    "the certificate of the server is for another name",
-    "correct the address, or ask the operator of the server for a certificate with this name",
-)
-_CERTIFICATE_FAULTS = (
-    ("subject name", *_OTHER_NAME),  # libcurl
-    ("mismatch, certificate is not valid", *_OTHER_NAME),  # ssl
-    (
-        "certificate has expired",
-        "the certificate of the server has expired",
-        "the operator of the server must renew it; if it is valid, set the clock of this machine",
-    ),
-    (
-        "not yet valid",
-        "the certificate of the server is not valid yet",
-        "check the clock of this machine",
-    ),
-    (
-        "wrong version number",
-        _NO_TRUST,
-        "the server may speak plain HTTP at this port: try http:// instead of https://",
-    ),
-    *((sign, _NO_TRUST, _OWN_AUTHORITY) for sign in ("issuer", "self-signed", "self signed")),
-)
-"""Texts of TLS libraries, what they mean, and what to do; the first that fits counts."""
-_BROKEN_HANDSHAKE = ("reset", "broken pipe", "unexpected eof", "syscall", "timed out")
 
 
 def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> errors.SourceError:
     """Return the error for a status other than 200."""
-    evidence = _evidence(uri, head.status_line)
+    evidence = request_evidence(uri, head.status_line)
     status = head.status
     if status in _MISSING:
         return errors.ResourceMissingError(
@@ -334,7 +207,7 @@ def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> err
             if status in {401, 407}
             else "check the address, or ask the operator of the server for access",
         )
-    if status in _PASSING or (status in _SERVER_FAULTS and status not in {501, 505}):
+    if status in _PASSING or (status in SERVER_FAULTS and status not in {501, 505}):
         return errors.SourceUnavailableError(
             "the server is temporarily unavailable",
             uri=uri,
@@ -347,117 +220,6 @@ def status_error(head: ResponseHead, uri: str, retry_after: float | None) -> err
     )
 
 
-def transport_error(number: int, text: str, uri: str) -> errors.SourceError:
-    """Return the error for a transfer that libcurl ended with error ``number``."""
-    evidence = _evidence(uri, text)
-    known = (("curl", text), *evidence[1:])  # what says no more than the message
-    if number == _TOO_LARGE:
-        return bad_response_error(
-            uri, "headers", "the response headers are invalid", text or "too long a line"
-        )
-    if number in _UNAVAILABLE and not (number == pycurl.E_RECV_ERROR and "chunk" in text):
-        code, message = _UNAVAILABLE[number]
-        return errors.SourceUnavailableError(
-            message.format(_host_and_port(uri)),
-            uri=uri,
-            evidence=known if code in _HINTS else evidence,
-            hint=_HINTS.get(code, ""),
-            code=code,
-        )
-    if number in _UNTRUSTED:
-        is_cut = any(word in text.lower() for word in _BROKEN_HANDSHAKE)
-        if number == pycurl.E_SSL_CONNECT_ERROR and is_cut:
-            return errors.SourceUnavailableError(
-                "the TLS handshake was interrupted", uri=uri, evidence=evidence, code="reset"
-            )
-        message, hint = certificate_fault(text)
-        told = evidence if message in {_NO_TRUST, _OTHER_NAME[0]} else known
-        return errors.SourceRefusedError(message, uri=uri, evidence=told, hint=hint, code="tls")
-    if number == pycurl.E_URL_MALFORMAT:
-        return errors.SourceRefusedError(
-            "the URL is invalid", uri=uri, evidence=evidence, code="uri"
-        )
-    return errors.BadResponseError(
-        "the server violates the HTTP protocol", uri=uri, evidence=evidence, code="protocol"
-    )
-
-
-def certificate_fault(text: str) -> tuple[str, str]:
-    """Return what a text of a TLS library means, and what to do; empty if that is not known."""
-    known = ((meaning, step) for sign, meaning, step in _CERTIFICATE_FAULTS if sign in text)
-    return next(known, (_NO_TRUST, ""))
-
-
-def _host_and_port(uri: str) -> str:
-    parts = urlsplit(uri)
-    return (
-        parts.netloc if parts.port else f"{parts.netloc}:{443 if parts.scheme == 'https' else 80}"
-    )
-
-
-def _evidence(uri: str, got: str) -> errors.Evidence:
+def request_evidence(uri: str, got: str) -> errors.Evidence:
+    """Return the evidence of a request and of what was got for it."""
     return (("got", got), ("sent", f"GET {without_query(uri)}"))
-
-
-def too_slow_error(uri: str, got: str, *, is_late: bool) -> errors.SourceUnavailableError:
-    """Return the error for a server that is slower than the minimum; late is a whole resource."""
-    return errors.SourceUnavailableError(
-        "the server is too slow",
-        uri=uri,
-        evidence=_evidence(uri, got),
-        hint="run it again to continue; to wait longer for each resource: -o timeout=10m"
-        if is_late
-        else "",
-        code="too-slow",
-    )
-
-
-def too_big_error(uri: str, limit: int, got: str) -> errors.BadResponseError:
-    """Return the error for a body over its limit, in bytes."""
-    return errors.BadResponseError(
-        "the response is larger than allowed",
-        uri=uri,
-        status=200,
-        evidence=(("got", got), ("limit", f"{limit} bytes")),
-        code="too-big",
-    )
-
-
-def blocked_error(uri: str, address: str) -> errors.SourceRefusedError:
-    """Return the error for an address that policy forbids."""
-    origin = errors.quoted(origin_of(uri) or "", "URL")
-    return errors.SourceRefusedError(
-        "the address is not public, and the operator did not allow one for its origin",
-        uri=uri,
-        evidence=(("tried", address),),
-        hint=f"if the Source of a mirror moved there: --moved {origin}; if it also is there, or "
-        f"private addresses are meant: --allow-origin {origin}",
-        code="egress",
-    )
-
-
-def truncated_error(uri: str, got: str) -> errors.SourceUnavailableError:
-    """Return the error for a truncated body."""
-    return errors.SourceUnavailableError(
-        "the response is truncated",
-        uri=uri,
-        status=200,
-        evidence=_evidence(uri, got),
-        code="truncated",
-    )
-
-
-def unmarked_end_error(uri: str, readings: int) -> errors.SourceUnavailableError:
-    """Return the error for a body that may be cut: its end is not marked, and it never repeats."""
-    return errors.SourceUnavailableError(
-        "nothing says that the response is whole",
-        uri=uri,
-        status=200,
-        evidence=_evidence(uri, f"{readings} different bodies without a length or a marked end"),
-        code="unmarked-end",
-    )
-
-
-def bad_response_error(uri: str, code: str, message: str, got: str) -> errors.BadResponseError:
-    """Return the error for an invalid response."""
-    return errors.BadResponseError(message, uri=uri, evidence=_evidence(uri, got), code=code)

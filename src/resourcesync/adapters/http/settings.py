@@ -1,7 +1,4 @@
-"""Settings of the fetcher, with their defaults and units; its proxies and trusted authorities.
-
-Which proxy a request takes, the credentials sent to it, and the meaning of its failures.
-"""
+"""Settings of the fetcher, with their defaults and units; its proxies and trusted authorities."""
 
 import os
 import stat
@@ -17,29 +14,8 @@ import pycurl
 
 from resourcesync import errors
 from resourcesync.adapters.http.addresses import origin_of
-from resourcesync.adapters.http.response_head import transport_error
 from resourcesync.model.settings import RequestSettings
 from resourcesync.ports import Purpose
-
-NEEDS_SECRET: Final = 407
-
-_FORBIDDEN: Final = 403
-_BAD_GATEWAY: Final = 502
-_SOCKS: Final = 97  # CURLE_PROXY, which PycURL does not name
-_TLS: Final = frozenset({pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION})
-_SUCCESS: Final = range(200, 300)
-_SERVER_FAULTS: Final = range(500, 600)
-_SOCKS_SECRET: Final = frozenset({10, 11, 12, 33})
-"""Values of CURLproxycode for failed logins: too long, no common method, refused."""
-_SOCKS_RULE: Final = 23  # CURLPX_REPLY_NOT_ALLOWED
-
-_LOGIN_HINT: Final = (
-    "name the proxy's user and password: -o proxy_auth=NAME (with a table [auth.NAME])"
-)
-_RULE_HINT: Final = (
-    "ask the proxy's operator to allow this host, or use another proxy: -o proxy=URL"
-)
-_DEAD_HINT: Final = "check the proxy's address, or HTTP_PROXY and HTTPS_PROXY: -o proxy=URL"
 
 
 class ProxyRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,65 +107,6 @@ def set_proxy(curl: Any, proxy: str, secret: tuple[str, str] | None) -> None:
     else:
         curl.setopt(pycurl.PROXYUSERNAME, secret[0].encode())
         curl.setopt(pycurl.PROXYPASSWORD, secret[1].encode())
-
-
-def with_proxy_evidence(error: errors.SourceError, proxy: str) -> errors.SourceError:
-    """Return an error whose evidence names the proxy, if there is one."""
-    if proxy and not any(label == "proxy" for label, _ in error.evidence):
-        error.evidence = (*error.evidence, ("proxy", proxy))
-    return error
-
-
-def proxy_failure(curl: Any, number: int, text: str, *, uri: str, proxy: str) -> errors.SourceError:
-    """Return the error for a transfer by a proxy that libcurl ended with error ``number``."""
-    status = int(curl.getinfo(pycurl.HTTP_CONNECTCODE))
-    got = f"CONNECT: {status}" if status else text
-    evidence: errors.Evidence = (("got", got), ("proxy", proxy))
-    if number == _SOCKS:
-        reason = int(curl.getinfo(pycurl.PROXY_ERROR))
-        if reason in _SOCKS_SECRET:
-            return proxy_refusal(NEEDS_SECRET, uri, evidence)
-        return proxy_refusal(_FORBIDDEN if reason == _SOCKS_RULE else _BAD_GATEWAY, uri, evidence)
-    if status and status not in _SUCCESS:
-        return proxy_refusal(status, uri, evidence)
-    if number in {pycurl.E_COULDNT_CONNECT, pycurl.E_COULDNT_RESOLVE_PROXY}:
-        return errors.SourceUnavailableError(
-            f"the proxy {proxy} does not answer",
-            uri=uri,
-            evidence=evidence,
-            hint=_DEAD_HINT,
-            code="proxy",
-        )
-    if number in _TLS and curl.getinfo(pycurl.PROXY_SSL_VERIFYRESULT):
-        return errors.SourceRefusedError(
-            f"the proxy {proxy} has a certificate that is not trusted",
-            uri=uri,
-            evidence=evidence,
-            hint="name the file of its authority: -o ca_file=FILE",
-            code="tls",
-        )
-    return with_proxy_evidence(transport_error(number, text, uri), proxy)
-
-
-def proxy_refusal(status: int, uri: str, evidence: errors.Evidence) -> errors.SourceError:
-    """Return the error for a proxy that refuses a request.
-
-    The status is the proxy's, not the Source's: the Source never got the request.
-    """
-    proxy = dict(evidence)["proxy"]
-    if status in _SERVER_FAULTS:
-        return errors.SourceUnavailableError(
-            f"the proxy {proxy} cannot reach the Source now",
-            uri=uri,
-            evidence=evidence,
-            hint="try again later, or name another proxy: -o proxy=URL",
-            code="proxy",
-        )
-    if status == NEEDS_SECRET:
-        message, hint = f"the proxy {proxy} requires a user and a password", _LOGIN_HINT
-    else:
-        message, hint = f"the proxy {proxy} refuses to reach the Source", _RULE_HINT
-    return errors.SourceRefusedError(message, uri=uri, evidence=evidence, hint=hint, code="proxy")
 
 
 KIB = 1024

@@ -7,15 +7,10 @@ from typing import Any
 
 import pycurl
 
+from resourcesync.adapters import http
 from resourcesync.adapters.http import response_head
 from resourcesync.adapters.http.origins import RequestState
-from resourcesync.adapters.http.settings import (
-    NEEDS_SECRET,
-    FetchSettings,
-    proxy_failure,
-    proxy_refusal,
-    with_proxy_evidence,
-)
+from resourcesync.adapters.http.settings import FetchSettings
 from resourcesync.errors import BadResponseError, SourceError, StorageError
 from resourcesync.model import content_codings
 from resourcesync.model.digests import FIELD_ALGORITHMS, Digest, agree, new_hashers, served_digests
@@ -116,7 +111,7 @@ class HttpTransfer:
         self._accepts = False
 
     def _stop(self, code: str, message: str, got: str) -> int:
-        self.error = response_head.bad_response_error(self.errand.uri, code, message, got)
+        self.error = http.transfer_errors.bad_response_error(self.errand.uri, code, message, got)
         return _STOP
 
     def _read_head(self) -> None:
@@ -145,7 +140,7 @@ class HttpTransfer:
 
     def _handle_whole(self, head: response_head.ResponseHead, part: PartialBody | None) -> None:
         request = self.errand.request
-        if not response_head.is_whole(head):
+        if head.get("content-range") and not http.resuming.is_whole(head):
             if part is not None:
                 self.broken_range = True
                 return
@@ -158,7 +153,7 @@ class HttpTransfer:
             self.errand.part = None
             request.sink.restart()
         if request.on_start is not None:
-            request.on_start(response_head.validator_of(head))
+            request.on_start(http.resuming.validator_of(head))
         if head.length is not None:
             self._total = head.length
         elif not head.has_end and request.purpose is not Purpose.STREAM:
@@ -167,7 +162,7 @@ class HttpTransfer:
 
     def _handle_rest(self, head: response_head.ResponseHead, part: PartialBody) -> None:
         uri, proof = self.errand.uri, self.errand.request.proof
-        if head.status == _PARTIAL and response_head.is_remainder(head, part, uri, proof):
+        if head.status == _PARTIAL and http.resuming.is_remainder(head, part, uri, proof):
             self.received = part.length
             self._total = int(head["content-range"].rpartition("/")[2])
             self._accept_body(head)
@@ -193,9 +188,7 @@ class HttpTransfer:
                 content_codings.coded_limit(limit),
             )
         if head.length is not None and self.received + head.length > limit:
-            self.error = response_head.too_big_error(
-                self.errand.uri, self._limit, f"Content-Length: {self.received + head.length}"
-            )
+            self._overrun(f"Content-Length: {self.received + head.length}")
         self._accepts = True
 
     def on_body(self, chunk: bytes) -> int | None:
@@ -233,10 +226,9 @@ class HttpTransfer:
         self._cut = self._discard < 0
         return _STOP if self._cut else None
 
-    def _overrun(self) -> int:
-        self.error = response_head.too_big_error(
-            self.errand.uri, self._limit, f"at least {self._limit + 1} bytes"
-        )
+    def _overrun(self, got: str = "") -> int:
+        got = got or f"at least {self._limit + 1} bytes"
+        self.error = http.transfer_errors.too_big_error(self.errand.uri, self._limit, got)
         return _STOP
 
     def _decode(self, decoder: content_codings.Decoder, chunk: bytes) -> int | None:
@@ -278,10 +270,10 @@ class HttpTransfer:
     def _finish_body(self, head: response_head.ResponseHead) -> None:
         uri, decoder, unmarked = self.errand.uri, self._decoder, self._unmarked
         if decoder is not None and not decoder.complete:
-            self.error = response_head.truncated_error(uri, "a truncated compressed stream")
+            self.error = http.transfer_errors.truncated_error(uri, "a truncated compressed stream")
         elif head.status == _PARTIAL and self.received != self._total:
             got = f"{self.received} of {self._total} bytes"
-            self.error = response_head.truncated_error(uri, got)
+            self.error = http.transfer_errors.truncated_error(uri, got)
         elif unmarked is not None:
             is_proven = (
                 self.errand.request.proof is not Proof.NONE
@@ -293,9 +285,11 @@ class HttpTransfer:
 
     def _status_error(self, head: response_head.ResponseHead) -> SourceError:
         uri, proxy = self.errand.uri, self.proxy
-        if proxy and head.status == NEEDS_SECRET:
-            return proxy_refusal(head.status, uri, (("got", head.status_line), ("proxy", proxy)))
-        return with_proxy_evidence(response_head.status_error(head, uri, self.wait), proxy)
+        if proxy and head.status == http.transfer_errors.NEEDS_SECRET:
+            evidence = (("got", head.status_line), ("proxy", proxy))
+            return http.transfer_errors.proxy_refusal(head.status, uri, evidence)
+        error = response_head.status_error(head, uri, self.wait)
+        return http.transfer_errors.with_proxy_evidence(error, proxy) if proxy else error
 
     def _is_expected(self, status: int) -> bool:
         request = self.errand.request
@@ -308,30 +302,25 @@ class HttpTransfer:
         )
 
     def _failure(self, number: int, text: str) -> SourceError:
+        uri, made = self.errand.uri, http.transfer_errors
         if self.head is None and self._blocked:
-            return response_head.blocked_error(self.errand.uri, self._blocked)
+            return made.blocked_error(uri, self._blocked)
         if not number:  # libcurl is content with a head that stops before its end
-            return response_head.truncated_error(self.errand.uri, "a head without its end")
+            return made.truncated_error(uri, "a head without its end")
         if self.proxy:
-            return proxy_failure(self.curl, number, text, uri=self.errand.uri, proxy=self.proxy)
-        return response_head.transport_error(number, text, self.errand.uri)
+            return made.proxy_failure(self.curl, number, text, uri=uri, proxy=self.proxy)
+        return made.transport_error(number, text, uri)
 
     def part(self) -> PartialBody | None:
         """Return the part in the sink, if its rest may be requested."""
         if not self._accepts:
             return self.errand.part  # no bytes were added to it
         assert self.head is not None, "a body follows its head"
-        errand, request = self.errand, self.errand.request
-        resource = request.purpose is Purpose.RESOURCE and self._decoder is None
-        if not resource or errand.whole or self.received < response_head.MIN_RESUMED_BYTES:
+        errand = self.errand
+        is_resource = errand.request.purpose is Purpose.RESOURCE and self._decoder is None
+        if not is_resource or errand.whole:
             return None
-        known, uri, total = errand.part, errand.uri, self._total
-        if total is None and request.proof is not Proof.BYTES:
-            return None
-        validator = response_head.validator_of(self.head) if known is None else known.validator
-        if not validator:
-            return None
-        return PartialBody(length=self.received, validator=validator, uri=uri, total=total)
+        return http.resuming.resumable_part(self.head, errand, self.received, self._total)
 
     def check_slow(self, now: float, share: float) -> bool:
         """Return true if the transfer is to be aborted, and set its error.
@@ -353,8 +342,8 @@ class HttpTransfer:
             got = f"{self.wire} bytes in {now - self.began:.0f} s"
             self.is_late = purpose is Purpose.RESOURCE
         if got and self.error is None:
-            error = response_head.too_slow_error(self.errand.uri, got, is_late=self.is_late)
-            self.error = with_proxy_evidence(error, self.proxy)
+            error = http.transfer_errors.too_slow_error(self.errand.uri, got, is_late=self.is_late)
+            self.error = http.transfer_errors.with_proxy_evidence(error, self.proxy)
         return self.error is not None
 
     def _deadline(self, share: float) -> float:

@@ -10,7 +10,7 @@ import msgspec
 import pycurl
 
 from resourcesync import errors
-from resourcesync.adapters.http import addresses
+from resourcesync.adapters import http
 from resourcesync.adapters.http.addresses import Address, parse_address
 from resourcesync.adapters.http.curl_engine import CurlEngine
 from resourcesync.adapters.http.origins import OriginQueue, Origins, OriginState, RequestState
@@ -22,12 +22,7 @@ from resourcesync.adapters.http.politeness import (
     parse_rules,
     rules_after_failure,
 )
-from resourcesync.adapters.http.response_head import (
-    PUSHBACK,
-    REDIRECTS,
-    ResponseHead,
-    unmarked_end_error,
-)
+from resourcesync.adapters.http.response_head import PUSHBACK, REDIRECTS, ResponseHead
 from resourcesync.adapters.http.settings import FAIR_RATE, FetchSettings
 from resourcesync.adapters.http.transfer import HttpTransfer
 from resourcesync.ports import Clock, FetchFailure, FetchRequest, FetchResponse, Purpose
@@ -345,7 +340,8 @@ class TransferRun:
             return True
         errand.readings += 1
         if errand.readings > self._settings.retries + 1:
-            self._fail(errand, unmarked_end_error(errand.uri, errand.readings))
+            error = http.transfer_errors.unmarked_end_error(errand.uri, errand.readings)
+            self._fail(errand, error)
         else:
             self._request_whole(errand, now)
         return False
@@ -367,7 +363,7 @@ class TransferRun:
     ) -> None:
         wait = transfer.wait or 0.0
         try:
-            address = addresses.follow_redirect(
+            address = http.redirects.follow_redirect(
                 errand.uri, location, left=self._settings.redirects - errand.hops
             )
             lane = self._queue_for(address)

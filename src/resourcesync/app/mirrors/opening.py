@@ -18,11 +18,11 @@ from msgspec import structs
 from resourcesync import app, errors
 from resourcesync.adapters.http import CurlFetcher
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder, probe_file_system
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder, probe_file_system
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.mirrors.mirror_state import Home
-from resourcesync.app.requests import StoredOrigins, open_fetcher
+from resourcesync.app.fetchers import StoredOrigins, open_fetcher
+from resourcesync.app.mirrors import mirror_home
+from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.destination.destination import Destination
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.reports import FailedRun
@@ -36,7 +36,7 @@ from resourcesync.ports import CancelToken, Clock, Reporter
 from resourcesync.settings.mirror import Network
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.stored_copies import StoredCopies
+    from resourcesync.adapters.store_copies import StoredCopies
     from resourcesync.app.mirrors.workers import CountingFetcher
 
 
@@ -51,7 +51,7 @@ def _open_workers(
     site = workers.Site(
         source=source,
         folder=str(home.folder.absolute()),
-        store=mirror_state.store_of(home.folder),
+        store=mirror_home.store_of(home.folder),
         network=network,
     )
     return workers.open_workers(site, home.workers, cancel, report)
@@ -76,12 +76,12 @@ def open_mirror_folder(
 ) -> Iterator[MirrorFolder]:
     """Open a mirror's folder, and lock it."""
     folder = home.folder
-    if home.workers is not None and (store := home.store or mirror_state.store_of(folder)):
+    if home.workers is not None and (store := home.store or mirror_home.store_of(folder)):
         app.stores.open_staging_store(store)
-    was_folder, was_mirror = folder.is_dir(), mirror_state.is_mirror(folder)
+    was_folder, was_mirror = folder.is_dir(), mirror_home.is_mirror(folder)
     if not was_mirror:
         if source is None:
-            raise mirror_state.not_a_mirror_error(folder)
+            raise mirror_home.not_a_mirror_error(folder)
         _check_no_loop(folder, source)
     _check_not_nested(folder, is_new=not was_mirror)
     had_own = (folder / OWN_FOLDER).is_dir()
@@ -140,7 +140,7 @@ def _check_not_nested(folder: Path, *, is_new: bool) -> None:
     sets has no state of its own, so it is no mirror.
     """
     place = folder.resolve()
-    above = next(filter(mirror_state.is_mirror, place.parents), None)
+    above = next(filter(mirror_home.is_mirror, place.parents), None)
     if above is not None:
         raise ConfigurationError(
             f"{folder} is in another mirror, {above}",
@@ -170,7 +170,7 @@ def _mirror_below(folder: Path) -> Path | None:
                 rest -= 1
                 if not entry.is_dir(follow_symlinks=False):
                     continue
-                if mirror_state.is_mirror(below := Path(entry.path)):
+                if mirror_home.is_mirror(below := Path(entry.path)):
                     return below
                 waiting.append(below)
     return None
@@ -195,7 +195,7 @@ def _open_copies(
     copies: FileTreeCopies | StoredCopies = mirror.copies
     with ExitStack() as stack:
         try:
-            if mirror_state.store_of(mirror.root):
+            if mirror_home.store_of(mirror.root):
                 copies = stack.enter_context(app.stores.copies_of(mirror, clock))
         except (ConfigurationError, LockedError):
             raise  # neither says anything of the mirror
@@ -261,8 +261,8 @@ def _local_dependencies(folder: Path, mirror: MirrorFolder, *, in_folder: bool) 
         "check_folder": mirror.check_marker,
         "drop_parts": partial(local.clear_temporary, inf),
         "room": partial(_free_bytes, folder if in_folder else None),
-        "findings": lambda: mirror_state.audit_files(folder).write_findings(),
-        "stored_parts": partial(mirror_state.part_files, folder, local.scratch),
+        "findings": lambda: mirror_home.audit_files(folder).write_findings(),
+        "stored_parts": partial(mirror_home.part_files, folder, local.scratch),
         "patches": lambda: app.plugins.patch_formats(),  # noqa: PLW0108 - loaded for the first patch
     }
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.mirror import own_folder
 from resourcesync.adapters.mirror.own_folder import MAX_SETS, FollowedSet, FollowedSets, is_mirror
-from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.mirrors.mirror_state import SetMirror, mirrors_of
+from resourcesync.app.mirrors import mirror_home
+from resourcesync.app.mirrors.mirror_home import SetMirror, mirrors_of
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.resolver import offered_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, choose, names_of
@@ -112,7 +112,7 @@ def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> s
             hint="pull several sets into another folder",
         )
     if known is None and request.source is None:
-        raise mirror_state.not_a_mirror_error(folder)
+        raise mirror_home.not_a_mirror_error(folder)
     if known is not None and request.source and not is_same(request.source, known.source):
         raise ConfigurationError(
             f"{folder} is a mirror of another Source",
@@ -126,14 +126,14 @@ def _address(folder: Path, known: FollowedSets | None, request: SetRequest) -> s
 
 def _knows_source(folder: Path) -> bool:
     """True if a folder is a mirror with a known Source: its first pull found one."""
-    return is_mirror(folder) and mirror_state.read_state(
+    return is_mirror(folder) and mirror_home.read_state(
         folder, lambda state: SyncState(state).identity is not None
     )
 
 
 def _fetch_sets(address: str, network: Network, cancel: CancelToken) -> tuple[OfferedSet, ...]:
     from resourcesync.app.document_access import network_documents  # noqa: PLC0415 - rarely
-    from resourcesync.app.requests import open_fetcher  # noqa: PLC0415 - rarely
+    from resourcesync.app.fetchers import open_fetcher  # noqa: PLC0415 - rarely
 
     with open_fetcher(address, network, cancel) as fetcher:
         return offered_sets(network_documents(fetcher), address, allowed=network.allow_origins)

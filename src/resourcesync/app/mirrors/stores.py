@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from resourcesync import app
 from resourcesync.adapters.mirror.copies import FileTreeCopies
-from resourcesync.adapters.mirror.mirror_folder import MirrorFolder
+from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror
-from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.mirrors.mirror_state import LONGEST_ADDRESS, STORE_ADDRESS, STORE_FILE, Home
+from resourcesync.app.mirrors import mirror_home
+from resourcesync.app.mirrors.mirror_home import LONGEST_ADDRESS, STORE_ADDRESS, STORE_FILE, Home
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.own_files import NEW, open_path, read_file, replace_file
@@ -21,7 +21,7 @@ from resourcesync.ports import Clock
 from resourcesync.settings import environment
 
 if TYPE_CHECKING:
-    from resourcesync.adapters.stored_copies import StoredCopies
+    from resourcesync.adapters.store_copies import StoredCopies
     from resourcesync.ports.stores import StagingStore, Store, StoreFactory
 
 _LEASE_FILE: Final = "holder"
@@ -58,7 +58,7 @@ def check_plugin_address(address: str, group: str) -> None:
 
 def bind(home: Home) -> None:
     """Record in a folder the store whose home it is."""
-    known = mirror_state.store_of(home.folder)
+    known = mirror_home.store_of(home.folder)
     if known == home.store:
         return
     if known or is_mirror(home.folder):
@@ -77,11 +77,11 @@ def bind(home: Home) -> None:
 @contextmanager
 def copies_of(mirror: MirrorFolder, clock: Clock) -> Iterator["FileTreeCopies | StoredCopies"]:
     """Open the copies of a mirror: in its folder, or in its store, which is locked meanwhile."""
-    address = mirror_state.store_of(mirror.root)
+    address = mirror_home.store_of(mirror.root)
     if not address:
         yield mirror.copies
         return
-    from resourcesync.adapters.stored_copies import StoredCopies  # noqa: PLC0415 - rarely
+    from resourcesync.adapters.store_copies import StoredCopies  # noqa: PLC0415 - rarely
 
     store = open_store(address)
     copies = StoredCopies(store, mirror.copies.stage, clock)
@@ -106,7 +106,7 @@ def open_staging_store(address: str) -> "StagingStore":
 @contextmanager
 def lock_store(store: "Store", name: Path) -> Iterator[None]:
     """Lock a store for a folder of this machine, which is locked."""
-    from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - rarely
+    from resourcesync.adapters.store_copies import lock_store  # noqa: PLC0415 - rarely
 
     with lock_store(store, f"pid {os.getpid()} on {os.uname().nodename}", _lease_name(name)):
         yield

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from resourcesync.app.mirrors import mirror_state, stores
-from resourcesync.app.mirrors.mirror_state import Home
+from resourcesync.app.mirrors import mirror_home, stores
+from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.app.mirrors.opening import open_mirror_folder
-from resourcesync.destination.deletion import register_lost_trash
-from resourcesync.destination.tasks import RESTORED
-from resourcesync.destination.trash import Trash
+from resourcesync.destination.pending_tasks import RESTORED
+from resourcesync.destination.trash import Trash, register_lost_trash
 from resourcesync.errors import ConfigurationError
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import PendingTask, TrashRow
@@ -63,7 +62,7 @@ def rows_of(folder: Path, fits: TrashFilter) -> Iterator[tuple[TrashRow, int | N
 def read_rows(folder: Path, fits: TrashFilter) -> Iterator[TrashRow]:
     """Yield the rows of the trash, by path; a trash may have millions."""
     last: TrashRow | None = None
-    while found := mirror_state.read_state(folder, partial(_following, last)):
+    while found := mirror_home.read_state(folder, partial(_following, last)):
         yield from filter(fits, found)
         last = found[-1]
 
@@ -74,7 +73,7 @@ def _following(last: TrashRow | None, state: SqliteMirrorState) -> list[TrashRow
 
 def is_restored(folder: Path, fits: TrashFilter) -> bool:
     """True if a copy that a filter of the trash selects was restored from it."""
-    return mirror_state.read_state(
+    return mirror_home.read_state(
         folder,
         lambda state: any(
             row.code == RESTORED and fits(TrashRow("", row.uri, row.path, 0, ""))
@@ -85,7 +84,7 @@ def is_restored(folder: Path, fits: TrashFilter) -> bool:
 
 def _sizes(folder: Path) -> Callable[[str], int | None]:
     """Return the function for the size of a file in the trash."""
-    address = mirror_state.store_of(folder)
+    address = mirror_home.store_of(folder)
     if address:
         store = stores.open_store(address)
 

@@ -11,9 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync.app import plugins
+from resourcesync.app.fetchers import open_fetcher
 from resourcesync.app.publishing import catalogues, trees
 from resourcesync.app.publishing.mending import mending
-from resourcesync.app.requests import open_fetcher
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, damaged_note_error
 from resourcesync.ports import CancelToken, Clock

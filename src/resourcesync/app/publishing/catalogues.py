@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from resourcesync.app import document_stores, sites
+from resourcesync.app import document_stores, shared_description
 from resourcesync.app.publishing import trees
 from resourcesync.app.publishing.mending import mending, publish_mended, report_bad_rows
 from resourcesync.catalogue import bad_rows
@@ -153,14 +153,14 @@ def _publish(
         catalogue = stack.enter_context(SourceCatalogue(path, clock, dry_run=asked.dry_run))
         known, tree = _known_settings(path, catalogue), _mirror_of(catalogue)
         settings = _merge_settings(path, out, known, chosen)
-        settings = sites.place(path.parent, tree, known, settings)
+        settings = shared_description.place(path.parent, tree, known, settings)
         root, out = path.parent, settings.out
         store = stack.enter_context(
             document_stores.locked_documents(root, out, root, dry_run=asked.dry_run)
         )
         source = OpenSource(catalogue=catalogue, documents=store, settings=settings, clock=clock)
         trees.refuse_foreign(source, known, asked.step)
-        shared = sites.SharedDescription(source, root, path, tree)
+        shared = shared_description.SharedDescription(source, root, path, tree)
         shared.claim(dry_run=asked.dry_run)
         step = check_clock(catalogue, clock.now(), asked.step)
         with catalogue.snapshot() as snapshot:

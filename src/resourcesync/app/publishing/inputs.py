@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec.structs import force_setattr, replace
 
-from resourcesync.app import document_stores, plugins, source_runs
+from resourcesync.app import document_stores, plugins, source_status
 from resourcesync.app.publishing import originals, trees
 from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError
 from resourcesync.model.own_names import OWN_FOLDER
@@ -162,7 +162,7 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
         """Record a run, unless it was a dry one, or another one has the lock."""
         if not (asked.dry_run or isinstance(ended, LockedError)):
             with suppress(ConfigurationError):  # there is no place for it
-                source_runs.record_run(self.places.catalogue, ended, clock.now())
+                source_status.record_run(self.places.catalogue, ended, clock.now())
 
     def _publish(self, clock: Clock, asked: PublishRequest) -> PublicationResult:
         kind = kind_of(self.target)
@@ -224,7 +224,7 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
         loop = PublishLoop(self._root, clock, pace, published, failed, self.state)
         with loop.watcher() as watcher:
             on_begin()
-            loop.run(watcher, self._tree_settings(), asked)
+            loop.run(watcher.wait, self._tree_settings(), asked)
 
     def _follow(
         self,
@@ -384,13 +384,13 @@ class PublishLoop:
         return FolderWatcher(Path(self._top), self.is_ours)
 
     def run(
-        self, watcher: "FolderWatcher", chosen: Mapping[str, object], asked: PublishRequest
+        self, wait: Callable[[float], bool], chosen: Mapping[str, object], asked: PublishRequest
     ) -> None:
-        """Publish, wait, and publish again; this never ends."""
+        """Publish, wait for a hint of `watcher` or some seconds, and so on; this never ends."""
         self._publish(chosen, asked)
         failures = 0
         while True:
-            self._wait(watcher)
+            self._wait(wait)
             try:
                 self._publish({}, replace(asked, step=PublicationStep.DUE))
             except ResourceSyncError as error:
@@ -428,11 +428,11 @@ class PublishLoop:
         )
         self._on_published(replace(done, seconds=ended - began))
 
-    def _wait(self, watcher: "FolderWatcher") -> None:
+    def _wait(self, wait: Callable[[float], bool]) -> None:
         self._clock.sleep(self._rest)
         self._rest = 0.0
         while (left := self._next - self._clock.monotonic()) > 0:
-            if watcher.wait(left):
+            if wait(left):
                 return
 
     def _poll_seconds(self, done: PublicationResult) -> float:

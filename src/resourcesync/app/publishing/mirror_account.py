@@ -13,14 +13,14 @@ from typing import Final
 
 from resourcesync.adapters.files.names import media_type, to_segment
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
-from resourcesync.app.mirrors import mirror_state, stores
+from resourcesync.app.mirrors import mirror_home, stores
 from resourcesync.app.serving.published_tree import base_address
 from resourcesync.catalogue.reader import read_note
-from resourcesync.destination.changelog import ChangeLogReader
+from resourcesync.destination.change_log_reader import ChangeLogReader
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.mapping.names import published_tail
+from resourcesync.destination.pending_tasks import CONTRADICTING
 from resourcesync.destination.planner import is_unknown
-from resourcesync.destination.tasks import CONTRADICTING
 from resourcesync.errors import ChangesLostError, ConfigurationError, quoted
 from resourcesync.mirror_state.database import SqliteMirrorState, StateSnapshot
 from resourcesync.mirror_state.rows import ChangeLogPosition, Copy, LoggedChange, decode_entry_links
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 def folder_of(address: str) -> Path:
     """Return the folder of a mirror that is named ``mirror:FOLDER`` or ``mirror:STORE``."""
     place = address.removeprefix(publication_settings.MIRROR_SCHEME)
-    return stores.home_of(place).folder if mirror_state.is_store_address(place) else Path(place)
+    return stores.home_of(place).folder if mirror_home.is_store_address(place) else Path(place)
 
 
 def hop_mode(out: Path, chosen: Mapping[str, object]) -> str:
@@ -72,7 +72,7 @@ def open_account(options: AccountOptions) -> Iterator["MirrorAccount"]:
             f"{option}: a mirror has no such setting", hint="hops=original or hops=all"
         )
     folder = folder_of(options.address)
-    with mirror_state.open_state(folder) as state:
+    with mirror_home.open_state(folder) as state:
         if state.note(ENTRY_LINKS_COMPLETE) is None:
             mirror = quoted(folder, "MIRROR")
             raise ConfigurationError(

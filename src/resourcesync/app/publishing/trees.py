@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from msgspec import structs
 
-from resourcesync.adapters.document_files import FolderDocuments
-from resourcesync.app import document_stores, sites
+from resourcesync.adapters.folder_documents import FolderDocuments
+from resourcesync.app import document_stores, shared_description
 from resourcesync.app.publishing import originals
 from resourcesync.app.publishing.mending import publish_mended
-from resourcesync.app.sites import SharedDescription
+from resourcesync.app.shared_description import SharedDescription
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, OutOfScopeError, quoted
 from resourcesync.ports import Clock
@@ -86,7 +86,7 @@ def _publish(
         known = decode_settings(catalogue.note(NOTE))
         _check_input(root, catalogue)
         settings = merge_settings(root, known, chosen)
-        settings = sites.place(root, root, known, settings)
+        settings = shared_description.place(root, root, known, settings)
         originals.check_originals(settings, known)
         if settings.robots:
             document_stores.check_robots(root, settings.out, settings.url)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync import __version__
 from resourcesync.adapters.files.names import media_type, to_segment
-from resourcesync.app import document_stores, source_runs
+from resourcesync.app import document_stores, source_status
 from resourcesync.app.serving import hubs, published_tree
 from resourcesync.catalogue.reader import CatalogueReader
 from resourcesync.destination.reports import report_fields
@@ -84,9 +84,9 @@ class ServedStatus:
             raise StorageError(f"cannot read {path}: {error.strerror}") from error
         self._status()
 
-    def _status(self) -> source_runs.SourceStatus | None:
+    def _status(self) -> source_status.SourceStatus | None:
         path, name = self._tree.present_catalogue(), self._tree.root.absolute().name
-        return None if path is None else source_runs.read_status(name, path)
+        return None if path is None else source_status.read_status(name, path)
 
     def view(self, now: datetime, hub: HubApplication | None) -> SourceView:
         """Return the Source as its operators see it."""
@@ -112,7 +112,7 @@ class ServedStatus:
         )
         if status := self._status():
             yield from report_figures(
-                "source", source_runs.SourceState, [(status.state, report_fields(status))]
+                "source", source_status.SourceState, [(status.state, report_fields(status))]
             )
 
     def _files(self) -> tuple[DocumentFile, ...]:

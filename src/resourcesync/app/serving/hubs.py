@@ -21,11 +21,10 @@ from resourcesync.server.websub import HubApplication
 from resourcesync.source import naming, notifications, publication_settings
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.publisher import OpenSource
-from resourcesync.websub import publisher
 from resourcesync.websub.delivery import Deliveries
 from resourcesync.websub.hub import HubRules
 from resourcesync.websub.messages import link_field
-from resourcesync.websub.publisher import Notice, NoticeOutcome
+from resourcesync.websub.notices import Notice, NoticeOutcome, send_notices
 
 _TIMEOUT: Final = 10.0
 _CONNECT: Final = 5.0
@@ -68,7 +67,7 @@ def notice_sender(clock: Clock, folder: Path) -> notifications.NoticeSender:
         key = read_key(folder)
         # The operator chose the hub, so it may be on this machine.
         with closing(open_messenger(clock, private=True)) as messenger:
-            return publisher.send_notices(messenger, notices, key)
+            return send_notices(messenger, notices, key)
 
     return send
 

@@ -10,7 +10,7 @@ from resourcesync.adapters.files import FileSelection, PathFilter
 from resourcesync.adapters.files.names import to_segment
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.app import document_stores
-from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.catalogue.reader import CatalogueReader, read_note
 from resourcesync.destination.mapping import TREE
 from resourcesync.destination.mapping.names import uri_of_published
@@ -93,7 +93,7 @@ class PublishedCopies:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with mirror_state.open_state(folder) as state:
+        with mirror_home.open_state(folder) as state:
             self.base = base_address(state)
             mapping = SyncState(state).mapping()
         if mapping is None:
@@ -105,7 +105,7 @@ class PublishedCopies:
 
     def at(self, path: str) -> Copy | None:
         """Return the copy at a path in the mirror's folder."""
-        with mirror_state.open_state(self._folder) as state:
+        with mirror_home.open_state(self._folder) as state:
             uri = owner_of(state, self._mapping, path)
             return None if uri is None else state.copy(uri)
 
@@ -118,7 +118,7 @@ class PublishedCopies:
         found = uri_of_published(uri.removeprefix(self.base), self.base)
         if found is None:
             return None
-        with mirror_state.open_state(self._folder) as state:
+        with mirror_home.open_state(self._folder) as state:
             copy = state.copy(found)
         return None if copy is None else copy.path
 

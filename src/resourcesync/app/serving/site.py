@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from resourcesync.adapters.files.names import media_type
-from resourcesync.app import document_stores, sites
+from resourcesync.app import document_stores, shared_description
 from resourcesync.app.serving import applications
 from resourcesync.app.serving.applications import (
     CurrentApplication,
     CurrentPublication,
     PublishedTree,
 )
-from resourcesync.app.sites import SETS, SiteSet, SiteState
+from resourcesync.app.shared_description import SETS, SiteSet, SiteState
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.server import asgi
@@ -48,7 +48,7 @@ class PublishedSite(msgspec.Struct, frozen=True, kw_only=True):
         return CurrentApplication(current, lambda site: _SiteApplication(site, clock))
 
     def _read_again(self) -> "PublishedSite":
-        state = sites.read_state(self.folder)
+        state = shared_description.read_state(self.folder)
         return self if state is None or not state.sets else replace(self, state=state)
 
     def mounts(self, clock: Clock) -> dict[str, ASGIApp]:
@@ -114,7 +114,7 @@ def find(
     root: Path, out: Path | None = None, *, alone: bool = False
 ) -> PublishedTree | PublishedSite:
     """Return the site in a folder, or the tree: also if it is to be served ``alone``."""
-    state = None if alone or out is not None else sites.read_state(root)
+    state = None if alone or out is not None else shared_description.read_state(root)
     if state is not None and state.sets:
         return PublishedSite(folder=root.absolute(), state=state)
     return applications.find_tree(root, out)

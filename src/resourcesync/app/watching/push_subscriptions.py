@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.adapters.http import CurlFetcher
-from resourcesync.app.mirrors import mirror_state
-from resourcesync.app.requests import fetch_settings, origin_of
+from resourcesync.app.fetchers import fetch_settings, origin_of
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.app.serving.hubs import new_token, open_messenger
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
@@ -190,7 +190,7 @@ class PushSubscriptions:
         last = self._looked.get(name)
         if last is not None and now - last < _DISCOVERY_INTERVAL:
             return
-        found = [self._channels(path, network) for path in mirror_state.pulled_mirrors(folder)]
+        found = [self._channels(path, network) for path in mirror_home.pulled_mirrors(folder)]
         if not found:
             return
         is_all = all(channels.is_complete for channels in found)
@@ -201,7 +201,7 @@ class PushSubscriptions:
         self._bell.set()
 
     def _channels(self, folder: Path, network: Network) -> FoundChannels:
-        with mirror_state.open_state(folder) as state:
+        with mirror_home.open_state(folder) as state:
             memory = SyncState(state)
             found, identity = memory.discovered, memory.identity
         if found is None or identity is None:

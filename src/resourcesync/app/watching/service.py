@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, final
 from msgspec.structs import replace
 
 from resourcesync.adapters.mirror.own_folder import StateVersion, state_version
-from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.destination.reports import MirrorState, MirrorStatus
 from resourcesync.errors import StorageError
 from resourcesync.server.admin import MetricsSource, OperationsApplication
@@ -98,11 +98,11 @@ class StateCache:
         return found
 
     def status(self, folder: Path) -> MirrorStatus:
-        """Return the status of a mirror (``mirror_state.read_status``)."""
+        """Return the status of a mirror (``mirror_home.read_status``)."""
         found = self.read(
             folder,
-            ("status", mirror_state.is_locked(folder)),
-            lambda: mirror_state.read_status(folder),
+            ("status", mirror_home.is_locked(folder)),
+            lambda: mirror_home.read_status(folder),
         )
         last = next(iter(self._pulls.get(folder, ())), None)
         is_recorded = last and found.last_run is not None and found.last_run >= last.started

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from resourcesync.adapters.consumer_programs import run_program
 from resourcesync.adapters.mirror import own_folder
-from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.destination.audits.reports import recorded_audits
 from resourcesync.destination.reports import FailedRun, RunReport
 from resourcesync.destination.runs import record_failed_run
@@ -39,7 +39,7 @@ def read_history(folder: Path) -> MirrorHistory:
 
     Of a folder with a mirror for each set, the one that waits longest counts.
     """
-    pasts = [_read_mirror_history(path) for path in mirror_state.pulled_mirrors(folder)]
+    pasts = [_read_mirror_history(path) for path in mirror_home.pulled_mirrors(folder)]
     return MirrorHistory(
         pulled=_earliest([past.pulled for past in pasts]),
         audited=_earliest([past.audited for past in pasts]),
@@ -55,9 +55,9 @@ def record_failed_pull(
     A pull may fail before the mirror is opened, as by its configuration.
     """
     since = to_microseconds(began)
-    for path in mirror_state.pulled_mirrors(folder):
+    for path in mirror_home.pulled_mirrors(folder):
         failure = failed.get(str(path), failed.get(""))
-        if failure is None or mirror_state.is_locked(path):
+        if failure is None or mirror_home.is_locked(path):
             continue  # a run that goes on will record its own end
         try:
             with SqliteMirrorState(path / OWN_FOLDER / own_folder.STATE_FILE) as state:
@@ -69,12 +69,12 @@ def record_failed_pull(
 
 
 def _read_mirror_history(folder: Path) -> MirrorHistory:
-    last, audited = mirror_state.read_state(
+    last, audited = mirror_home.read_state(
         folder, lambda state: (state.last_run(), SyncState(state).audited_at)
     )
     failed = read_failed(last)
     is_cut = failed is not None and failed.is_stop
-    is_cut |= own_folder.is_unfinished(folder) and not mirror_state.is_locked(folder)
+    is_cut |= own_folder.is_unfinished(folder) and not mirror_home.is_locked(folder)
     return MirrorHistory(
         pulled=None if is_cut or last is None else last.ended / SECOND,  # None: due at once
         audited=None if audited is None else audited / SECOND,
@@ -92,7 +92,7 @@ def read_detail(folder: Path, seen: views.MirrorDetail) -> views.MirrorDetail:
 
     A full disk has no record of the last ones, which the service has seen.
     """
-    if not mirror_state.is_mirror(folder):
+    if not mirror_home.is_mirror(folder):
         return seen
 
     def read(state: SqliteMirrorState) -> views.MirrorDetail:
@@ -104,7 +104,7 @@ def read_detail(folder: Path, seen: views.MirrorDetail) -> views.MirrorDetail:
             audits=recorded_audits(state)[::-1],
         )
 
-    return mirror_state.read_state(folder, read)
+    return mirror_home.read_state(folder, read)
 
 
 def _ended_pull(row: RunRow) -> views.EndedPull:
@@ -130,7 +130,7 @@ def forward_changes(
 
     After exit code 0 it does not get them again, even if it did not read all of them.
     """
-    with mirror_state.open_changes(folder) as opened:
+    with mirror_home.open_changes(folder) as opened:
         reader = opened.reader(consumer)
         before, present_uri = reader.position, opened.present_uris()
         count = 0

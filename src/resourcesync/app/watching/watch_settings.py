@@ -155,8 +155,8 @@ def _source_conflicts(
     """Yield the mistake of a mirror whose folder is a mirror of another Source by its state."""
     mirror = configuration.mirror(name)
     try:
-        known = app.mirror_state.differing_source(mirror.dest, mirror.source)
-        has_moved = bool(known) and bool(app.mirror_state.moved_source(mirror.dest, mirror.source))
+        known = app.mirror_home.differing_source(mirror.dest, mirror.source)
+        has_moved = bool(known) and bool(app.mirror_home.moved_source(mirror.dest, mirror.source))
     except ResourceSyncError:  # `status` and `pull` report a damaged state
         return
     if known:

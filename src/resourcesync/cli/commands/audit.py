@@ -91,7 +91,7 @@ def command(output: OutputOptions, **values: Any) -> Job:
     way = options.pop_connection(values)
 
     def targets(place: str) -> Iterator[tuple[Path, Network]]:
-        folders = app.mirror_state.each_mirror(configuration.pulled_folder(place))
+        folders = app.mirror_home.each_mirror(configuration.pulled_folder(place))
         network = Network() if offline else configuration.network(place, way)
         return ((folder, network) for folder in folders)
 

@@ -78,8 +78,8 @@ def _verdicts(
             mirror = configuration.mirror(target)
             settings, address = mirror.settings, mirror.source
         yield from app.diagnosis.check_folder(folder)
-        if not address and app.mirror_state.is_mirror(folder):
-            address = app.mirror_state.read_status(folder).source
+        if not address and app.mirror_home.is_mirror(folder):
+            address = app.mirror_home.read_status(folder).source
     if address:
         chosen = overlay(configured_mirrors.values_of(settings), way)
         network = configured_mirrors.network_of(chosen)

@@ -164,7 +164,7 @@ def _check_mirror(place: str, configuration: MirrorConfiguration, *, is_only: bo
     configuration.check_name(place)
     if is_only:
         return
-    if not app.mirror_state.is_present(Path(place)):
+    if not app.mirror_home.is_present(Path(place)):
         is_path = place.startswith((".", "/", "~")) or os.path.lexists(place)
         address = (
             "https://HOST/"
@@ -184,7 +184,7 @@ def _is_source(places: Sequence[str]) -> bool:
     first = "".join(places[:1])
     if "://" not in first or _is_web_address(first) or len(places) > 1:
         return "://" in first
-    return not app.mirror_state.is_known(first)
+    return not app.mirror_home.is_known(first)
 
 
 def _check_folder(place: str) -> None:

@@ -57,7 +57,7 @@ def _repair(argument: MirrorArgument, values: Mapping[str, Any], screen: Screen)
     folder, audit = argument.folder, values["from_audit"]
     options = PullOptions(max_delete=values["max_delete"])
     mirror = app.mirror.mirror_at(folder, argument.network(), options)
-    known = None if audit is None else app.mirror_state.findings_of(folder, audit)
+    known = None if audit is None else app.mirror_home.findings_of(folder, audit)
     plan: dict[str, object] = {}
 
     def report(event: "app.mirror.Event") -> None:

@@ -35,18 +35,13 @@ from resourcesync.cli.render.status import (
     status_details,
     status_table,
 )
-from resourcesync.destination.reports import (
-    CheckedMirror,
-    DiskSpace,
-    FailedRun,
-    MirrorState,
-    MirrorStatus,
-)
+from resourcesync.destination.mirror_health import CheckedMirror, DiskSpace
+from resourcesync.destination.reports import FailedRun, MirrorState, MirrorStatus
 from resourcesync.errors import ConfigurationError, ResourceSyncError, StorageError
 from resourcesync.settings.mirror import FreshnessSettings
 
 if TYPE_CHECKING:
-    from resourcesync.app.source_runs import SourceStatus
+    from resourcesync.app.source_status import SourceStatus
 
 
 @click.command("status", cls=SectionedCommand)
@@ -153,7 +148,7 @@ class _StatusTarget(NamedTuple):
         if self.mirror is None:
             return read(self.folder)
         name, source = self.mirror.name, self.mirror.source
-        if not app.mirror_state.is_mirror(self.folder):
+        if not app.mirror_home.is_mirror(self.folder):
             assert self.configuration is not None, "it has the table of the mirror"
             self.configuration.check_present(name)
             return MirrorStatus(mirror=name, source=source, state=MirrorState.NEW)
@@ -165,9 +160,9 @@ class _StatusTarget(NamedTuple):
     def _judge_source(self, found: MirrorStatus, mirror: ConfiguredMirror) -> MirrorStatus:
         """Return the status; each pull of a mirror of another Source will fail."""
         source = mirror.source
-        if found.source == source or not app.mirror_state.differing_source(self.folder, source):
+        if found.source == source or not app.mirror_home.differing_source(self.folder, source):
             return found
-        has_moved = bool(app.mirror_state.moved_source(self.folder, source))
+        has_moved = bool(app.mirror_home.moved_source(self.folder, source))
         error = mirror.source_conflict_error(found.source, has_moved=has_moved)
         return replace(found, state=MirrorState.FAILING, failed_run=FailedRun.of(error))
 
@@ -226,7 +221,7 @@ def read_statuses(
 def _read_source(
     source: ConfiguredSource, check: StatusCheck, now: datetime
 ) -> "SourceStatus | Unreadable":
-    from resourcesync.app.source_runs import read_status  # noqa: PLC0415 - not for mirrors
+    from resourcesync.app.source_status import read_status  # noqa: PLC0415 - not for mirrors
 
     most = source.max_lag if check.limits.max_lag is None else check.limits.max_lag
     try:
@@ -239,7 +234,7 @@ def _is_source(place: str, sources: ConfiguredSources) -> bool:
     """True if a place is a configured Source, or a published folder that is not a mirror."""
     if place in sources.names or _is_mirror_folder(Path(place)):
         return place in sources.names
-    return app.mirror_state.trace_of_source(Path(place)) is not None
+    return app.mirror_home.trace_of_source(Path(place)) is not None
 
 
 def _read_apart(
@@ -264,9 +259,7 @@ def _measure(
     named = target.mirror
     try:
         limits = FreshnessSettings() if named is None else named.limits
-        found = check.measure(
-            target.status(check.read or app.mirror_state.read_status), limits, now
-        )
+        found = check.measure(target.status(check.read or app.mirror_home.read_status), limits, now)
     except (ResourceSyncError, OSError) as error:
         name = str(target.folder) if named is None else named.name
         return _unreadable(name, target.folder, error)
@@ -349,7 +342,7 @@ def _places_here() -> tuple[str, ...]:
 def _is_mirror_folder(folder: Path) -> bool:
     """True if a folder is a mirror; False if it cannot be read."""
     try:
-        return folder.is_dir() and app.mirror_state.is_present(folder)
+        return folder.is_dir() and app.mirror_home.is_present(folder)
     except OSError:
         return False
 
@@ -357,6 +350,6 @@ def _is_mirror_folder(folder: Path) -> bool:
 def _targets(place: str, configuration: MirrorConfiguration) -> list[_StatusTarget]:
     named = configuration.mirror(place) if place in configuration else None
     folder = configuration.folder(place)
-    own = app.mirror_state.each_mirror(folder)
+    own = app.mirror_home.each_mirror(folder)
     name = named if own == (folder,) else None
     return [_StatusTarget(path, name, configuration) for path in own]

@@ -15,7 +15,7 @@ from resourcesync.model import formatting
 from resourcesync.model.timestamps import SECOND, from_microseconds, to_microseconds
 
 if TYPE_CHECKING:
-    from resourcesync.app.mirrors.mirror_state import Home
+    from resourcesync.app.mirrors.mirror_home import Home
     from resourcesync.app.mirrors.trash import TrashFilter
     from resourcesync.destination.trash import TrashResult
 
@@ -100,15 +100,15 @@ def _check_selection(action: str, values: Mapping[str, Any]) -> None:
         raise click.UsageError(f"name the files to {action}: a GLOB, --older-than, or --all")
 
 
-def _home_of(mirror: str, config: Any) -> "app.mirror_state.Home":
+def _home_of(mirror: str, config: Any) -> "app.mirror_home.Home":
     configuration = options.load(config)
     if mirror in configuration.names:
         configuration.check_present(mirror)
         known = configuration.mirror(mirror)
-        return app.mirror_state.Home(known.dest, known.store)
+        return app.mirror_home.Home(known.dest, known.store)
     folder, store = locate_mirror(mirror, None)
     check_state(mirror, folder)
-    return app.mirror_state.Home(folder, store or app.mirror_state.store_of(folder))
+    return app.mirror_home.Home(folder, store or app.mirror_home.store_of(folder))
 
 
 def _list(home: "Home", fits: "TrashFilter", screen: Screen, *, narrowed: bool) -> CommandOutcome:

@@ -59,7 +59,7 @@ def command(subject: str, resource: str | None, **values: Any) -> Job:
         network = options.load(values["config"]).network(subject, options.pop_connection(values))
         return Job(work=lambda _: _search(subject, network), fields={"address": subject})
     if resource is None:
-        from resourcesync.cli.explained_codes import explanation_job  # noqa: PLC0415 - for codes only
+        from resourcesync.cli.why_codes import explanation_job  # noqa: PLC0415 - for codes only
 
         return explanation_job(subject)
     mirror = resolve_mirror(subject, values["config"], options.pop_connection(values))

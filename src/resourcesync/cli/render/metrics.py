@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from resourcesync.cli.render.status import Unreadable, mirror_fields, source_fields
-from resourcesync.destination.reports import CheckedMirror, MirrorState
+from resourcesync.destination.mirror_health import CheckedMirror
+from resourcesync.destination.reports import MirrorState
 from resourcesync.server.metrics import Metric, report_figures
 
 if TYPE_CHECKING:
-    from resourcesync.app.source_runs import SourceStatus
+    from resourcesync.app.source_status import SourceStatus
 
 
 def mirror_figures(
@@ -24,7 +25,7 @@ def source_figures(
     sources: "Sequence[SourceStatus]", unreadable: Sequence[Unreadable]
 ) -> Iterator[Metric]:
     """Yield the metrics of Sources in the same way."""
-    from resourcesync.app.source_runs import SourceState  # noqa: PLC0415 - not for mirrors
+    from resourcesync.app.source_status import SourceState  # noqa: PLC0415 - not for mirrors
 
     seen = [(source.state, source_fields(source)) for source in sources]
     gone = [name for name, _, noun, _ in unreadable if noun == "source"]

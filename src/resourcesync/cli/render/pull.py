@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from resourcesync.cli.exit_codes import ExitCode
+from resourcesync.cli.exit_codes import ExitCode, exit_code_of_pull
 from resourcesync.cli.output import (
     DETAIL,
     NORMAL,
@@ -277,7 +277,7 @@ def conclude(
     place: str = "",
 ) -> CommandOutcome:
     """Return the outcome of a pull, with its closing lines."""
-    code = exit_code_of(report)
+    code = exit_code_of_pull(report)
     if report.dry_run:
         lines = _dry_run_lines(report, plan)
     elif report.spent:
@@ -298,16 +298,6 @@ def conclude(
         fields=report_fields(report),
         shows_exit=code is not ExitCode.OK,
     )
-
-
-def exit_code_of(report: RunReport) -> ExitCode:
-    """Return the exit code of a pull's report; a dry run exits with 7 if it would be held back."""
-    if report.state is MirrorState.STOPPED:
-        return ExitCode.STOPPED
-    if report.spent:
-        return ExitCode.BUDGET
-    is_good = report.dry_run or report.state is MirrorState.IN_SYNC
-    return ExitCode.OK if is_good else ExitCode.PARTIAL
 
 
 def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLine]:

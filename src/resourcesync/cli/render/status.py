@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.output import with_mirror
 from resourcesync.cli.render.pull import say
+from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import (
-    CheckedMirror,
     FailedRun,
     Failing,
     MirrorState,
@@ -19,7 +19,7 @@ from resourcesync.errors import quoted
 from resourcesync.model import formatting
 
 if TYPE_CHECKING:
-    from resourcesync.app.source_runs import SourceStatus
+    from resourcesync.app.source_status import SourceStatus
     from resourcesync.cli.output import Problem
 
 _COLUMNS: Final = ("MIRROR", "STATE", "IN SYNC", "LAG", "LAST PULL", "RESOURCES", "FAILING")

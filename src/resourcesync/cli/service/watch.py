@@ -102,5 +102,5 @@ def _check_mirror(name: str, configuration: MirrorConfiguration) -> None:
             f"resourcesync pull {quoted(name, 'https://HOST/')} DIR",
         )
     folder = configuration.folder(name)
-    if name not in configuration and not app.mirror_state.is_present(folder):
-        raise app.mirror_state.not_a_mirror_error(folder)
+    if name not in configuration and not app.mirror_home.is_present(folder):
+        raise app.mirror_home.not_a_mirror_error(folder)

@@ -12,18 +12,17 @@ from msgspec.structs import replace
 from resourcesync import app
 from resourcesync.app.configured_pulls import Puller, PullTarget, TargetResolver
 from resourcesync.app.mirror import mirror_at
-from resourcesync.app.mirrors import mirror_state
+from resourcesync.app.mirrors import mirror_home
 from resourcesync.app.stored_names import StoredNames
 from resourcesync.app.watching.service import StateCache
 from resourcesync.app.watching.watch_jobs import ChangeLine, forward_changes, record_failed_pull
 from resourcesync.app.watching.watch_settings import WatchedMirror
 from resourcesync.cli.commands.changes import change_fields
 from resourcesync.cli.crash import write_crash_report
-from resourcesync.cli.exit_codes import ExitCode, worst
+from resourcesync.cli.exit_codes import ExitCode, exit_code_of_pull, worst
 from resourcesync.cli.json_output import json_line
 from resourcesync.cli.output import CommandOutcome, Problem, problem_of
 from resourcesync.cli.render.audit import conclude as conclude_audit
-from resourcesync.cli.render.pull import exit_code_of
 from resourcesync.destination.reports import FailedRun, RunReport, report_fields
 from resourcesync.errors import BudgetError, ResourceSyncError, StoppedError
 from resourcesync.mirror_state.rows import LoggedChange
@@ -125,9 +124,8 @@ class WatchJobRunner:
                 case JobKind.HAND_OVER:
                     return self._send_changes(mirror, cancel)
         except StoppedError:
-            return JobOutcome(status=JobStatus.PREEMPTED), JobReport(
-                exit=ExitCode.TERMINATED, stopped=True
-            )
+            report = JobReport(exit=ExitCode.TERMINATED, stopped=True)
+            return JobOutcome(status=JobStatus.PREEMPTED), report
         except ResourceSyncError as error:
             problem = problem_of(error, job.mirror)
             report = JobReport(exit=problem.exit, problem=problem, failed={"": FailedRun.of(error)})
@@ -161,9 +159,10 @@ class WatchJobRunner:
         )
         is_several = len(ended) != 1 or bool(ended[0].of_set)
         reports = [one.report for one in ended if one.report is not None]
+        exits = [*map(exit_code_of_pull, reports), *(problem.exit for problem in problems)]
         return _job_result(
             JobReport(
-                exit=worst([*map(exit_code_of, reports), *(problem.exit for problem in problems)]),
+                exit=worst(exits),
                 run=None if is_several else reports[0],
                 fields={} if is_several else report_fields(reports[0]),
                 failed={name: FailedRun.of(error) for name, error in errors.items()},
@@ -178,7 +177,7 @@ class WatchJobRunner:
         assert self._resolver is not None
         outcomes = list[CommandOutcome]()
         network = self._resolver.configuration.network(mirror.target.name, {})
-        for folder in mirror_state.each_mirror(mirror.target.folder):
+        for folder in mirror_home.each_mirror(mirror.target.folder):
             found = mirror_at(folder, network).audit(
                 method=mirror.audit_method,
                 rolling=mirror.rolling,
@@ -192,7 +191,7 @@ class WatchJobRunner:
     def _send_changes(
         self, mirror: WatchedMirror, cancel: CancelToken
     ) -> tuple[JobOutcome, JobReport]:
-        folders = mirror_state.pulled_mirrors(mirror.target.folder)
+        folders = mirror_home.pulled_mirrors(mirror.target.folder)
         if not mirror.on_change or not folders:
             return JobOutcome(status=JobStatus.DONE), JobReport(exit=ExitCode.OK, stopped=True)
         run = app.system.new_run_id(self._clock)
@@ -215,9 +214,8 @@ class WatchJobRunner:
             f" resourcesync changes {mirror.target.name} --consumer {CONSUMER} --json",
             exit=ExitCode.PARTIAL,
         )
-        return JobOutcome(status=JobStatus.FAILED), JobReport(
-            exit=ExitCode.PARTIAL, fields=fields, problem=problem
-        )
+        report = JobReport(exit=ExitCode.PARTIAL, fields=fields, problem=problem)
+        return JobOutcome(status=JobStatus.FAILED), report
 
     def _run_program(
         self, mirror: WatchedMirror, folder: Path, line: ChangeLine, cancel: CancelToken

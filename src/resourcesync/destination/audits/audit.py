@@ -14,7 +14,7 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.compare import Created, Deleted, Difference, Same, Updated, compare
-from resourcesync.destination import planner, tasks
+from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.audits import fixity
 from resourcesync.destination.audits.reports import AuditFinding, AuditReport, FindingKind
 from resourcesync.destination.baseline import Baseline
@@ -23,8 +23,8 @@ from resourcesync.destination.external_sort import PairSorter
 from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import MirrorState
-from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import SyncState, count_unavailable, serves_too_little
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
@@ -276,14 +276,15 @@ class Audit:
         return last.code if last is not None and self._pull.sync_state.accepts(last.code) else ""
 
     def _count_unavailable(self, code: str) -> None:
-        self._counts.absent += code in tasks.ABSENT_CODES
-        self._counts.skipped += code not in tasks.ABSENT_CODES
+        self._counts.absent += code in pending_tasks.ABSENT_CODES
+        self._counts.skipped += code not in pending_tasks.ABSENT_CODES
 
     def _report_extra(self, copy: Copy) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
         self._counts.unlisted += is_kept
-        self._has_gap |= waiting is not None and tasks.is_missed(waiting)  # the next pull decides
+        if waiting is not None and pending_tasks.is_missed(waiting):
+            self._has_gap = True  # the next pull decides
         self._counts.extra += not is_kept
         is_held = waiting is not None and waiting.task == PendingTask.DELETE
         self._counts.held += is_held and self._pull.sync_state.last_state is MirrorState.STOPPED
@@ -347,7 +348,8 @@ class Audit:
             self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, _CONTRADICTING_LISTS)
             return
         if copy.is_stale and not self._is_served:
-            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, tasks.STALE_REASON)
+            reason = pending_tasks.STALE_REASON
+            self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
             return
         self._counts.accurate += 1
         if self._is_served:
@@ -427,7 +429,8 @@ def _missing_reason(waiting: Pending | None) -> str:
     """Return the reason of a missing copy, as far as a pull has recorded it."""
     if waiting is None or waiting.task != PendingTask.FETCH:
         return "missing"
-    return f"missing, to be fetched: {waiting.reason}" if waiting.reason else tasks.NOT_TRIED
+    reason = waiting.reason
+    return f"missing, to be fetched: {reason}" if reason else pending_tasks.NOT_TRIED
 
 
 def _is_plainly_same(copy: Copy, row: planner.ListedEntry) -> bool:

@@ -13,6 +13,7 @@ from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.mapping.names import uris_at
 from resourcesync.destination.path_assignment import owner_of
+from resourcesync.destination.pending_tasks import CONTRADICTING, DAMAGED, STALE, is_resting
 from resourcesync.destination.planner import (
     FILTERED,
     ListedEntry,
@@ -21,9 +22,8 @@ from resourcesync.destination.planner import (
     is_unknown,
     match_copy,
 )
-from resourcesync.destination.session import SyncSession
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.sync_state import SyncState
-from resourcesync.destination.tasks import CONTRADICTING, DAMAGED, STALE, is_resting
 from resourcesync.discovery.uris import normalise, percent_encode, present_uri
 from resourcesync.errors import OutOfScopeError, ResourceSyncError
 from resourcesync.mirror_state import rows

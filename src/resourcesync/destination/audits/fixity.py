@@ -17,15 +17,15 @@ from resourcesync import ports
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import FindingKind
-from resourcesync.destination.proven_gone import exists, probe_all
-from resourcesync.destination.session import SyncSession
-from resourcesync.destination.tasks import (
+from resourcesync.destination.pending_tasks import (
     DAMAGED,
     STALE,
     STALE_REASON,
     UNAVAILABLE_CODES,
     pending_fetch,
 )
+from resourcesync.destination.proven_gone import exists, probe_all
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.destination.transfers.verification import check_installed, verify_bytes
 from resourcesync.errors import BadResponseError, ConfigurationError, StorageError

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from resourcesync.destination.lists import recheck_plan
 from resourcesync.destination.planner import Fetch, ListedEntry, is_suspect
-from resourcesync.destination.session import SyncOutcome, SyncSession, timed_phase
+from resourcesync.destination.pull_session import SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.rows import Copy, RecheckState
 from resourcesync.model.vocabulary import Capability

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from resourcesync.destination.changes import times
-from resourcesync.destination.changes.times import has_own_time
+from resourcesync.destination.changes import gaps
+from resourcesync.destination.changes.gaps import has_own_time
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists.resource_reader import document_record
 from resourcesync.destination.lists.selection import ResourceSelection
@@ -24,7 +24,7 @@ from resourcesync.model.vocabulary import ChangeKind
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
-_NO_POSITIONS: Final = times.ListPositions()
+_NO_POSITIONS: Final = gaps.ListPositions()
 
 
 class Reading:
@@ -33,9 +33,9 @@ class Reading:
     def __init__(
         self,
         head: str,
-        start: times.ReadingStart,
+        start: gaps.ReadingStart,
         sorter: ExternalSorter[ListedEntry],
-        archived: Sequence[times.ChangeListSpan] = (),
+        archived: Sequence[gaps.ChangeListSpan] = (),
         state: SqliteMirrorState | None = None,
     ) -> None:
         self._state = state
@@ -46,27 +46,27 @@ class Reading:
         self.checkpoint = start.checkpoint
         self.list_clock = start.list_clock
         self.reported: int | None = None
-        self.lists: list[times.ReadList] = []
+        self.lists: list[gaps.ReadList] = []
         self.starts_in_time = self.is_contiguous = True
         self.change_count = 0
         self.documents: list[ProcessedDocument] = []
-        self.last_changes = times.LastChanges(start.last_changes)
+        self.last_changes = gaps.LastChanges(start.last_changes)
         self.is_resource_clock_ahead = start.is_resource_clock_ahead
         self.has_undated = self.is_outdated = False
         self.is_unchanged_head = self.is_of_dump = False
         self.archive = ""
-        self.window: times.Window | None = None
+        self.window: gaps.Window | None = None
         self.is_continuous = True
         self.is_older = self.may_be_old = False
 
-    def history(self) -> times.ChangeHistory:
+    def history(self) -> gaps.ChangeHistory:
         """Return what was read."""
         fields: dict[str, Any] = {
-            name: getattr(self, name, None) for name in times.ChangeHistory.__struct_fields__
+            name: getattr(self, name, None) for name in gaps.ChangeHistory.__struct_fields__
         }
         fields |= {"lists": tuple(self.lists), "documents": tuple(self.documents)}
         fields["last_changes"] = self.last_changes.recent
-        return times.ChangeHistory(**fields | {"has_last_change": self.last_changes.has_last})
+        return gaps.ChangeHistory(**fields | {"has_last_change": self.last_changes.has_last})
 
     def known(self, uri: str, from_: int | None = None) -> ProcessedDocument | None:
         """Return the record of a document that an earlier pull processed."""
@@ -74,7 +74,7 @@ class Reading:
 
     def add_processed(self, record: ProcessedDocument) -> None:
         """Add a list that was processed and is the same now."""
-        self.lists.append(times.ReadList(record, record))
+        self.lists.append(gaps.ReadList(record, record))
         self.report(record.until)
 
     def close_all_but_last(self) -> None:
@@ -88,7 +88,7 @@ class Reading:
         if moment is not None:
             self.reported = max(moment, self.reported or moment)
 
-    def follows(self, span: times.ChangeListSpan) -> bool:
+    def follows(self, span: gaps.ChangeListSpan) -> bool:
         """True if all changes of an unknown list are new: it stands behind processed ones."""
         ends = {done.until for done in self.start.processed if done.until is not None}
         if span.from_ is not None and span.from_ in ends:
@@ -109,13 +109,13 @@ class ChangeListScan:
     def __init__(  # noqa: PLR0913 - what a list is read with
         self,
         fetched: FetchedDocument,
-        span: times.ChangeListSpan,
+        span: gaps.ChangeListSpan,
         reading: Reading,
         *,
         selection: ResourceSelection,
         now: int,
         ended: int | None = None,
-        positions: times.ListPositions = _NO_POSITIONS,
+        positions: gaps.ListPositions = _NO_POSITIONS,
     ) -> None:
         self._fetched = fetched
         self._span = span
@@ -125,8 +125,8 @@ class ChangeListScan:
         self._ended = ended
         self._positions = positions
         self._position_at_list = positions.position_of(span)
-        self._prefix = times.ListPrefix(selection.mirror_uri)
-        self._latest = times.LatestChangeTime(reading.start.list_clock, now)
+        self._prefix = gaps.ListPrefix(selection.mirror_uri)
+        self._latest = gaps.LatestChangeTime(reading.start.list_clock, now)
         self._known = 0
         self._old_count: int | None = None
         self._processed: Container[int] | None = None
@@ -159,14 +159,14 @@ class ChangeListScan:
         )
         reading.documents.append(record)
         has_news = reading.change_count > count and not begins
-        reading.lists.append(times.ReadList(record, seen, is_intact, has_news))
+        reading.lists.append(gaps.ReadList(record, seen, is_intact, has_news))
 
     def read_window(self, *, follows: bool = False) -> None:
         """Collect the new changes of a list that gives no interval."""
         reading, start = self._reading, self._reading.start
         listed = list(self.listed_changes())
         order: Sequence[int] = range(len(listed))
-        newest_first = times.is_newest_first(listed, start.window)
+        newest_first = gaps.is_newest_first(listed, start.window)
         if newest_first:
             order = order[::-1]
         ordered = [listed[position] for position in order]
@@ -180,29 +180,29 @@ class ChangeListScan:
             earliest = min((time for time in own if time is not None), default=None)
             reading.is_continuous = earliest is not None and earliest <= start.list_clock
         else:
-            found = times.continuation(ordered, start.window, start.list_clock)
+            found = gaps.continuation(ordered, start.window, start.list_clock)
             reading.is_continuous, news, reading.is_older = found
             news = range(len(ordered)) if start.is_beginning else news
         reading.has_undated |= any(not ordered[number].is_own for number in news)
-        reading.window = times.window_of(ordered, newest_first=newest_first)
+        reading.window = gaps.window_of(ordered, newest_first=newest_first)
         self._add_news([order[number] for number in news], in_order=newest_first is not None)
         self._advance()
         record = document_record(self._fetched)._replace(
             until=self._span.until, entries=self._prefix.entries, prefix=self._prefix.hexdigest()
         )
         reading.documents.append(record)
-        reading.lists.append(times.ReadList(record, None, has_news=bool(news)))
+        reading.lists.append(gaps.ReadList(record, None, has_news=bool(news)))
 
-    def _position_in(self, listed: Sequence[times.ChangeMark]) -> int | None:
+    def _position_in(self, listed: Sequence[gaps.ChangeMark]) -> int | None:
         """Return the number of changes at the first reading; ``None`` if it was another list."""
         known = self._positions.first_window
-        return self._position_at_list if known is None or times.shares(listed, known) else None
+        return self._position_at_list if known is None or gaps.shares(listed, known) else None
 
-    def listed_changes(self) -> Iterator[times.ChangeMark]:
+    def listed_changes(self) -> Iterator[gaps.ChangeMark]:
         """Yield the changes of the list, in its order, as far as continuity depends on them."""
         latest = max(self._now, self._reading.start.list_clock) + DAY
         for change in changes_of(self._fetched.open()):
-            yield times.mark_of(times.without_borrowed_time(change, self._span), latest)
+            yield gaps.mark_of(gaps.without_borrowed_time(change, self._span), latest)
 
     def _add_news(self, positions: Sequence[int], *, in_order: bool) -> None:
         """Add the rows of some changes, in this order; if it is not known, each is a question."""
@@ -229,7 +229,7 @@ class ChangeListScan:
         """Record the next change of the list; return it without a borrowed time."""
         self._prefix.add(listed)
         self._reading.last_changes.add(listed, self._span.from_)
-        change = times.without_borrowed_time(listed, self._span)
+        change = gaps.without_borrowed_time(listed, self._span)
         self._latest.add(change)
         return change
 
@@ -238,21 +238,21 @@ class ChangeListScan:
         reading, span, latest, now = self._reading, self._span, self._latest, self._now
         if not (reading.starts_in_time and reading.is_contiguous) and span.from_ is not None:
             # The gap lies before this list; from its start on everything is known.
-            reading.checkpoint = times.advance_checkpoint(
+            reading.checkpoint = gaps.advance_checkpoint(
                 reading.checkpoint, until=span.from_, last=None, now=now
             )
         last, begun = latest.change_time, span.from_
         if last is None and begun is not None:
-            is_usable = times.is_plausible(begun, through=reading.list_clock, now=now)
+            is_usable = gaps.is_plausible(begun, through=reading.list_clock, now=now)
             last = begun if is_usable else None
-        reading.list_clock = times.advance_checkpoint(
+        reading.list_clock = gaps.advance_checkpoint(
             reading.list_clock, until=span.until, last=last, now=now
         )
         for moment in (span.from_, span.until, latest.reported):
             reading.report(moment)
         reading.is_resource_clock_ahead |= latest.is_resource_clock_ahead
         moved = latest.change_time if reading.is_resource_clock_ahead else latest.moment
-        reading.checkpoint = times.advance_checkpoint(
+        reading.checkpoint = gaps.advance_checkpoint(
             reading.checkpoint, until=span.until, last=moved, now=now
         )
 
@@ -276,7 +276,7 @@ class ChangeListScan:
             if is_over:  # the Resource List has all of it
                 continue
             if is_new:
-                reading.has_undated |= times.is_undated(change, begin)
+                reading.has_undated |= gaps.is_undated(change, begin)
             elif not self._accept_by_time(change, position):
                 continue
             reading.change_count += 1
@@ -292,8 +292,8 @@ class ChangeListScan:
         reading = self._reading
         begin = reading.start.new_since
         is_late = self._is_late(position)
-        is_open = times.is_undated(change, begin)
-        if not (reading.has_undated or is_late or is_open or times.is_since(change, begin)):
+        is_open = gaps.is_undated(change, begin)
+        if not (reading.has_undated or is_late or is_open or gaps.is_since(change, begin)):
             return False
         if is_open or not has_own_time(change):
             if not reading.has_undated and self._is_old(change, position):
@@ -313,7 +313,7 @@ class ChangeListScan:
         self._reading.may_be_old = True
         start = self._reading.start
         is_dated = start.is_resource_list and change.time is not None
-        is_older = is_dated and not times.is_since(change, start.new_since)
+        is_older = is_dated and not gaps.is_since(change, start.new_since)
         # Whatever is in the mirror came later; or a Resource List did, that is new to it.
         if change.kind is ChangeKind.DELETED or self._positions.stored is None:
             is_older = is_older or position in self._processed_positions()
@@ -329,9 +329,9 @@ class ChangeListScan:
         """
         start = self._reading.start
         if start.is_resource_list:
-            return not times.is_since(change, start.list_clock + 1)
+            return not gaps.is_since(change, start.list_clock + 1)
         at = start.resource_list_at
-        return at is not None and change.time is not None and not times.is_since(change, at)
+        return at is not None and change.time is not None and not gaps.is_since(change, at)
 
     def _processed_positions(self) -> Container[int]:
         """Return the positions of the changes on which the last pull acted; found once."""
@@ -349,7 +349,7 @@ class ChangeListScan:
         return done.entries if self._begins_with(done) else 0
 
     def _begins_with(self, done: ProcessedDocument) -> bool:
-        prefix = times.ListPrefix(self._selection.mirror_uri)
+        prefix = gaps.ListPrefix(self._selection.mirror_uri)
         with self._reopened() as changes:
             for change in islice(changes, done.entries):
                 prefix.add(change)
@@ -371,36 +371,32 @@ class ChangeListScan:
         resource, is later: then its age is unknown, and the last change listed counts.
         """
         start = self._reading.start
-        if self._ended is not None and self._ended < start.list_clock - times.OVERLAP:
+        if self._ended is not None and self._ended < start.list_clock - gaps.OVERLAP:
             return True
-        return not times.is_since(change, start.new_since) and position < self._count_old_entries()
+        return not gaps.is_since(change, start.new_since) and position < self._count_old_entries()
 
     def _count_old_entries(self) -> int:
         """Return how many changes are older than T by their order; read once."""
         if self._old_count is None:
             with self._reopened() as changes:
-                timed = (times.without_borrowed_time(change, self._span) for change in changes)
-                self._old_count = times.count_old_entries(timed, self._reading.start.new_since)
+                timed = (gaps.without_borrowed_time(change, self._span) for change in changes)
+                self._old_count = gaps.count_old_entries(timed, self._reading.start.new_since)
         return self._old_count
 
 
-def is_same_prefix(prefix: times.ListPrefix, seen: ProcessedDocument) -> bool:
+def is_same_prefix(prefix: gaps.ListPrefix, seen: ProcessedDocument) -> bool:
     """True if a list begins with the changes that were processed."""
     return (prefix.entries, prefix.hexdigest()) == (seen.entries, seen.prefix)
 
 
-def _since_list(changes: Sequence[times.ChangeMark], at: int, before: int | None) -> Sequence[int]:
+def _since_list(changes: Sequence[gaps.ChangeMark], at: int, before: int | None) -> Sequence[int]:
     """Return the changes that a Resource List may not include."""
     news: list[int] = []
     ended: set[str] = set()
     for position in range(len(changes) - 1, -1, -1):
         change = changes[position]
         is_late = before is not None and position >= before
-        if (
-            change.own_time is not None
-            and change.own_time < at - at % times.OVERLAP
-            and not is_late
-        ):
+        if change.own_time is not None and change.own_time < at - at % gaps.OVERLAP and not is_late:
             ended.add(change.uri)  # what is listed before an old change of it is old, too
         elif change.own_time is not None or is_late or change.uri not in ended:
             news.append(position)

@@ -22,11 +22,11 @@ from resourcesync.destination.dumps.dump_policy import (
 )
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import manifests
-from resourcesync.destination.lists.packages import DumpPackage
+from resourcesync.destination.lists.dump_packages import DumpPackage
 from resourcesync.destination.options import DumpPolicy
 from resourcesync.destination.planner import Fetch, algorithms_for, recordable_lastmod
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import PlanSummary, TransferTally
-from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
 from resourcesync.destination.transfers.verification import check_installed, verify_staged
 from resourcesync.discovery.document_fetcher import FetchedDocument

@@ -15,6 +15,7 @@ from msgspec import structs
 from resourcesync import errors
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.lists import proof
+from resourcesync.destination.lists.dump_packages import DumpPackages
 from resourcesync.destination.lists.list_documents import (
     ListDocuments,
     check_capability,
@@ -23,7 +24,6 @@ from resourcesync.destination.lists.list_documents import (
     is_same_host,
     parts_of,
 )
-from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.selection import ResourceSelection
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from resourcesync.destination.mapping import PathMapping
 from resourcesync.destination.mapping.names import NameMapping, uris_at
 from resourcesync.destination.planner import FILTERED, ListedEntry
-from resourcesync.destination.scope import FilterVerdict, LinkFilter, LinkTarget, Scope
+from resourcesync.destination.scope_and_filters import FilterVerdict, LinkFilter, LinkTarget, Scope
 from resourcesync.discovery.uris import (
     host_twin,
     longest_first,

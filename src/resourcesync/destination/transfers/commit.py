@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 
 from resourcesync import ports
-from resourcesync.destination import planner, tasks
+from resourcesync.destination import pending_tasks, planner
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import Failing, TransferTally
-from resourcesync.destination.session import SyncSession
 from resourcesync.destination.sync_state import encode_notes, question_notes
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import DiskFullError, StorageError
@@ -139,13 +139,13 @@ class CommitBatch:
         """Add a resource that could not be fetched; its present copy stays."""
         listed = fetch.listed
         self._waiting += 1
-        if listed.change in planner.MAY_BE_GONE and code in tasks.ABSENT_CODES:
+        if listed.change in planner.MAY_BE_GONE and code in pending_tasks.ABSENT_CODES:
             if planner.is_gone_by_answer(
                 listed, fetch.before, is_old_reading=self._pull.is_old_reading
             ):
                 self._record_as_gone(fetch)
                 return False
-            code, reason = tasks.OLD_ANSWER, tasks.OLD_ANSWER_REASON
+            code, reason = pending_tasks.OLD_ANSWER, pending_tasks.OLD_ANSWER_REASON
         self.tally.undecided += listed.undated
         status = self._status_of(code)
         self.tally.absent += status == "absent"
@@ -154,7 +154,8 @@ class CommitBatch:
         self._failed.append(self._fetch_task(listed, code, reason, tries))
         action, kept = ("create", False) if fetch.creates else ("update", True)
         found = (action, listed.loc, listed.path, code, reason)
-        self._report("item", tasks.failed_item(*found, kept=kept, tries=tries, status=status))
+        item = pending_tasks.failed_item(*found, kept=kept, tries=tries, status=status)
+        self._report("item", item)
         return status == "error"
 
     def _record_as_gone(self, fetch: planner.Fetch) -> None:
@@ -167,16 +168,16 @@ class CommitBatch:
         policy = planner.DecisionPolicy(absence=planner.Absence.UNCHANGED, delete=delete)
         decision = planner.decide_gone(fetch.before, planner.ABSENT, policy)
         generation = self._pull.generation
-        row = tasks.task_of(decision, now=self.now(), at=self._at, generation=generation)
+        row = pending_tasks.task_of(decision, now=self.now(), at=self._at, generation=generation)
         self._failed.append(row)
 
     def _status_of(self, code: str) -> str:
         """Return the item status of a resource that could not be fetched, by its error code."""
         if not self._pull.accepts_missing:
             return "error"
-        if code in tasks.ABSENT_CODES:
+        if code in pending_tasks.ABSENT_CODES:
             return "absent"
-        return "skipped" if code in tasks.SKIPPED_CODES else "error"
+        return "skipped" if code in pending_tasks.SKIPPED_CODES else "error"
 
     def _fetch_task(
         self, listed: planner.ListedEntry, code: str, reason: str, tries: int
@@ -184,10 +185,9 @@ class CommitBatch:
         """Return the fetch task of a failed resource; the report names the first of them."""
         is_failure = self._status_of(code) == "error"
         if is_failure and len(self.tally.failures) < _MAX_FAILURES:
-            self.tally.failures.append(
-                Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
-            )
-        return tasks.pending_fetch(
+            failing = Failing(uri=listed.uri, code=code, reason=reason, tries=tries)
+            self.tally.failures.append(failing)
+        return pending_tasks.pending_fetch(
             listed,
             known=self._state.pending_of(listed.uri),
             now=self.now(),
@@ -217,16 +217,10 @@ class CommitBatch:
 
     def report_progress(self) -> None:
         """Report how much is done."""
-        self._report(
-            "progress",
-            {
-                "done": self.tally.done,
-                "total": self._total,
-                "bytes_done": self.tally.useful,
-                "bytes_total": self._size,
-                "failed": self.tally.failed,
-            },
-        )
+        tally = self.tally
+        sizes = {"bytes_done": tally.useful, "bytes_total": self._size}
+        counts = {"done": tally.done, "total": self._total, **sizes, "failed": tally.failed}
+        self._report("progress", counts)
 
     def flush(self) -> None:
         """Make the group durable, then record it."""
@@ -275,7 +269,7 @@ class CommitBatch:
         for path, place in self._copies.newly_quarantined():
             self._quarantine_count += 1
             if self._quarantine_count <= _MAX_QUARANTINE_WARNINGS:
-                self._report("warning", tasks.quarantine_warning(path, place))
+                self._report("warning", pending_tasks.quarantine_warning(path, place))
 
     def _commit(
         self, installed: list[StagedResource], refused: dict[str, rows.Copy | None]
@@ -291,7 +285,7 @@ class CommitBatch:
             if ready.patched is not None
         )
         failed += (
-            self._fetch_task(ready.fetch.listed, tasks.CONTRADICTING, ready.contradicts, 1)
+            self._fetch_task(ready.fetch.listed, pending_tasks.CONTRADICTING, ready.contradicts, 1)
             for ready in installed
             if ready.contradicts
         )
@@ -328,7 +322,7 @@ class CommitBatch:
         tally.contradicting += bool(ready.contradicts)
         tally.by_request += not copy.listed
         tally.fixity[copy.fixity] = tally.fixity.get(copy.fixity, 0) + 1
-        code, reason = tasks.CONTRADICTING, ready.contradicts
+        code, reason = pending_tasks.CONTRADICTING, ready.contradicts
         more: dict[str, object] = {"code": code, "reason": reason} if reason else {}
         if ready.has_bad_digest:
             more["bad_digest"] = True

@@ -19,7 +19,7 @@ from resourcesync.model.digests import disagree, parse_digests, usable
 from resourcesync.ports import Copies, FetchRequest, Proof, StagedCopy
 
 if TYPE_CHECKING:
-    from resourcesync.destination.session import SyncSession
+    from resourcesync.destination.pull_session import SyncSession
 
 _PIECE: Final = 1 << 18
 _NO_LIMIT: Final = 1 << 62

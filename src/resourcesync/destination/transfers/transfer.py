@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import errors
-from resourcesync.destination import planner, tasks
+from resourcesync.destination import pending_tasks, planner
+from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.reports import TransferTally
-from resourcesync.destination.session import SyncSession
 from resourcesync.destination.transfers.commit import CommitBatch, StagedResource
 from resourcesync.destination.transfers.verification import (
     ReceivedBytes,
@@ -28,16 +28,9 @@ from resourcesync.destination.transfers.verification import (
     wanted_fields,
 )
 from resourcesync.discovery.uris import origin
-from resourcesync.mirror_state.rows import LARGE, Copy, Fixity
+from resourcesync.mirror_state.rows import LARGE
 from resourcesync.model.content_codings import content_codings
-from resourcesync.model.digests import (
-    STRONG,
-    agree,
-    format_digests,
-    has_strong,
-    parse_digests,
-    usable,
-)
+from resourcesync.model.digests import has_strong, parse_digests
 from resourcesync.ports import (
     FetchFailure,
     FetchRequest,
@@ -49,9 +42,9 @@ from resourcesync.ports import (
 
 if TYPE_CHECKING:
     from resourcesync.destination.transfers.derived_bytes import PatchApplication
+    from resourcesync.destination.transfers.present_files import PresentFiles
 
 _MAX_DEFERRED: Final = 1_000
-_MAX_EXPECTED: Final = 4_096
 _MAX_FAILED_PATCHES: Final = 16
 """Failed patches after which a run tries no more: they cost time."""
 _MIN_RESUMABLE: Final = 1 << 20
@@ -152,7 +145,7 @@ class ResourceTransfer:
     def __init__(self, pull: SyncSession, at: int) -> None:
         equipment = pull.dependencies
         self._fetcher = equipment.workers or equipment.resource_fetcher or equipment.fetcher
-        self._copies, self._state = equipment.copies, equipment.state
+        self._copies = equipment.copies
         self._options, self._own_algorithm = pull.options, pull.options.own_algorithm
         self._is_lenient = pull.options.verify == "lenient"
         self._pull, self._budget = pull, pull.budget
@@ -161,7 +154,6 @@ class ResourceTransfer:
         self._commit_batch = CommitBatch(pull, at)
         self._retries: deque[FetchAttempt] = deque()
         self._deferred: list[FetchAttempt] = []
-        self._expected: dict[str, None] = {}
         self._stop = False
         # In an empty folder there is no file to adopt: no check for each resource.
         self._may_adopt = next(iter(self._copies.paths()), None) is not None
@@ -176,6 +168,12 @@ class ResourceTransfer:
         from resourcesync.destination.transfers.derived_bytes import PatchApplication  # noqa: PLC0415 - rarely
 
         return PatchApplication(self._pull, self._commit_batch)
+
+    @cached_property
+    def _present_files(self) -> "PresentFiles":
+        from resourcesync.destination.transfers.present_files import PresentFiles  # noqa: PLC0415 - as above
+
+        return PresentFiles(self._pull, self._commit_batch, adopts=self._may_adopt)
 
     def execute(self, fetches: Iterable[planner.Fetch], *, total: int, size: int) -> TransferTally:
         """Execute the fetches; return their counts."""
@@ -236,7 +234,8 @@ class ResourceTransfer:
         """Return the request for an attempt, which may resume a part; ``None`` if it needs none."""
         fetch, place, listed = attempt.fetch, attempt.location, attempt.fetch.listed
         is_small = listed.length is not None and listed.length < LARGE
-        if (self._may_adopt or not is_small) and self._use_present(attempt):
+        may_use = (self._may_adopt or not is_small) and not attempt.position
+        if may_use and self._present_files.use(fetch, partial(self._wait, attempt)):
             return None
         if place.is_patch:
             return self._begin_patch(attempt)
@@ -262,15 +261,15 @@ class ResourceTransfer:
             fields=place.fields or (() if listed.hash else self._digest_fields),
         )
 
-    def _use_present(self, attempt: FetchAttempt) -> bool:
-        """Use bytes that are in the mirror already; return whether there are any.
+    def _wait(self, attempt: FetchAttempt) -> bool:
+        return not attempt.has_waited and self._defer(replace(attempt, has_waited=True))
 
-        The Source itself must serve what its lists dispute, or what it served otherwise.
-        """
-        before, listed = attempt.fetch.before, attempt.fetch.listed
-        if attempt.position or listed.undated or (before is not None and before.is_stale):
-            return False
-        return (self._may_adopt and self._adopt(attempt.fetch)) or self._use_local_copy(attempt)
+    def _defer(self, attempt: FetchAttempt) -> bool:
+        """Put an attempt off until others have ended; return whether there is room."""
+        has_room = len(self._deferred) < _MAX_DEFERRED
+        if has_room:
+            self._deferred.append(attempt)
+        return has_room
 
     def _begin_patch(self, attempt: FetchAttempt) -> FetchRequest | None:
         """Return the request for a patch; ``None`` if it does not apply to the copy."""
@@ -283,65 +282,6 @@ class ResourceTransfer:
         except errors.PatchError as error:
             self._try_next_location(self._without_patch(attempt, error, tries=0))
             return None
-
-    def _adopt(self, fetch: planner.Fetch) -> bool:
-        """Adopt a file in place that is proven to be as listed; return whether there is one."""
-        listed, before = fetch.listed, fetch.before
-        signature = self._copies.signature(listed.path)
-        if signature is None or (before is not None and before.signature == signature):
-            return False
-        claims = [d for d in usable(parse_digests(listed.hash)) if d.algorithm in STRONG]
-        if not claims:
-            return False
-        found = self._copies.digest(
-            listed.path, planner.algorithms_for(listed, self._own_algorithm)
-        )
-        if found is None or not agree(found[1], claims):
-            return False
-        length, digests = found
-        copy = self._commit_batch.new_copy(listed, length, format_digests(digests), Fixity.VERIFIED)
-        copy = copy._replace(signature=signature, installed=self._commit_batch.now())
-        self._commit_batch.add(StagedResource(fetch, copy, None))
-        return True
-
-    def _use_local_copy(self, attempt: FetchAttempt) -> bool:
-        """Use the bytes of another copy, present or expected; return whether there is one."""
-        listed, own = attempt.fetch.listed, self._own_algorithm
-        if listed.length is None or listed.length < LARGE:
-            return False
-        digest = _digest_by(listed, own)
-        if not digest:
-            return False
-        known = self._state.copy_by_digest(digest, listed.length)
-        if known is not None:
-            return self._copy_local(attempt.fetch, known)
-        if (
-            digest in self._expected
-            and not attempt.has_waited
-            and len(self._deferred) < _MAX_DEFERRED
-        ):
-            self._deferred.append(replace(attempt, has_waited=True))
-            return True
-        self._expected[digest] = None
-        if len(self._expected) > _MAX_EXPECTED:
-            del self._expected[next(iter(self._expected))]
-        return False
-
-    def _copy_local(self, fetch: planner.Fetch, known: Copy) -> bool:
-        listed = fetch.listed
-        algorithms = planner.algorithms_for(listed, self._own_algorithm)
-        staged = self._copies.stage_copy(known.path, algorithms)
-        if staged is None:
-            return False
-        received = verify_staged(listed, staged)
-        if received.wrong is not None:
-            staged.discard()  # that copy was changed locally
-            return False
-        copy = self._commit_batch.new_copy(
-            listed, received.length, received.digests, received.fixity
-        )
-        self._commit_batch.add(StagedResource(fetch, copy, staged, local=True))
-        return True
 
     def _handle_failure(self, attempt: FetchAttempt, outcome: FetchFailure) -> None:
         error: errors.ResourceSyncError = outcome.error
@@ -357,7 +297,8 @@ class ResourceTransfer:
             return
         code, reason, length = error.code, error.cause, attempt.fetch.listed.length
         if attempt.location.is_own and (site := _unreachable_site(error, outcome.request.uri)):
-            code, reason = tasks.REDIRECTED, f"redirected to another site, {site}: {error.message}"
+            code = pending_tasks.REDIRECTED
+            reason = f"redirected to another site, {site}: {error.message}"
         mismatch = code == "too-big" and length is not None
         if mismatch:
             code = "length-mismatch"
@@ -370,13 +311,9 @@ class ResourceTransfer:
     def _try_next_location(self, attempt: FetchAttempt) -> None:
         """Try the next location that may help; without one the fetch fails."""
         following = attempt.next_attempt()
-        if following is None:
-            self._fail(attempt.fetch, *attempt.last_failure, attempt.tries)
-        elif not following.location.after_mismatch:
+        if following is not None and not following.location.after_mismatch:
             self._retries.append(following)
-        elif len(self._deferred) < _MAX_DEFERRED:
-            self._deferred.append(following)
-        else:
+        elif following is None or not self._defer(following):
             self._fail(attempt.fetch, *attempt.last_failure, attempt.tries)
 
     def _handle_unchanged(self, fetch: planner.Fetch, outcome: FetchResponse) -> None:
@@ -415,7 +352,7 @@ class ResourceTransfer:
             return
         if planner.has_old_bytes(fetch.listed, fetch.before, found):
             staged.discard()
-            self._fail(fetch, tasks.OLD_ANSWER, tasks.OLD_ANSWER_REASON, 1)
+            self._fail(fetch, pending_tasks.OLD_ANSWER, pending_tasks.OLD_ANSWER_REASON, 1)
             return
         listed = fetch.listed if wrong is None else fetch.listed._replace(hash="")
         # The validators of another server are useless for the resource's own URI.
@@ -425,7 +362,7 @@ class ResourceTransfer:
         )
         if contradicts and planner.has_bytes(fetch.before, copy.digests):
             staged.discard()
-            self._commit_batch.add_failure(fetch, tasks.CONTRADICTING, contradicts, 1)
+            self._commit_batch.add_failure(fetch, pending_tasks.CONTRADICTING, contradicts, 1)
         else:
             ready = StagedResource(fetch, copy, staged, contradicts=contradicts)
             ready.has_bad_digest = has_bad_digest
@@ -488,8 +425,7 @@ class ResourceTransfer:
         self._stop = self._stop or (failed and self._options.fail_fast)
 
     def _abandon(self, *, keep: bool) -> None:
-        for request in self._under_way:
-            staged = _staged(request)
+        for staged in map(_staged, self._under_way):
             if keep:
                 staged.suspend()
             else:
@@ -502,13 +438,9 @@ def _unreachable_site(error: errors.ResourceSyncError, asked: str) -> str:
 
     A later attempt does not change that.
     """
-    if (
-        not isinstance(error, errors.SourceError)
-        or error.code not in {"dns", "egress"}
-        or not error.uri
-    ):
+    if not isinstance(error, errors.SourceError) or error.code not in {"dns", "egress"}:
         return ""
-    site = origin(error.uri)
+    site = origin(error.uri) if error.uri else ""
     return "" if site == origin(asked) else site
 
 
@@ -516,14 +448,6 @@ def _staged(request: FetchRequest) -> StagedCopy:
     # Every request of this module has a staged copy as its sink.
     staged: StagedCopy = request.sink  # type: ignore[assignment]  # see above
     return staged
-
-
-def _digest_by(listed: planner.ListedEntry, algorithm: str) -> str:
-    """Return the listed strong digest of this algorithm; empty if there is none."""
-    for digest in usable(parse_digests(listed.hash)):
-        if digest.algorithm == algorithm and algorithm in STRONG:
-            return str(digest)
-    return ""
 
 
 def _part_name(uri: str, listed: planner.ListedEntry) -> str:

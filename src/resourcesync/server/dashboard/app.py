@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync.errors import ResourceSyncError
 from resourcesync.server import asgi
+from resourcesync.server.caching import NO_STORE
 from resourcesync.server.content_encoding import compress
 from resourcesync.server.dashboard.layout import STYLE, missing_page
 from resourcesync.server.dashboard.mirror_page import mirror_page
@@ -31,7 +32,7 @@ _POLICY: Final = (
     " frame-ancestors 'none'"
 )
 # Not "no-referrer": a form would come from the origin "null", and be refused.
-_SAFE: Final = {**asgi.NO_STORE, **asgi.NOSNIFF, "referrer-policy": "same-origin"}
+_SAFE: Final = {**NO_STORE, **asgi.NOSNIFF, "referrer-policy": "same-origin"}
 _STYLE_PATH: Final = b"/style.css"
 _LIVE: Final = frozenset({b"", b"/"})
 """Pages that are loaded again every 30 seconds, unless their query says that they stay still."""

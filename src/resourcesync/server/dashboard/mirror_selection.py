@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from resourcesync.destination.reports import WORST_FIRST, MirrorState
+from resourcesync.destination.mirror_health import WORST_FIRST
+from resourcesync.destination.reports import MirrorState
 from resourcesync.model import formatting
 from resourcesync.server.dashboard.views import MirrorSummary
 

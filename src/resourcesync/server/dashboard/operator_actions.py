@@ -19,7 +19,8 @@ from starlette.types import Receive, Scope, Send
 
 from resourcesync.errors import ConfigurationError, ResourceSyncError
 from resourcesync.model import formatting
-from resourcesync.server.asgi import NO_STORE, NOSNIFF, answer_any, read_body, refuse
+from resourcesync.server.asgi import NOSNIFF, answer_any, read_body, refuse
+from resourcesync.server.caching import NO_STORE
 from resourcesync.server.dashboard.layout import card
 from resourcesync.server.dashboard.markup import Markup, address, tag
 from resourcesync.server.dashboard.views import MirrorSummary, Operate

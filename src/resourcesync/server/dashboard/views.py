@@ -7,7 +7,8 @@ from typing import Protocol
 import msgspec
 
 from resourcesync.destination.audits.reports import AuditRecord
-from resourcesync.destination.reports import CheckedMirror, FailedRun, MirrorStatus, RunReport
+from resourcesync.destination.mirror_health import CheckedMirror
+from resourcesync.destination.reports import FailedRun, MirrorStatus, RunReport
 from resourcesync.mirror_state.rows import PendingCause
 from resourcesync.push_state.rows import TopicSubscriber
 from resourcesync.watch.scheduler import NextPull

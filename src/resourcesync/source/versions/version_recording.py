@@ -26,8 +26,8 @@ from resourcesync.model.timestamps import from_microseconds, to_microseconds
 from resourcesync.model.vocabulary import Relation
 from resourcesync.ports.originals import Original, Originals, WrappedOriginals
 from resourcesync.ports.patches import PatchComputer, Patcher, PatchFormat, PatchMaker
-from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.naming import FOLDER, SourceNaming
+from resourcesync.source.present_contents import OpenOriginal, PresentContents
 
 if TYPE_CHECKING:
     from resourcesync.source.publisher import OpenSource

@@ -8,9 +8,10 @@ import msgspec
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports.originals import Originals, ResourceContents
 from resourcesync.source import naming
-from resourcesync.source.contents import OpenOriginal, PresentContents
 from resourcesync.source.dump_record import read_dumps
-from resourcesync.source.plan import GRACE, PLAN, CatalogueNote
+from resourcesync.source.plan import PLAN, CatalogueNote
+from resourcesync.source.present_contents import OpenOriginal, PresentContents
+from resourcesync.source.rotation import GRACE
 from resourcesync.source.versions import version_recording
 
 if TYPE_CHECKING:

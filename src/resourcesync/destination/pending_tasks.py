@@ -90,6 +90,7 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
     """Return the task to fetch a resource, after a failure or before an attempt."""
     before = known.tries if known is not None and known.task == PendingTask.FETCH else 0
     tries = before + 1 if failed else before
+    stored = (*encode_contradiction(listed), *encode_patch(listed.patch))
     return Pending(
         uri=listed.uri,
         loc=listed.loc,
@@ -105,14 +106,7 @@ def pending_fetch(  # noqa: PLR0913 - a row has that many columns
         first=now,
         first_at=at,
         generation=generation,
-        elsewhere="\n".join(
-            (
-                listed.memento,
-                *listed.mirrors,
-                *encode_contradiction(listed),
-                *encode_patch(listed.patch),
-            )
-        ),
+        elsewhere="\n".join((listed.memento, *listed.mirrors, *stored)),
     )
 
 
@@ -120,10 +114,8 @@ def encode_contradiction(listed: planner.ListedEntry) -> tuple[str, ...]:
     """Return the line that stores a contradiction between lists; none if there is none."""
     if not listed.undated:
         return ()
-    return (
-        planner.CONTRADICTION_PREFIX
-        + json.dumps([listed.change, listed.rivals, listed.is_older], separators=(",", ":")),
-    )
+    stored = [listed.change, listed.rivals, listed.is_older]
+    return (planner.CONTRADICTION_PREFIX + json.dumps(stored, separators=(",", ":")),)
 
 
 def pending_delete(copy: Copy, *, reason: str, now: int, at: int, generation: int) -> Pending:

@@ -1,4 +1,4 @@
-"""Times of changes and of Change Lists: which count, how far they move T, where to read on.
+"""Gaps between Change Lists, and the times of lists and changes: which count, where to read on.
 
 And what was read: the history of changes since T, or since a Resource List. Pure.
 

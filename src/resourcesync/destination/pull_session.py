@@ -10,20 +10,20 @@ import msgspec
 from msgspec import structs
 
 from resourcesync.destination import planner
+from resourcesync.destination.changes.gaps import ChangeHistory, is_plausible
 from resourcesync.destination.changes.reader import ChangeListReader
-from resourcesync.destination.changes.times import ChangeHistory, is_plausible
 from resourcesync.destination.cursor import Cursor
 from resourcesync.destination.external_sort import ExternalSorter, TupleSorter
+from resourcesync.destination.lists.dump_packages import DumpPackages
 from resourcesync.destination.lists.list_documents import ListDocuments
-from resourcesync.destination.lists.packages import DumpPackages
 from resourcesync.destination.lists.proof import ListMoments
 from resourcesync.destination.lists.resource_reader import ListSnapshot, ResourceListReader
 from resourcesync.destination.lists.selection import MAX_REFUSED, ResourceSelection
 from resourcesync.destination.options import Dependencies, PullOptions
 from resourcesync.destination.path_assignment import PathAssignment
+from resourcesync.destination.pending_tasks import task_of
 from resourcesync.destination.reports import DeletionResult, Mode, PlanSummary, TransferTally
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, question_notes
-from resourcesync.destination.tasks import task_of
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin

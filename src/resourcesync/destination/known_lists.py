@@ -17,12 +17,12 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import errors
-from resourcesync.destination.changes.times import ListPrefix, is_later, is_plausible
+from resourcesync.destination.changes.gaps import ListPrefix, is_later, is_plausible
 from resourcesync.destination.lists.proof import ListVersion
 from resourcesync.destination.lists.resource_reader import list_version
 from resourcesync.destination.options import Dependencies, PullOptions
-from resourcesync.destination.scope import Filters
-from resourcesync.destination.session import SyncSession
+from resourcesync.destination.pull_session import SyncSession
+from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, discovery_rank
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.discovery.sets import SetChoice, SourceLists

@@ -7,12 +7,10 @@ import msgspec
 
 from resourcesync import ports
 from resourcesync.websub import messages
-from resourcesync.websub.delivery import BodySink
-from resourcesync.websub.messages import sign
+from resourcesync.websub.messages import post_request, sign
 
 _SUCCESS: Final = range(200, 300)
-_REFUSED: Final = range(400, 500)
-_TOO_MANY: Final = 429
+_REFUSED: Final = frozenset(range(400, 500)) - {429}  # too many requests
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +43,8 @@ def send_notices(
     for outcome in messenger.fetch(list(fat)):
         notice = fat[outcome.request]
         if _refuses_payload(outcome):
-            plain[_post(notice.hub, messages.ping_form(notice.topic), messages.FORM)] = notice
+            ping = messages.ping_form(notice.topic)
+            plain[post_request(notice.hub, ping, messages.FORM)] = notice
         else:
             found.append(NoticeOutcome(notice=notice, problem=_problem(outcome)))
     for outcome in messenger.fetch(list(plain)):
@@ -58,22 +57,11 @@ def _payload(notice: Notice, key: bytes) -> ports.FetchRequest:
     fields = [("Link", messages.link_field(notice.topic, [notice.hub]))]
     if key:
         fields.append((messages.SIGNATURE, sign(key, notice.body)))
-    return _post(notice.hub, notice.body, messages.XML, *fields)
-
-
-def _post(hub: str, body: bytes, media_type: str, *fields: tuple[str, str]) -> ports.FetchRequest:
-    message = ports.Message(body=body, fields=(("Content-Type", media_type), *fields))
-    return ports.FetchRequest(
-        uri=hub, sink=BodySink(), purpose=ports.Purpose.MESSAGE, message=message
-    )
+    return post_request(notice.hub, notice.body, messages.XML, *fields)
 
 
 def _refuses_payload(outcome: ports.FetchResponse | ports.FetchFailure) -> bool:
-    return (
-        isinstance(outcome, ports.FetchResponse)
-        and outcome.status in _REFUSED
-        and (outcome.status != _TOO_MANY)
-    )
+    return isinstance(outcome, ports.FetchResponse) and outcome.status in _REFUSED
 
 
 def _problem(outcome: ports.FetchResponse | ports.FetchFailure) -> str:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 
-from resourcesync.destination.scope import FilterVerdict, Scope
+from resourcesync.destination.scope_and_filters import FilterVerdict, Scope
 from resourcesync.errors import ConfigurationError, OutOfScopeError
 from resourcesync.model.entries import Resource
 from tests.support.documents.hostile_uris import hostile_uris

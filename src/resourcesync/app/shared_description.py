@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import own_files
-from resourcesync.adapters.document_files import FolderDocuments
 from resourcesync.adapters.files.names import to_segment
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.app import document_stores
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import ConfigurationError, LockedError, StateError, storage_error

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.stored_copies import Stage, StoredCopies
+from resourcesync.adapters.store_copies import Stage, StoredCopies
 from resourcesync.errors import StorageError
 from resourcesync.ports import CopyInstallation, CopyMove
 from resourcesync.ports.stores import ObjectContent

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.catalogue.reader import read_note
-from resourcesync.destination.reports import FailedRun, is_over
+from resourcesync.destination.mirror_health import is_over
+from resourcesync.destination.reports import FailedRun
 from resourcesync.errors import ResourceSyncError, damaged_note_error
 from resourcesync.model.timestamps import from_microseconds
 from resourcesync.source.plan import PLAN, encode

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from resourcesync.adapters.mirror.small_files import AuditFiles, ConsumerFiles, PartFiles
     from resourcesync.app.mirrors.workers import Workers
     from resourcesync.destination.audits.reports import AuditFinding
-    from resourcesync.destination.changelog import ChangeLogReader
+    from resourcesync.destination.change_log_reader import ChangeLogReader
 
 _SHOWN_SETS: Final = 20
 STORE_FILE: Final = "store"
@@ -155,7 +155,7 @@ class OpenChanges(NamedTuple):
         restart: bool = False,
     ) -> "ChangeLogReader":
         """Return a reader of the changes."""
-        from resourcesync.destination import changelog  # noqa: PLC0415 - no pull reads changes
+        from resourcesync.destination import change_log_reader  # noqa: PLC0415 - no pull reads changes
 
         position: ChangeLogPosition | None
         if restart:
@@ -171,7 +171,7 @@ class OpenChanges(NamedTuple):
         again = "--since start"
         if consumer is not None:
             again = f"--consumer {errors.quoted(consumer, 'NAME')} --restart"
-        return changelog.ChangeLogReader(
+        return change_log_reader.ChangeLogReader(
             state=self.state,
             position=position,
             include_touched=touched,

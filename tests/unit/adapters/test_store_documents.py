@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import pytest
 
-from resourcesync.adapters.stored_documents import StoredDocuments
+from resourcesync.adapters.store_documents import StoredDocuments
 from resourcesync.errors import StorageError
 from resourcesync.ports.stores import ObjectContent
 from tests.support.storage.storing import ShelfStore

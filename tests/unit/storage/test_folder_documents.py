@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.document_files import FolderDocuments
+from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.app.mirrors import stores
-from resourcesync.app.mirrors.mirror_state import Home
+from resourcesync.app.mirrors.mirror_home import Home
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.own_files import make_folder, sync_folder
 from resourcesync.ports.documents import DocumentStore
