@@ -342,7 +342,6 @@ def _table(found: StatusResult, *, is_short: bool) -> CommandOutcome:
 
 
 def _targets_in_current_folder() -> list[_StatusTarget]:
-    """Return the mirrors in the current folder."""
     here = [place for place in (Path(), *sorted(Path().iterdir())) if _is_mirror_folder(place)]
     if not here:
         raise ConfigurationError(

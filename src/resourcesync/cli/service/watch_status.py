@@ -22,11 +22,7 @@ from resourcesync.cli.output import Screen, problem_of
 from resourcesync.cli.render.metrics import mirror_figures
 from resourcesync.cli.render.status import Unreadable, notes_of
 from resourcesync.cli.service.watch_reports import CHANGES, subscription_fields
-from resourcesync.destination.reports import (
-    CheckedMirror,
-    MirrorState,
-    MirrorStatus,
-)
+from resourcesync.destination.reports import CheckedMirror, MirrorState, MirrorStatus
 from resourcesync.errors import ResourceSyncError
 from resourcesync.ports import Clock
 from resourcesync.server.dashboard import views

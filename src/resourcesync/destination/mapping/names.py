@@ -82,10 +82,7 @@ _NO_DEVICE: Final = {
     FileSystemProfile.POSIX: "",
     FileSystemProfile.PORTABLE: rf"(?!{_DEVICE.pattern})",
 }
-_NO_END: Final = {
-    FileSystemProfile.POSIX: "",
-    FileSystemProfile.PORTABLE: r"(?<!\.)",
-}
+_NO_END: Final = {FileSystemProfile.POSIX: "", FileSystemProfile.PORTABLE: r"(?<!\.)"}
 
 
 @cache
