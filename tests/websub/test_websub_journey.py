@@ -61,8 +61,7 @@ def subscribed(root: Path) -> int:
     "`publish --hub`, `serve --hub`",
 )
 def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
-    root: Path,
-    tmp_path: Path,
+    root: Path, tmp_path: Path
 ) -> None:
     hints: list[str] = []
     with served_with_hub(root) as base, subscriber(tmp_path, hints) as (mine, store):
@@ -97,9 +96,7 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
         wait_until(lambda: subscribed(root) == 0)  # the next delivery was refused
 
 
-def test_a_hub_takes_the_notifications_of_the_address_that_was_published_last(
-    root: Path,
-) -> None:
+def test_a_hub_takes_the_notifications_of_the_address_that_was_published_last(root: Path) -> None:
     with served_with_hub(root) as base, Listener() as listener:
         new = base.replace("127.0.0.1", "localhost")
         trees.publish_tree(root, {"url": new, "hubs": (f"{new}hub",)}, clock=SystemClock())
