@@ -150,9 +150,7 @@ class SqliteErrors:
         in_need = code in {sqlite3.SQLITE_IOERR, *_IN_USE}  # one process alone has it then
         if code == sqlite3.SQLITE_FULL or (in_need and self.has_no_room()):
             return errors.DiskFullError(
-                f"no space is left for {self._path}",
-                evidence=self._evidence,
-                hint=self._kind.room,
+                f"no space is left for {self._path}", evidence=self._evidence, hint=self._kind.room
             )
         if code in _IN_USE:
             return errors.LockedError(

@@ -17,7 +17,7 @@ EVERYWHERE: Final = ("src", "annexes", "tests", "docs", "benchmarks", "campaigns
 
 _ANNEX: Final = re.compile(r"^annexes/\w+/")
 _NAMELESS: Final = {
-    *("base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"),
+    *("base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils")
 }
 _LAYOUT: Final = {
     tokenize.COMMENT,
@@ -33,7 +33,7 @@ _QUESTIONS: Final = re.compile(
 )
 _PREDICATE: Final = re.compile(r"_{0,2}(is|has|can|may|should|needs)_")
 _WRITES: Final = {
-    *("write", "put", "append", "add", "insert", "delete", "remove", "commit", "unlink"),
+    *("write", "put", "append", "add", "insert", "delete", "remove", "commit", "unlink")
 }
 _WAITS: Final = {"time.sleep", "sleep", "threading.Timer", "Timer"}
 _QUOTED: Final = {"_id", "_index", "_shards", "_source", "_proxy"}

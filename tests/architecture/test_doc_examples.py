@@ -20,13 +20,7 @@ from resourcesync.cli.why_codes import CODES
 from resourcesync.settings.environment import PREFIX
 from resourcesync.validator.rule import FAMILIES, find_rule
 from tests.support.commands.pages import TypedPage
-from tests.support.commands.run import (
-    files_of,
-    free_port,
-    resourcesync,
-    running,
-    script,
-)
+from tests.support.commands.run import files_of, free_port, resourcesync, running, script
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -380,9 +374,7 @@ def test_the_commands_of_the_page_find_nothing_wrong_with_what_we_publish(tmp_pa
 def test_the_page_shows_a_finding_as_the_judge_tells_it(tmp_path: Path) -> None:
     (tmp_path / "changelist.xml").write_text(BROKEN)
     shown_output = re.search(
-        r"^```text\n(changelist\.xml:.*?)^```",
-        JUDGING,
-        re.DOTALL | re.MULTILINE,
+        r"^```text\n(changelist\.xml:.*?)^```", JUDGING, re.DOTALL | re.MULTILINE
     )
     assert shown_output is not None
 

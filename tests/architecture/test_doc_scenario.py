@@ -7,13 +7,7 @@ from typing import Any
 from docs.scenario_events import EVENTS
 from msgspec.structs import replace
 
-from resourcesync_simulator.scenario import (
-    HOUR,
-    Faults,
-    OriginSettings,
-    Scenario,
-    Sizes,
-)
+from resourcesync_simulator.scenario import HOUR, Faults, OriginSettings, Scenario, Sizes
 from resourcesync_simulator.simulation import simulate
 
 ROOT = Path(__file__).parents[2]

@@ -233,6 +233,7 @@ def pull_onto_a_file_of_others(at: Scene) -> None:
     at.run(f"resourcesync pull {at.source.url} museum")
     kept = [path for path in (OWN / "quarantine").iterdir() if path.suffix != ".note"]
     at.note(f"quarantine: {[path.read_text() for path in kept]}")
+    at.run("resourcesync doctor museum -q")
 
 
 @scene

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resourcesync.cli.crash import write_crash_report
+from resourcesync.cli.crash import MOST_REPORTS, write_crash_report
 from resourcesync.errors import BadResponseError
 
 SECRETS = st.text("abcXYZ019-._~%&=:;@?#/+!$'\"\\ é", min_size=8, max_size=24).map(
@@ -77,3 +77,11 @@ def test_values_of_options_that_carry_secrets_are_left_out() -> None:
     assert "hush" not in report
     assert "publish x:y -o header=(hidden) -o header=(hidden) --with (hidden)" in report
     assert "--out there" in report
+
+
+def test_the_newest_reports_stay(state: Path) -> None:
+    problems = [write_crash_report(ValueError(), []) for _ in range(MOST_REPORTS + 2)]
+
+    left = list(state.rglob("crash-*.txt"))
+    assert len(left) == MOST_REPORTS
+    assert Path(dict(problems[-1].evidence)["report"]) in left

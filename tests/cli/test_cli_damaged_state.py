@@ -31,10 +31,7 @@ COMMANDS = (
 )
 """What reads a state. W is the URI of a copy, M is the mirror."""
 GOOD = {ExitCode.OK, ExitCode.FINDINGS, ExitCode.PARTIAL, ExitCode.STOPPED}
-ODD = {
-    "TEXT": ("odd", b"\x00\xff"),
-    "INTEGER": ("odd", 2**62),
-}
+ODD = {"TEXT": ("odd", b"\x00\xff"), "INTEGER": ("odd", 2**62)}
 ODD_NOTES = ("{}", "9" * 18, b"\x00\xff")
 
 

@@ -164,20 +164,12 @@ def source_served(root: Path) -> Iterator[str]:
     hub, now = tree.own_hub(clock), to_microseconds(clock.now())
     topic = f"{base}resourcesync/changenotification.xml"
     intent = SubscriptionIntent(
-        mode="subscribe",
-        topic=topic,
-        callback=CALLBACK,
-        secret=b"",
-        lease=864_000,
-        requested=now,
+        mode="subscribe", topic=topic, callback=CALLBACK, secret=b"", lease=864_000, requested=now
     )
     hub.store.add_intent(intent)
     [kept] = hub.store.due_intents(now, 1, ())
     hub.store.confirm(kept, now + 9 * 86_400_000_000)
-    with (
-        hub.running(),
-        ServerThread(tree.board(clock, hub, hub.figures)) as server,
-    ):
+    with hub.running(), ServerThread(tree.board(clock, hub, hub.figures)) as server:
         yield server.uri
 
 

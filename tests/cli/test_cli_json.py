@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.cli.json_output import JsonEncoder, json_line
-from resourcesync.cli.output import (
-    Screen,
-)
+from resourcesync.cli.output import Screen
 from resourcesync.model.digests import Digest
 from tests.support.in_memory import ManualClock
 

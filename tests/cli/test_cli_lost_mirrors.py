@@ -89,9 +89,7 @@ def hang(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lose", "reason"),
-    [*REASONS, (hang, "")],
-    ids=["gone", "damaged", "hanging"],
+    ("lose", "reason"), [*REASONS, (hang, "")], ids=["gone", "damaged", "hanging"]
 )
 def test_a_lost_mirror_stops_no_page_and_no_job_of_the_others_and_no_end(
     two: Path, here: Path, source: TinySource, lose: object, reason: str

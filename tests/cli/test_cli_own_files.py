@@ -26,10 +26,7 @@ REFUSED = {
     "state.db": "pull publish status audit changes trash-list why",
     "state.db-wal": "publish status changes trash-list",
 }
-NOT_NEEDED = {
-    "lock": "status",
-    "sets.json": "status audit",
-}
+NOT_NEEDED = {"lock": "status", "sets.json": "status audit"}
 KEPT = {name: body for name, body in FILES.items() if name > "/objects/0001.txt"}
 
 

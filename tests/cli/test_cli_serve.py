@@ -32,10 +32,7 @@ def test_serve_prints_the_address_to_pull_from_until_it_is_stopped(
     run(["publish", "public", "--url", address])
 
     with served("public", "--bind", address[7:-1], cwd=here) as (process, lines):
-        assert lines == [
-            f"Serving   public at {address}",
-            f"Pull      resourcesync pull {address}",
-        ]
+        assert lines == [f"Serving   public at {address}", f"Pull      resourcesync pull {address}"]
         assert run(["pull", address, "museum", "-q"]) == 0
         process.send_signal(number)
         out, err = process.communicate(timeout=20)
@@ -98,10 +95,7 @@ def test_answers_are_logged_to_a_file_that_is_begun_again_when_it_was_moved(
     name = "access.ndjson" if form == "json" else "access.log"
     log, old = here / name, here / f"{name}.1"
 
-    with served(*arguments, "--access-log", name, cwd=here) as (
-        process,
-        lines,
-    ):
+    with served(*arguments, "--access-log", name, cwd=here) as (process, lines):
         address = lines[0].split()[-1]
         urlopen(address).read()
         wait_until(lambda: log.exists() and "/" in log.read_text())

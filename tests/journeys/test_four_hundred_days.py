@@ -7,11 +7,16 @@ from pathlib import Path
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.source.publication_settings import Policy
+from resourcesync.source.paging import PageLimits
+from resourcesync.source.publication_settings import Policy, decode_settings
 from tests.support.worlds.dated_server import DatedServer
 from tests.support.worlds.world import World
 
 DAY = 86_400.0
+CLOSING = Policy(rotate=DAY, keep=14 * DAY, rebase_every=7 * DAY)
+DEFAULT = Policy(keep=decode_settings(None).keep / 36.5)
+"""The default of a Source that is too large for a Resource List with each change; days, not years.
+"""
 WRONG = {10: 20_000, 14: -2, 18: -400}
 """Days on which our clock is so many days behind, and is right again in the next hour."""
 
@@ -26,13 +31,14 @@ def stored(world: World[DatedServer]) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("days", "pulls"), [(40, 1), pytest.param(400, 24, marks=[pytest.mark.night])]
 )
+@pytest.mark.parametrize("policy", [CLOSING, DEFAULT], ids=["closing", "default"])
 @pytest.mark.timeout(3_600)
-def test_what_a_mirror_stores_depends_on_its_source_and_not_on_its_age(
-    tmp_path: Path, days: int, pulls: int
+def test_what_is_stored_depends_on_the_resources_and_not_on_their_age(
+    tmp_path: Path, days: int, pulls: int, policy: Policy
 ) -> None:
     luck, world = random.Random(days), World(tmp_path, DatedServer())
     source = world.source
-    source.policy = Policy(rotate=DAY, keep=14 * DAY, rebase_every=7 * DAY)
+    source.policy, source.limits = policy, PageLimits(max_entries=20)
     for number in range(50):
         source.put(f"{number}", f"{number}")
     sizes, begin = list[tuple[int, int, int]](), world.clock.now()

@@ -136,6 +136,12 @@ def test_a_certificate_that_expires(tmp_path: Path) -> None:
             authority.issue_cert("127.0.0.1").configure_cert(context)
             recovered(watching)
 
+            other = trustme.CA()  # and its authority is replaced, as is the file of the mirror
+            other.issue_cert("127.0.0.1").configure_cert(context)
+            watching.line("pull: tls: no trusted TLS connection")
+            other.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+            recovered(watching)
+
 
 def test_a_disk_that_is_full(source: TinySource, small_disk: Path, tmp_path: Path) -> None:
     configure(tmp_path, source.url, f'dest = "{small_disk}/copies"\n')

@@ -134,3 +134,5 @@ def test_a_time_of_mail_is_the_time_that_the_standard_library_writes(
     local = moment.astimezone(timezone(timedelta(minutes=minutes)))
 
     assert parse_loosely(format_datetime(local)) == moment == parse_w3c(format_w3c(moment))
+    leap = format_w3c(moment.replace(second=59, microsecond=7)).replace(":59.", ":60.")
+    assert parse_loosely(leap) == moment.replace(second=59, microsecond=7)

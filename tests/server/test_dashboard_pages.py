@@ -234,9 +234,7 @@ def test_pages_and_figures_are_compressed_for_who_accepts_it(place: str) -> None
         name="x", kind="gauge", help_text="x", values=tuple(((), n) for n in range(999))
     )
     operations = OperationsApplication(
-        look=lambda: None,
-        counts=[lambda: [figure]],
-        status=lambda: b"[" + b"1," * 999 + b"1]",
+        look=lambda: None, counts=[lambda: [figure]], status=lambda: b"[" + b"1," * 999 + b"1]"
     )
     views = ManyViews([mirror(number) for number in range(1_000)])
     pages = mirror_pages(views, operations)  # type: ignore[arg-type]  # only the overview

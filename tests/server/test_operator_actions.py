@@ -96,11 +96,7 @@ def test_held_deletions_are_released_by_who_writes_their_exact_number(
     ],
 )
 def test_anything_else_does_nothing(
-    host: str,
-    operations: Operations,
-    form: dict[str, str],
-    fields: dict[str, str],
-    status: int,
+    host: str, operations: Operations, form: dict[str, str], fields: dict[str, str], status: int
 ) -> None:
     assert get(f"//{host}", f"/act?{urlencode(PULL)}")[0] == 405, "no token in an address"
     raw = {name: text.encode("utf-8", "surrogateescape") for name, text in form.items()}

@@ -99,10 +99,7 @@ def test_behind_a_proxy_all_is_as_without(front: str, server: ServerThread, tree
     lists = "/resourcesync/resourcelist.xml"
     for path in ("/1.txt", lists, "/.well-known/resourcesync", "/", "/robots.txt", "/nope"):
         for fields in ({}, {"Accept_Encoding": "gzip"}, {"Range": "bytes=1-3"}):
-            through, direct = (
-                get(front, path, **fields),
-                get(server.uri, path, **fields),
-            )
+            through, direct = (get(front, path, **fields), get(server.uri, path, **fields))
             assert through[:2] == direct[:2]
             for name in ("etag", "content-range", "content-encoding", "vary", "link", "location"):
                 assert through[2].get(name) == direct[2].get(name), (path, name)

@@ -12,11 +12,7 @@ from starlette.types import ASGIApp
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.publishing.trees import publish_tree
-from resourcesync.app.serving.applications import (
-    CurrentApplication,
-    CurrentPublication,
-    find_tree,
-)
+from resourcesync.app.serving.applications import CurrentApplication, CurrentPublication, find_tree
 from resourcesync.catalogue import reader as catalogue_reader
 from resourcesync.errors import StateError, StorageError
 from resourcesync.source.publication_settings import NOTE
@@ -57,9 +53,7 @@ def test_what_was_excluded_is_absent_also_by_a_link_to_it(tree: Path) -> None:
     assert found(app, *lists) == lists
 
 
-def test_what_was_not_included_is_absent_but_robots_txt_and_the_page_are_there(
-    tree: Path,
-) -> None:
+def test_what_was_not_included_is_absent_but_robots_txt_and_the_page_are_there(tree: Path) -> None:
     app = served(tree, include=("x/*",))
 
     assert found(app, *NAMES) == ["x/d.txt", "robots.txt"]

@@ -6,6 +6,7 @@ from math import ceil
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -69,6 +70,24 @@ def test_a_line_of_crontab_names_the_minute_and_what_was_missed_is_due_now(
     first = last.replace(hour=hour, minute=minute)
     first += timedelta(days=first <= last)
     assert due == max(first, now)
+
+
+@pytest.mark.parametrize(
+    ("line", "begin", "nights"),
+    [
+        ("30 2 * * * Europe/Vienna", (3, 28), ["29 03:00", "30 02:30"]),
+        ("30 2 * * * Europe/Vienna", (10, 24), ["25 02:30", "26 02:30"]),
+        ("15 2 * * * Australia/Lord_Howe", (10, 3), ["04 02:30", "05 02:15"]),
+        ("45 1 * * * Australia/Lord_Howe", (4, 4), ["05 01:45", "06 01:45"]),
+    ],
+)
+def test_a_night_that_lacks_the_time_or_has_it_twice_has_one_pull(
+    line: str, begin: tuple[int, int], nights: list[str]
+) -> None:
+    moment, zone = datetime(2026, *begin, 6, tzinfo=UTC), ZoneInfo(line.rsplit(maxsplit=1)[-1])
+    found = [moment := _next(line, moment, moment) for _ in nights]
+
+    assert [due.astimezone(zone).strftime("%d %H:%M") for due in found] == nights
 
 
 def test_a_clock_that_was_set_back_does_not_postpone_for_days() -> None:

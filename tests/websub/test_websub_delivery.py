@@ -84,12 +84,7 @@ class Loop:
 
     def wish(self, callback: str, *, lease: int = 10 * DAY, mode: str = "subscribe") -> None:
         intent = SubscriptionIntent(
-            mode=mode,
-            topic=TOPIC,
-            callback=callback,
-            secret=b"",
-            lease=lease,
-            requested=self.now,
+            mode=mode, topic=TOPIC, callback=callback, secret=b"", lease=lease, requested=self.now
         )
         self.store.add_intent(intent)
         self.deliveries.wake()

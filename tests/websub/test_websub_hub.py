@@ -61,8 +61,7 @@ def test_a_receiver_is_asked_with_its_own_query_first_and_a_new_challenge_each_t
     for _ in range(2):
         assert (
             hub.subscribe(
-                f"{listener.origin}/me?hub.challenge=mine&x=%26",
-                lease_seconds="4000",
+                f"{listener.origin}/me?hub.challenge=mine&x=%26", lease_seconds="4000"
             ).status
             == 202
         )

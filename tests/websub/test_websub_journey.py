@@ -2,15 +2,18 @@
 
 import signal
 import sqlite3
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+import trustme
 
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.configured_mirrors import MirrorConfiguration
@@ -30,7 +33,7 @@ from resourcesync.websub.messages import FORM
 from tests.support.commands.run import free_port
 from tests.support.commands.started import Started
 from tests.support.servers.hubs import post, said
-from tests.support.servers.listening import Listener, agreeing, serving
+from tests.support.servers.listening import Listener, agreeing, serving, static
 from tests.support.servers.pushing import served_with_hub, subscriber
 from tests.support.waiting import wait_until
 
@@ -58,8 +61,7 @@ def subscribed(root: Path) -> int:
     "`publish --hub`, `serve --hub`",
 )
 def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
-    root: Path,
-    tmp_path: Path,
+    root: Path, tmp_path: Path
 ) -> None:
     hints: list[str] = []
     with served_with_hub(root) as base, subscriber(tmp_path, hints) as (mine, store):
@@ -94,9 +96,7 @@ def test_a_file_that_is_written_and_published_is_known_to_subscribers_at_once(
         wait_until(lambda: subscribed(root) == 0)  # the next delivery was refused
 
 
-def test_a_hub_takes_the_notifications_of_the_address_that_was_published_last(
-    root: Path,
-) -> None:
+def test_a_hub_takes_the_notifications_of_the_address_that_was_published_last(root: Path) -> None:
     with served_with_hub(root) as base, Listener() as listener:
         new = base.replace("127.0.0.1", "localhost")
         trees.publish_tree(root, {"url": new, "hubs": (f"{new}hub",)}, clock=SystemClock())
@@ -223,6 +223,31 @@ def test_a_second_service_of_one_configuration_is_refused(tmp_path: Path) -> Non
 
     with service(state):
         pass
+
+
+def test_hubs_are_trusted_as_sources_are_also_after_their_authority_was_replaced(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with Listener(tls=context) as hub, static(root) as origin, service(tmp_path / "s") as push:
+        way = Network(ca_file="ca.pem", allow_origins=(hub.origin,))
+        settings = {"url": f"{origin}/", "hubs": (f"{hub.origin}/hub",)}
+        trees.publish_tree(root, settings, clock=SystemClock())
+        assert run(["pull", f"{origin}/", "copy", "-q"]) == 0
+        for time_ in (1, 2):
+            authority = trustme.CA()
+            authority.issue_cert("127.0.0.1").configure_cert(context)
+            authority.cert_pem.write_to_path("ca.pem")
+            push.retain({})
+            push.retain({"museum": (f"{origin}/", way)})
+            push.follow("museum", Path("copy"), way)
+            wait_until(partial(lambda most: len(hub.posts()) == most, 2 * time_))
+
+        monkeypatch.setenv("SSL_CERT_FILE", "ca.pem")
+        (root / "b.txt").write_text("b")
+        trees.publish_tree(root, {}, clock=SystemClock())
+        assert run(["publish", "public", "--notify-only"]) == 0
 
 
 class Queue:

@@ -67,10 +67,7 @@ def test_time_for_leases_never_goes_back(steps: list[tuple[int, float]]) -> None
 
 
 @few
-@given(
-    most=st.integers(1, 20),
-    gaps=st.lists(st.floats(0.0, 30.0), min_size=1, max_size=100),
-)
+@given(most=st.integers(1, 20), gaps=st.lists(st.floats(0.0, 30.0), min_size=1, max_size=100))
 def test_an_allowance_is_never_exceeded(most: int, gaps: list[float]) -> None:
     allowance = RateLimiter(most)
     now, begin, granted = 100.0, 100.0, 0

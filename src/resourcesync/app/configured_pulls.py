@@ -127,7 +127,6 @@ class Puller(NamedTuple):
                 pulled.set(folder, is_in=True)
 
     def _network(self, target: PullTarget) -> Network:
-        """Return the network settings for the Source, with its secret."""
         source = target.options.moved or target.address or ""
         if target.secrets.auth and not source and app.mirror_home.is_mirror(target.folder):
             source = app.mirror_home.read_status(target.folder).source

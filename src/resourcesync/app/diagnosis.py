@@ -1,4 +1,4 @@
-"""The four checks of ``doctor``: writing and file names in a folder, TLS and clock of a Source."""
+"""The checks of ``doctor``: a folder, the quarantine of a mirror, TLS and clock of a Source."""
 
 import os
 from collections.abc import Iterator
@@ -8,10 +8,12 @@ from typing import Final, Literal, NamedTuple
 
 from resourcesync.adapters.http.settings import check_authorities
 from resourcesync.adapters.http.transfer_errors import certificate_fault
+from resourcesync.adapters.mirror.copies import NOTE
 from resourcesync.adapters.mirror.locked_folder import probe_file_system, writing_fault
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.server_probe import Probe, probe
 from resourcesync.app.fetchers import origin_of, proxy_rules
+from resourcesync.model import formatting
 from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.ports import Clock
 from resourcesync.settings.mirror import Network
@@ -54,6 +56,18 @@ def check_folder(folder: Path) -> Iterator[CheckResult]:
         more = "" if tells_case else "; such names are escaped"
         text = f"the file system {what} upper and lower case{more}"
         yield CheckResult("names", "ok", text)
+    if is_mirror(folder):
+        yield from _check_quarantine(folder / OWN_FOLDER / "quarantine")
+
+
+def _check_quarantine(place: Path) -> Iterator[CheckResult]:
+    """Yield how much is there: it is the work of others, which nothing else removes."""
+    sizes = [path.lstat().st_size for path in place.glob("*") if path.suffix != NOTE]
+    if sizes:
+        files = f"{formatting.counted(len(sizes), 'file')} ({formatting.size(sum(sizes))})"
+        text = f"{files} with local changes in {place}"
+        hint = "save what you need, and remove the rest: no command does it"
+        yield CheckResult("quarantine", "warning", text, hint)
 
 
 def check_source(address: str, network: Network, clock: Clock) -> Iterator[CheckResult]:

@@ -107,7 +107,6 @@ def _mend(connection: Connection, row: BadRow) -> None:
 
 
 def _key(uri: str | bytes) -> tuple[bool, bytes, bytes]:
-    """Return the parameters of ``_HERE``."""
     is_text = isinstance(uri, str)
     encoded = uri.encode("utf-8", "surrogateescape") if isinstance(uri, str) else uri
     return is_text, encoded, encoded

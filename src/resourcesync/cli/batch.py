@@ -19,10 +19,7 @@ class BatchResult(NamedTuple):
 
 
 def run_all(
-    names: Sequence[str],
-    noun: str,
-    work: Callable[[str, Reporter], CommandOutcome],
-    screen: Screen,
+    names: Sequence[str], noun: str, work: Callable[[str, Reporter], CommandOutcome], screen: Screen
 ) -> CommandOutcome:
     """Run the mirrors or sources in turn; the others go on after a failure of any kind."""
     ended = []

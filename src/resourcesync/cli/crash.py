@@ -22,6 +22,8 @@ from resourcesync.settings import environment
 _SECRET_OPTIONS: Final = frozenset({"--with"})
 _HEADER: Final = re.compile(r"(-o|--option=)?header=")
 _MIN_SECRET_LENGTH: Final = 4
+MOST_REPORTS: Final = 100
+"""Reports that are stored: a bug may be met in each run of a cron."""
 
 
 def write_crash_report(error: Exception, arguments: Sequence[str]) -> Problem:
@@ -94,8 +96,11 @@ def _message(error: BaseException, words: Iterable[str]) -> str:
 
 def _save(text: str) -> Path:
     name = f"crash-{app.system.new_run_id(app.system.SystemClock())}.txt"
+    folder = environment.state_folder() / "crashes"
     try:
-        return _write(environment.state_folder() / "crashes" / name, text)
+        for old in sorted(folder.glob("crash-*.txt"))[: 1 - MOST_REPORTS]:
+            old.unlink(missing_ok=True)
+        return _write(folder / name, text)
     except OSError:
         return _write(Path(tempfile.gettempdir()) / name, text)
 

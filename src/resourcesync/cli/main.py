@@ -53,9 +53,7 @@ GROUPS: Final = {
         "config": "create, check or show the configuration file",
         "doctor": "check a mirror or a Source for problems",
     },
-    "Try out": {
-        "demo": "publish, mirror and change a real tree on this machine",
-    },
+    "Try out": {"demo": "publish, mirror and change a real tree on this machine"},
 }
 """The commands, in the groups of the help screen."""
 
@@ -191,9 +189,7 @@ def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> N
 
 
 @click.group(
-    cls=LazyGroup,
-    invoke_without_command=True,
-    context_settings={"max_content_width": 100},
+    cls=LazyGroup, invoke_without_command=True, context_settings={"max_content_width": 100}
 )
 @click.option(
     "-h",

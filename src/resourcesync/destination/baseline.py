@@ -326,7 +326,6 @@ class Baseline:
         pulled.are_deletions_done = pulled.is_complete
 
     def _store_tasks(self, decisions: Iterable[planner.Decision]) -> None:
-        """Store what is to be fetched, for a later run."""
         state, fetches = self._pull.state, self._fetches(decisions)
         while group := list(islice(fetches, _CHUNK)):
             known = (state.pending_of(fetch.listed.uri) for fetch in group)

@@ -295,7 +295,6 @@ class SyncSession:
         self.move(structs.replace(self.cursor, generation=self.generation).repaired())
 
     def _has_unprocessed(self, read: ChangeHistory | None) -> bool:
-        """True if a list has changes that no pull processed."""
         if read is None:
             return False
         for now in (done.record for done in read.lists):

@@ -44,8 +44,6 @@ class TrashResult(msgspec.Struct, kw_only=True):
 
 
 class _StagedRestore(msgspec.Struct, frozen=True, kw_only=True):
-    """File of the trash whose bytes are staged."""
-
     row: TrashRow
     copy: Copy
     staged: StagedCopy

@@ -116,12 +116,12 @@ def parse_loosely(text: str) -> datetime:
 
 
 def _padded(clock: str) -> str:
-    """Return a time of day with two digits for the hour."""
-    return clock if clock[2] == ":" else f"0{clock}"
+    """Return a time of day with two digits for the hour, and a leap second as the one before."""
+    clock = clock if clock[2] == ":" else f"0{clock}"
+    return f"{clock[:6]}59" if clock[6:] == "60" else clock
 
 
 def _from_mail(match: re.Match[str]) -> str:
-    """Return a time of RFC 822 as a W3C Datetime."""
     day, month, year, clock, name, hours, minutes = match.groups()
     number, rest = divmod(_MONTHS.find(month.title()), len("Jan "))
     if rest or (name and name not in _ZONES):

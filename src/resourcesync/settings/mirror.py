@@ -172,10 +172,7 @@ class ScheduleSettings(msgspec.Struct, frozen=True, kw_only=True):
     audit_every: Annotated[
         float | None, Setting("Time between two audits, such as 7d.", _MAIN, DURATION)
     ] = None
-    audit_method: Annotated[
-        AuditMethod,
-        Setting("The method of the audit.", shown="hash"),
-    ] = "hash"
+    audit_method: Annotated[AuditMethod, Setting("The method of the audit.", shown="hash")] = "hash"
     audit_sample: Annotated[
         Limit | None, Setting("The share of files to audit, such as 15%.", _MAIN, LIMIT)
     ] = None

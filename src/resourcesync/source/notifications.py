@@ -57,8 +57,6 @@ class Notified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _HubPosition(msgspec.Struct, frozen=True, kw_only=True):
-    """The last notice of a hub."""
-
     seq: int  # the number of the last change
     until: int  # it has all changes up to then, microseconds
     documents: dict[str, str]

@@ -39,6 +39,8 @@ MIRROR_SCHEME: Final = "mirror:"
 """Prefixes that distinguish other inputs of a publication from a folder."""
 MAX_REBASED: Final = 10_000
 """Entries of a Resource List that is written again with each change, at most, by default."""
+YEAR: Final = 365 * 86_400.0
+"""Seconds for which closed Change Lists stay, by default: without an end, all of them would."""
 MAX_PACKAGE: Final = 1_000_000_000_000
 VERSIONS_FOLDER: Final = f"{OWN_FOLDER}/versions"
 """Default folder of versions, from the tree."""
@@ -84,7 +86,10 @@ class Policy(PageLimits, frozen=True, kw_only=True):
     keep: Annotated[
         float,
         Setting(
-            "Remove closed Change Lists of this age, if no Resource List is older.", _DOC, DURATION
+            "Remove closed Change Lists of this age, and first write again a Resource List that is"
+            " older; default: 365d, or never (0) where versions are stored.",
+            _DOC,
+            DURATION,
         ),
     ] = 0
     resource_list: Annotated[
@@ -388,7 +393,7 @@ def decode_settings(text: str | None) -> PublicationSettings:
     """Return the settings of a note, or the defaults of a first publication."""
     try:
         return (
-            PublicationSettings(rebase_up_to=MAX_REBASED)
+            PublicationSettings(rebase_up_to=MAX_REBASED, keep=YEAR)
             if text is None
             else msgspec.json.decode(text, type=PublicationSettings)
         )

@@ -20,13 +20,15 @@ MOST_LISTS: Final = 10_000
 def is_rebase_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:
     """True if the Resource List must be written again: it is old, or pins the Change Lists.
 
-    It pins them when there are so many Change Lists since that none can be dropped.
+    It pins them when none can be dropped since it, and one is too old, or they are too many.
     """
     if not policy.resource_list:
         return False
     if policy.rebase_every and now - plan.at >= policy.rebase_every * SECOND:
         return True
-    return len(plan.closed) >= MOST_LISTS and plan.closed[0].reached > plan.at
+    oldest, many = (plan.closed[0].reached, len(plan.closed)) if plan.closed else (0, 0)
+    is_old = 0 < policy.keep * SECOND < now - oldest and many > 1
+    return oldest > plan.at and (is_old or many >= MOST_LISTS)
 
 
 def is_rotation_due(plan: PublicationPlan, policy: Policy, now: int) -> bool:

@@ -10,13 +10,7 @@ import msgspec
 
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.timestamps import parse_w3c
-from resourcesync.model.vocabulary import (
-    CAPABILITIES,
-    NOTIFICATIONS,
-    RS_NS,
-    SITEMAP_NS,
-    Capability,
-)
+from resourcesync.model.vocabulary import CAPABILITIES, NOTIFICATIONS, RS_NS, SITEMAP_NS, Capability
 from resourcesync.validator._elements import ByteWindow, ElementNode
 from resourcesync.validator.rule import RULES, RuleFinding
 from resourcesync.validator.summaries import DocumentPlace, DocumentSummary, at_place

@@ -7,10 +7,10 @@ rate that is acceptable to their Sources.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -29,6 +29,13 @@ from resourcesync.websub.subscription_status import (
     SubscriptionStatus,
 )
 from resourcesync.websub.verification import is_challenge
+
+
+class SubscriptionMessenger(Protocol):
+    """A sender of requests to hubs."""
+
+    def fetch(self, requests: Mapping[ports.FetchRequest, ChannelSubscription]) -> ports.Outcomes:
+        """Send requests, each for its subscription; yield the outcomes in no order."""
 
 
 class HintThrottle:
@@ -104,7 +111,7 @@ class Subscriber:
     def __init__(  # noqa: PLR0913 - its ports, and the operator's choices
         self,
         store: FileFollowers,
-        messenger: ports.Messenger,
+        messenger: SubscriptionMessenger,
         clock: ports.Clock,
         *,
         callback_base: str,
@@ -201,7 +208,7 @@ class Subscriber:
         left = {self._request(follower.hub, follower): follower for follower in asked}
         for _ in range(_MOST_REDIRECTS + 1):
             again: dict[ports.FetchRequest, ChannelSubscription] = {}
-            for outcome in self._messenger.fetch(list(left)):
+            for outcome in self._messenger.fetch(left):
                 follower = left[outcome.request]
                 hub = _redirect_target(outcome)
                 if hub:

@@ -50,10 +50,7 @@ def ask(
 
 
 async def _ask(
-    app: ASGIApp,
-    scope: Scope,
-    on_chunk: Callable[[int], None] | None,
-    gone_after: int | None,
+    app: ASGIApp, scope: Scope, on_chunk: Callable[[int], None] | None, gone_after: int | None
 ) -> Answer:
     messages: list[Message] = []
     gone = asyncio.Event()

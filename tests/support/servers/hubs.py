@@ -79,12 +79,7 @@ class RunningHub:
 
 
 @contextlib.contextmanager
-def running_hub(
-    path: Path,
-    *,
-    private: bool = True,
-    **rules: Any,
-) -> Iterator[RunningHub]:
+def running_hub(path: Path, *, private: bool = True, **rules: Any) -> Iterator[RunningHub]:
     late = LateApplication()
     clock = SystemClock()
     usual: dict[str, Any] = {"topics": frozenset({TOPIC}), "key": KEY, "per_peer": 10_000}

@@ -5,6 +5,7 @@ import functools
 import os
 import socket
 import socketserver
+import ssl
 import struct
 import threading
 import time
@@ -166,8 +167,10 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 1024
 
-    def __init__(self, listener: "Listener", port: int) -> None:
+    def __init__(self, listener: "Listener", port: int, tls: ssl.SSLContext | None) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.listener = listener
         self._open: set[socket.socket] = set()
 
@@ -198,13 +201,19 @@ class Listener:
     So may ``has_clock``: then answers have a ``Date``. Without it, its lists are of any time.
     """
 
-    def __init__(self, answer: Callable[[Heard], Reply] = agreeing, *, port: int = 0) -> None:
+    def __init__(
+        self,
+        answer: Callable[[Heard], Reply] = agreeing,
+        *,
+        port: int = 0,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.answer = answer
         self.has_clock = False
         self.heard: list[Heard] = []
-        self._server = _Server(self, port)
+        self._server = _Server(self, port, tls)
         self._serving = serving(self._server)
-        self.origin = f"http://127.0.0.1:{self._server.server_port}"
+        self.origin = f"{'https' if tls else 'http'}://127.0.0.1:{self._server.server_port}"
 
     def posts(self) -> list[Heard]:
         return [heard for heard in list(self.heard) if heard.method == "POST"]

@@ -94,11 +94,7 @@ def installed() -> bool:
 
 @contextlib.contextmanager
 def serving(
-    root: Path,
-    run: Path,
-    *,
-    certificate: Certificate | None = None,
-    http2: bool = True,
+    root: Path, run: Path, *, certificate: Certificate | None = None, http2: bool = True
 ) -> Iterator[Nginx]:
     tls, listen = "", ""
     if certificate is not None:

@@ -31,7 +31,7 @@ from resourcesync.model.digests import Digest, agree
 from resourcesync.model.own_names import OWN_FOLDER
 
 _LEAF: Final = 100
-_NOTE: Final = ".note"
+NOTE: Final = ".note"
 _ORIGINAL_PATH: Final = "was at: "
 _MOST_NOTES: Final = 100_000
 _MOST_BYTES: Final = 1 << 16
@@ -40,7 +40,7 @@ _MOST_BYTES: Final = 1 << 16
 def move_to_quarantine(folder: int, leaf: str, path: str, quarantine: int) -> str:
     """Move a file to the quarantine, with a note of its path; return its name there."""
     place = f"{os.urandom(8).hex()}-{leaf[:_LEAF]}"
-    note = own_files.open_file(f"{place}{_NOTE}", quarantine, own_files.NEW)
+    note = own_files.open_file(f"{place}{NOTE}", quarantine, own_files.NEW)
     with os.fdopen(note, "w", encoding="utf-8") as stream:
         stream.write(f"{_ORIGINAL_PATH}{path}\nbecause: not what resourcesync put there\n")
     os.rename(leaf, place, src_dir_fd=folder, dst_dir_fd=quarantine)
@@ -55,9 +55,9 @@ def quarantined_from(quarantine: int, path: str) -> list[str]:
         for number, entry in enumerate(entries):
             if number >= _MOST_NOTES:
                 break
-            if entry.name.endswith(_NOTE) and _names_path(quarantine, entry.name, path):
+            if entry.name.endswith(NOTE) and _names_path(quarantine, entry.name, path):
                 moment = entry.stat(follow_symlinks=False).st_mtime_ns
-                found.append((moment, entry.name.removesuffix(_NOTE)))
+                found.append((moment, entry.name.removesuffix(NOTE)))
     return [name for _, name in sorted(found)]
 
 

@@ -7,10 +7,12 @@ from contextlib import closing, suppress
 from functools import lru_cache
 from pathlib import Path
 from random import SystemRandom
-from typing import Final
+from typing import Final, NamedTuple
 
 from resourcesync.adapters.http import CurlFetcher, FetchSettings
+from resourcesync.adapters.http.settings import ProxyRules
 from resourcesync.app import document_stores
+from resourcesync.app.fetchers import proxy_rules
 from resourcesync.app.serving.published_tree import any_settings
 from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError, StorageError, quoted
@@ -18,6 +20,8 @@ from resourcesync.own_files import NEW, open_path, read_file
 from resourcesync.ports import Clock
 from resourcesync.push_state.stores import FileHub
 from resourcesync.server.websub import HubApplication
+from resourcesync.settings import environment
+from resourcesync.settings.mirror import Network
 from resourcesync.source import naming, notifications, publication_settings
 from resourcesync.source.naming import SourceNaming
 from resourcesync.source.publisher import OpenSource
@@ -35,6 +39,16 @@ KEY_FILE: Final = "push.key"
 _LONGEST_KEY: Final = 4096
 
 
+class MessageRoute(NamedTuple):
+    """The authorities that messages trust, those of the environment if ``None``, and proxies."""
+
+    ca_file: str | None = None
+    proxies: ProxyRules = ProxyRules()
+
+
+DIRECT: Final = MessageRoute()
+
+
 def open_messenger(
     clock: Clock,
     *,
@@ -42,9 +56,12 @@ def open_messenger(
     per_host: int = 8,
     private: bool = False,
     trusted: frozenset[str] = frozenset(),
+    route: MessageRoute = DIRECT,
 ) -> CurlFetcher:
     """Return the messenger of a hub: each message is tried once, within ten seconds."""
     settings = FetchSettings(
+        ca_file=environment.ca_file() if route.ca_file is None else route.ca_file,
+        proxies=route.proxies,
         jobs=jobs,
         per_host=per_host,
         first_window=per_host,
@@ -66,7 +83,8 @@ def notice_sender(clock: Clock, folder: Path) -> notifications.NoticeSender:
     def send(notices: Sequence[Notice]) -> Sequence[NoticeOutcome]:
         key = read_key(folder)
         # The operator chose the hub, so it may be on this machine.
-        with closing(open_messenger(clock, private=True)) as messenger:
+        route = MessageRoute(proxies=proxy_rules(Network()))
+        with closing(open_messenger(clock, private=True, route=route)) as messenger:
             return send_notices(messenger, notices, key)
 
     return send

@@ -6,7 +6,7 @@ import os
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from random import Random, SystemRandom
@@ -16,15 +16,16 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from resourcesync.adapters.http import CurlFetcher
+from resourcesync.adapters.http import CurlFetcher, FetchSettings
 from resourcesync.app.fetchers import fetch_settings, origin_of
 from resourcesync.app.mirrors import mirror_home
-from resourcesync.app.serving.hubs import new_token, open_messenger
+from resourcesync.app.serving.hubs import DIRECT, MessageRoute, new_token, open_messenger
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.document_fetcher import DocumentFetcher
 from resourcesync.errors import ConfigurationError, LockedError, ResourceSyncError, StorageError
 from resourcesync.own_files import LOCK, open_path
 from resourcesync.ports import Clock, FetchRequest, Outcomes
+from resourcesync.push_state.rows import ChannelSubscription
 from resourcesync.push_state.stores import FileFollowers
 from resourcesync.server.dashboard.views import PushStatus
 from resourcesync.server.uvicorn_server import ServerThread
@@ -159,14 +160,14 @@ class PushSubscriptions:
         self._bell.set()
         self._thread.join()
         self._server.__exit__(kind, error, trace)
-        self._messenger.close()
         self._held.close()
 
     def retain(self, networks: Mapping[str, tuple[str, Network]]) -> None:
         """End the subscriptions of all other mirrors."""
         self._wanted = frozenset(networks)
-        asked = [fetch_settings(network, source) for source, network in networks.values()]
-        self._messenger.trust(frozenset().union(*(settings.trusted_origins for settings in asked)))
+        self._messenger.use(
+            {name: fetch_settings(network, source) for name, (source, network) in networks.items()}
+        )
         for name in self._looked.keys() - networks.keys():
             self._looked.pop(name, None)  # so that a mirror that returns is looked up again
         for name in {
@@ -231,30 +232,30 @@ class PushSubscriptions:
 
 @final
 class _HubMessenger:
-    """Sends messages to hubs; its trusted origins may change."""
+    """Sends messages to hubs as the mirrors that they are for send requests.
+
+    No connection stays open: a file of authorities that was replaced counts from the next tick.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._trusted: frozenset[str] = frozenset()
-        self._open: tuple[frozenset[str], CurlFetcher] | None = None
+        self.use({})
 
-    def trust(self, origins: frozenset[str]) -> None:
-        """Trust these origins as the operator's own, from the next messages on."""
-        self._trusted = origins
+    def use(self, settings: Mapping[str, FetchSettings]) -> None:
+        """Use the authorities, proxies and trusted origins of these mirrors from now on."""
+        found = settings.items()
+        self._routes = {name: MessageRoute(one.ca_file, one.proxies) for name, one in found}
+        self._trusted = frozenset[str]().union(*(one.trusted_origins for _, one in found))
 
-    def fetch(self, requests: Iterable[FetchRequest | None]) -> Outcomes:
-        """Send messages (``Messenger``); on one thread."""
-        trusted = self._trusted
-        if self._open is None or self._open[0] != trusted:
-            self.close()
-            self._open = trusted, open_messenger(self._clock, trusted=trusted)
-        return self._open[1].fetch(requests)
-
-    def close(self) -> None:
-        """Close the connections."""
-        if self._open is not None:
-            self._open[1].close()
-            self._open = None
+    def fetch(self, requests: Mapping[FetchRequest, ChannelSubscription]) -> Outcomes:
+        """Send messages, those with the same route together; on one thread."""
+        left = {it: self._routes.get(of.name, DIRECT) for it, of in requests.items()}
+        while left:
+            route = next(iter(left.values()))
+            sender = open_messenger(self._clock, trusted=self._trusted, route=route)
+            with closing(sender):
+                yield from sender.fetch([it for it in left if left[it] == route])
+            left = {it: of for it, of in left.items() if of != route}
 
 
 @final

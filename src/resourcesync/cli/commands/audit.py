@@ -125,8 +125,6 @@ def _rolling(values: Mapping[str, Any]) -> "AuditRolling | None":
 
 
 class _Audits:
-    """The audits of one run, and their findings in files."""
-
     def __init__(
         self, screen: Screen, settings: Mapping[str, Any], lists: Mapping[str, str]
     ) -> None:

@@ -32,8 +32,8 @@ def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
 
     MIRROR is the folder of a mirror or of a future mirror, or a name in the configuration file;
     its Source is checked too. SOURCE is an address. What is checked: whether the folder can be
-    written, and whether its file system distinguishes upper and lower case; certificate and clock
-    of the Source. Exit 0 without problems, 1 otherwise.
+    written, and whether its file system distinguishes upper and lower case; what a mirror has in
+    quarantine; certificate and clock of the Source. Exit 0 without problems, 1 otherwise.
 
     --plugins lists the built-in plug-ins and those of other installed packages; none is imported.
     Kinds: accounts are input adapters of publish, originals are object stores of publish.

@@ -179,9 +179,7 @@ class WatchJobRunner:
         network = self._resolver.configuration.network(mirror.target.name, {})
         for folder in mirror_home.each_mirror(mirror.target.folder):
             found = mirror_at(folder, network).audit(
-                method=mirror.audit_method,
-                rolling=mirror.rolling,
-                stop=lambda: cancel.is_cancelled,
+                method=mirror.audit_method, rolling=mirror.rolling, stop=lambda: cancel.is_cancelled
             )
             outcomes.append(conclude_audit(found, folder, quiet=True, named=False))
         code = worst(outcome.exit for outcome in outcomes)

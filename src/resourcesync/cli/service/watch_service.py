@@ -217,7 +217,6 @@ class _WatchService:
                 self._reload(read_settings)
 
     def _report_subscriptions(self) -> None:
-        """Report the subscriptions whose state changed since the last report."""
         push = self._view.push
         if push is None or push.version == self._version:
             return

@@ -341,7 +341,6 @@ class ChangeListReader(msgspec.Struct, kw_only=True):
         reading: Reading,
         ended: int | None = None,
     ) -> None:
-        """Collect what is new in one list."""
         self.selection.add_source_addresses(fetched.uri, fetched.final_uri)
         seen = reading.start.find(span, self.selection.mirror_uri)
         if seen is None:  # an older list, which is listed again

@@ -285,7 +285,6 @@ class DumpTransfer:
     def _manifest_rows(
         self, manifest: "Document", package: int, terms: manifests.PackageTrust
     ) -> Iterator[manifests.ManifestRow]:
-        """Yield the entries of a manifest, by the mirror's URIs."""
         for held in manifests.read_manifest(manifest, package, terms):
             yield held._replace(uri=self._pull.selection.mirror_uri(held.uri))
 
@@ -340,7 +339,6 @@ class DumpTransfer:
             )
 
     def _is_still_wanted(self, fetch: Fetch) -> bool:
-        """True if no other package has installed the resource meanwhile."""
         if not self._commit_batch.tally.done:
             return True
         known, before = self._pull.state.copy(fetch.listed.uri), fetch.before

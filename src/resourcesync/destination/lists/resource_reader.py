@@ -217,7 +217,6 @@ class ResourceListReader:
     def _read_one(
         self, document: "Document", fetched: FetchedDocument, spool: ExternalSorter[ListedEntry]
     ) -> ListSnapshot:
-        """Read a list that is no index."""
         entries = self._add_resources(document, spool)
         return ListSnapshot(
             moments=proof.ListMoments(head=known_microseconds(document.header.at)),

@@ -70,7 +70,6 @@ def _split_parts(text: str) -> list[str]:
 
 
 def _guard_device_name(part: str) -> str:
-    """Escape a name that is special on some system."""
     if part.startswith(".") or _DEVICE.match(part):
         part = f"!{ord(part[0]):02x}{part[1:]}"
     return f"{part[:-1]}!2e" if part.endswith(".") else part

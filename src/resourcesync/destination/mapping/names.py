@@ -82,10 +82,7 @@ _NO_DEVICE: Final = {
     FileSystemProfile.POSIX: "",
     FileSystemProfile.PORTABLE: rf"(?!{_DEVICE.pattern})",
 }
-_NO_END: Final = {
-    FileSystemProfile.POSIX: "",
-    FileSystemProfile.PORTABLE: r"(?<!\.)",
-}
+_NO_END: Final = {FileSystemProfile.POSIX: "", FileSystemProfile.PORTABLE: r"(?<!\.)"}
 
 
 @cache
@@ -295,7 +292,6 @@ def _triplets(match: re.Match[str]) -> str:
 
 
 def _escape_for_portable(name: str) -> str:
-    """Escape a name that is special on some system."""
     name = _REFUSED.sub(lambda found: f"!{ord(found[0]):02x}", name)
     if _DEVICE.match(name):
         name = _escape_first(name)

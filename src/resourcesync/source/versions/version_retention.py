@@ -115,7 +115,6 @@ class StoredTreeVersions(TreeVersions):
             _SWEPT.write(self._catalogue, now)
 
     def _drop_unlisted(self, now: int) -> None:
-        """Drop former versions that no document leads to any more."""
         before = self._earliest_needed(now) - GRACE
         if self._asked.versions_keep:
             before = min(before, now - int(self._asked.versions_keep * 1_000_000))
