@@ -128,7 +128,6 @@ class Puller(NamedTuple):
                 pulled.set(folder, is_in=True)
 
     def _network(self, target: PullTarget) -> Network:
-        """Return the network settings for the Source, with its secret."""
         source = target.options.moved or target.address or ""
         if target.secrets.auth and not source and app.mirror_state.is_mirror(target.folder):
             source = app.mirror_state.read_status(target.folder).source

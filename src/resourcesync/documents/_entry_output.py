@@ -38,30 +38,24 @@ class ColumnTexts:
     """The texts of columns of values, as they are given; a subclass may check them."""
 
     def uris(self, column: Sequence[str]) -> Sequence[str]:
-        """Return URIs."""
         uris = _escaped(column)
         if "" in uris:
             raise ValueError("an entry needs a URI")
         return uris
 
     def times(self, column: Sequence[datetime | None]) -> Sequence[str]:
-        """Return times of changes."""
         return _moments(column)
 
     def frequencies(self, column: Sequence[str]) -> Sequence[str]:
-        """Return values of ``changefreq``."""
         return _escaped(column)
 
     def hashes(self, column: Sequence[str]) -> Sequence[str]:
-        """Return values of ``hash``."""
         return _escaped(column)
 
     def lengths(self, column: Sequence[int | None]) -> Sequence[str]:
-        """Return numbers of bytes."""
         return _lengths(column)
 
     def media_types(self, column: Sequence[str]) -> Sequence[str]:
-        """Return values of ``type``."""
         return _escaped(column)
 
     def check_pointer(self, entry: "Pointer") -> None:
@@ -74,7 +68,6 @@ AS_GIVEN: Final = ColumnTexts()
 def resource_rows(
     resources: Sequence[Resource], *, in_package: bool = False, texts: ColumnTexts = AS_GIVEN
 ) -> list[str]:
-    """Return the entry of each resource."""
     if isinstance(resources, ResourceRun):
         table = _RowColumns()
         table.add_element("loc", texts.uris(resources.uris))
@@ -95,7 +88,6 @@ def change_rows(
     dated: bool = True,
     texts: ColumnTexts = AS_GIVEN,
 ) -> list[str]:
-    """Return the entry of each change."""
     table = _RowColumns()
     table.add_attribute("change", [change.kind.value for change in changes])
     if dated:

@@ -157,7 +157,6 @@ def lacks_zone(text: str) -> bool:
 
 
 def length_of(text: str) -> int:
-    """Return the number of bytes that a ``length`` names."""
     if (_LENGTH.fullmatch(text) or _LENGTH.fullmatch(text.strip(BLANKS))) and (
         int(text) <= MOST_BYTES
     ):
@@ -187,7 +186,6 @@ def digests_or_none(text: str, context: expat.ReadingContext) -> tuple[Digest, .
 
 
 def digests(text: str) -> tuple[Digest, ...]:
-    """Return the digests in a ``hash`` attribute."""
     found, fault = _sound_digests(text)
     if fault is not None:
         raise expat.RefusalError(fault, LENIENCIES[fault][1], LENIENCIES[fault][0])

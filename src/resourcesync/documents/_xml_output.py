@@ -112,7 +112,6 @@ def root_times(header: Header, form: DialectForm) -> str:
 
 
 def link_element(link: Link) -> str:
-    """Return a link."""
     if not link.rel or not link.href:
         raise ValueError("a link needs rel and href (§7)")
     if link.priority is not None and not 1 <= link.priority <= MAX_PRIORITY:

@@ -251,7 +251,6 @@ class _HubMessenger:
         return self._open[1].fetch(requests)
 
     def close(self) -> None:
-        """Close the connections."""
         if self._open is not None:
             self._open[1].close()
             self._open = None

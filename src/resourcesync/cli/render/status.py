@@ -216,7 +216,6 @@ def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
 
 
 def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
-    """Yield what deletions wait for."""
     again = f"resourcesync pull {mirror.mirror}"
     if not mirror.held:
         return

@@ -219,7 +219,6 @@ class ValidateRenderer:
 
 
 def _finding_lines(fields: Mapping[str, Any], *, brief: bool = False) -> Iterator[str]:
-    """Yield a finding as lines of text."""
     place = ":".join(str(fields[name]) for name in ("uri", "line", "column") if fields[name])
     yield f"{place}: {fields['code']} {fields['severity']}: {fields['message']}"
     if fields["excerpt"]:
