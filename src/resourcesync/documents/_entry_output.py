@@ -22,6 +22,7 @@ from resourcesync.model.entries import (
     CapabilityEntry,
     Change,
     DocumentChange,
+    DocumentPointer,
     Package,
     Part,
     Resource,
@@ -58,7 +59,7 @@ class ColumnTexts:
     def media_types(self, column: Sequence[str]) -> Sequence[str]:
         return _escaped(column)
 
-    def check_pointer(self, entry: "Pointer") -> None:
+    def check_pointer(self, entry: DocumentPointer) -> None:
         """Check an entry that is no column: a document, or a package."""
 
 
@@ -226,9 +227,6 @@ def _day(ordinal: int) -> str:
     return date.fromordinal(ordinal).isoformat()
 
 
-Pointer = Part | Package | CapabilityEntry | DocumentChange
-
-
 def part_row(part: Part, element: str) -> str:
     """Return the entry of a document in an index or in an archive."""
     return _row(
@@ -273,7 +271,7 @@ def _representation(told: Part | Package, path: str = "") -> str:
     )
 
 
-def _row(entry: Pointer, element: str, told: str, known: frozenset[str]) -> str:
+def _row(entry: DocumentPointer, element: str, told: str, known: frozenset[str]) -> str:
     if not entry.uri:
         raise ValueError("an entry needs a URI")
     lastmod = f"<lastmod>{moment_text(entry.lastmod)}</lastmod>" if entry.lastmod else ""
