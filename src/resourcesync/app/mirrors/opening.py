@@ -225,7 +225,8 @@ def open_destination(
     with open_mirror_folder(home, source, clock, is_expected=is_expected) as mirror:
         memory, rules = SyncState(mirror.state), StoredOrigins(mirror.state, clock)
         network = _with_stored_origins(network, memory)
-        address = source or _followed(memory)
+        known = memory.identity
+        address = source or ("" if known is None else known.source)
         with (
             _open_copies(mirror, clock, recorded) as copies,
             open_fetcher(address, network, cancel, rules, report) as http,
@@ -287,8 +288,3 @@ def _with_stored_origins(network: Network, memory: SyncState) -> Network:
     if network.allow_origins or known is None:
         return network
     return structs.replace(network, allow_origins=known.allow_origins)
-
-
-def _followed(memory: SyncState) -> str:
-    known = memory.identity
-    return "" if known is None else known.source

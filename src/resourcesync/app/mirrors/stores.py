@@ -108,12 +108,9 @@ def lock_store(store: "Store", name: Path) -> Iterator[None]:
     """Lock a store for a folder of this machine, which is locked."""
     from resourcesync.adapters.stored_copies import lock_store  # noqa: PLC0415 - rarely
 
-    with lock_store(store, _process_label(), _lease_name(name)):
+    label = f"pid {os.getpid()} on {os.uname().nodename}"
+    with lock_store(store, label, _lease_name(name)):
         yield
-
-
-def _process_label() -> str:
-    return f"pid {os.getpid()} on {os.uname().nodename}"
 
 
 def _lease_name(file: Path) -> str:

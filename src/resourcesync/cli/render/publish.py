@@ -170,9 +170,10 @@ def _written(done: "PublicationResult") -> Iterator[TextLine]:
     newest = next(reversed(several or lists), None)
     pages = [written for written in publication.written if written.capability == "resourcelist"]
     has_index = any("/resourcelist." not in page.name for page in pages)
+    counts = {name: getattr(publication, name) for name in ("created", "updated", "deleted")}
     label = "Wrote"
     for name, written in zip(names, done.documents_written, strict=True):
-        note = _changes(done) if written is newest else ""
+        note = formatting.counts(counts) if written is newest else ""
         if written.capability == "resourcelist":
             is_index = has_index and "/resourcelist." in written.name
             note = formatting.counted(written.entries, "list" if is_index else "resource")
@@ -198,13 +199,6 @@ def _version_lines(done: "PublicationResult") -> list[TextLine]:
     patches = formatting.counted(retained.patches, "patch", "patches")
     more = f", {patches}" if retained.patches else ""
     return [TextLine(f"{formatting.counted(retained.versions, 'version')}{more}", "Stored")]
-
-
-def _changes(done: "PublicationResult") -> str:
-    made = done.publication
-    return formatting.counts(
-        {"created": made.created, "updated": made.updated, "deleted": made.deleted}
-    )
 
 
 def _next_steps(done: "PublicationResult", *, has_files: bool, mirror: str) -> Iterator[TextLine]:
