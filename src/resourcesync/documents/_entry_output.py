@@ -228,24 +228,20 @@ def _day(ordinal: int) -> str:
 
 
 def part_row(part: Part, element: str) -> str:
-    """Return the entry of a document in an index or in an archive."""
     return _row(
         part, element, interval(part) + _representation(part, part.path), _values.PART_KNOWN
     )
 
 
 def package_row(package: Package) -> str:
-    """Return the entry of a package in a dump."""
     return _row(package, "url", interval(package) + _representation(package), _values.PACKAGE_KNOWN)
 
 
 def capability_row(entry: CapabilityEntry) -> str:
-    """Return the entry of a document in a Capability List or Source Description."""
     return _row(entry, "url", attribute("capability", _label(entry)), _values.CAPABILITY_KNOWN)
 
 
 def document_change_row(change: DocumentChange, *, dated: bool = True) -> str:
-    """Return the entry of a document in a Framework Notification."""
     told = (
         attribute("capability", _label(change))
         + attribute("change", change.kind.value)

@@ -97,7 +97,6 @@ def change_kind(label: str | None) -> ChangeKind | None:
 
 
 def change_moment(text: str) -> datetime:
-    """Return the time of a change that a ``datetime`` names."""
     return moment(text.strip(BLANKS), "The datetime is")
 
 
@@ -121,7 +120,6 @@ def element_moment(text: str) -> datetime | None:
 
 
 def moment(text: str, subject: str) -> datetime:
-    """Return the moment that a W3C Datetime names."""
     try:
         return parse_w3c(text)
     except ValueError as error:

@@ -40,8 +40,6 @@ def compute(previous: BinaryIO, current: BinaryIO, patch: BinaryIO, limit: int) 
 
 
 class _JsonDiffer:
-    """A collector of the operations, each as it is written."""
-
     def __init__(self, *, ascii_only: bool) -> None:
         self.operations: list[str] = []
         self._ascii_only = ascii_only
