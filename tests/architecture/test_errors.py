@@ -33,7 +33,6 @@ _NO_ERROR = {"error", "error-code"}
 
 
 def printed() -> set[str]:
-    """Return the codes that are written in the source."""
     found: set[str] = set()
     for path in python_files(SOURCES):
         for match in _PRINTED.finditer(path.read_text(encoding="utf-8")):

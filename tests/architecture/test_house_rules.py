@@ -54,8 +54,6 @@ ALLOWED: Final = {
 
 
 class Module(NamedTuple):
-    """What the rules across modules need of one."""
-
     name: str
     is_folder: bool
     size: int

@@ -23,7 +23,6 @@ def project() -> dict[str, Any]:
 
 
 def readme_commands() -> list[str]:
-    """The README's two install-and-do commands, one line each."""
     text = (ROOT / "README.md").read_text("utf-8")
     return [line for line in text.splitlines() if line.startswith("python3 -m venv")]
 

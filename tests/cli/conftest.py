@@ -23,7 +23,6 @@ from tests.support.servers.tiny_source import TinySource
 
 @pytest.fixture
 def said(capsys: Said) -> Said:
-    """Give what was said, under its name."""
     return capsys
 
 
@@ -42,7 +41,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def source() -> Iterator[TinySource]:
-    """Run a Source that offers the files."""
     with TinySource() as running:
         running.offer(FILES)
         yield running
@@ -50,7 +48,6 @@ def source() -> Iterator[TinySource]:
 
 @pytest.fixture
 def museum(source: TinySource, said: Said) -> str:
-    """Make a mirror of the Source."""
     assert run(["pull", source.url, "museum"]) == 0
     said.readouterr()
     source.asked.clear()
@@ -59,7 +56,6 @@ def museum(source: TinySource, said: Said) -> str:
 
 @pytest.fixture
 def tree(here: Path) -> Path:
-    """Put the files into the folder ``public``."""
     for target, body in FILES.items():
         path = here / "public" / target.removeprefix("/")
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,8 +89,6 @@ def secure(authority: trustme.CA) -> Iterator[HostileServer]:
 
 @pytest.fixture
 def with_job(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Let ``demo`` do what a test wants."""
-
     def put(work: Callable[[Screen], CommandOutcome], **options: Any) -> None:
         job = Job(
             command="demo",

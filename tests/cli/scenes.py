@@ -42,7 +42,6 @@ class Scene:
         self._said, self._lines = said, list[str]()
 
     def run(self, command: str) -> None:
-        """Run a command and record what it shows."""
         self._said.readouterr()
         code = run(shlex.split(command)[1:])
         captured = self._said.readouterr()
@@ -51,16 +50,13 @@ class Scene:
         self._lines += [f"$ {command}", *shown, *errors, f"[exit {code}]", ""]
 
     def refuse(self, *commands: str) -> None:
-        """Run commands that are mistakes: nothing is shown on stdout."""
         for command in commands:
             self.run(f"resourcesync {command}")
 
     def silently(self, command: str) -> None:
-        """Run a command that is no part of the transcript."""
         run(shlex.split(command)[1:])
 
     def pulled(self, options: str = "") -> None:
-        """Pull from the Source, which is no part of the transcript."""
         self.silently(f"resourcesync pull {self.source.url} museum {options}")
 
     def offer(self, changes: Mapping[str, bytes | None], at: str = LATER) -> None:
@@ -72,7 +68,6 @@ class Scene:
         Path("resourcesync.toml").write_text(text.replace("URL", self.source.url))
 
     def files(self, folder: str) -> None:
-        """Show what a folder holds that is not ours."""
         there = files_of(Path(folder)) if Path(folder).is_dir() else {"": b"no folder"}
         shown = [name for name in sorted(there) if ".resourcesync/" not in name]
         self._lines += [f"# {folder}/{name}: {there[name]!r}" for name in shown] + [""]
@@ -100,7 +95,6 @@ class Scene:
 
 
 def _sorted(line: str) -> str:
-    """Return a line of JSON with its fields by name."""
     if not line.startswith("{") or '"type"' not in line:
         return line
     row = json.loads(line)

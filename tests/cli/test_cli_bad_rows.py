@@ -64,7 +64,6 @@ def changes() -> list[tuple[str, ChangeKind, int | None]]:
 
 
 def listed() -> dict[str, int | None]:
-    """The length of each resource in the Resource List."""
     entries = tell(Path("out/resourcesync/resourcelist.xml").read_bytes()).entries
     return {entry.uri: entry.length for entry in entries if isinstance(entry, Resource)}
 

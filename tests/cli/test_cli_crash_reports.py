@@ -34,7 +34,6 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def report_of(error: Exception, arguments: list[str]) -> str:
-    """Return what is written down and what is shown of an error."""
     problem = write_crash_report(error, arguments)
     evidence = dict(problem.evidence)
     return Path(evidence["report"]).read_text("utf-8") + evidence["error"]

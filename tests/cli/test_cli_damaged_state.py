@@ -61,7 +61,6 @@ def served() -> Iterator[TinySource]:
 
 @pytest.fixture(scope="module")
 def mirror(served: TinySource, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a mirror with rows in each table."""
     folder = tmp_path_factory.mktemp("mirrors") / "M"
     served.offer(FILES)
     served.offer_changes()

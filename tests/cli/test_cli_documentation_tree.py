@@ -64,7 +64,6 @@ def docs(tmp_path: Path) -> Path:
 
 
 def assert_answers(origin: str, site: Site) -> None:
-    """Ask for each resource that a site published, at another origin."""
     files = {
         urlsplit(uri).path: (200, body)
         for uri, body in Site(site.folder, LateApplication(), "").copies().items()

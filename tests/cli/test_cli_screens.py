@@ -47,8 +47,6 @@ def words(event: str, fields: Mapping[str, object]) -> Iterable[TextLine]:
 
 
 class Shown:
-    """A text screen and what came out of it."""
-
     def __init__(self, *, color: bool = False, **options: Any) -> None:
         self.out, self.err = io.StringIO(), io.StringIO()
         out, err = TextStream(self.out, color), TextStream(self.err, color)
@@ -158,7 +156,6 @@ def test_a_hostile_name_shows_what_it_hides() -> None:
 
 @pytest.fixture(params=["Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "UTC"])
 def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Yield a time zone that is the one of this process for a test."""
     monkeypatch.setenv("TZ", request.param)
     time.tzset()
     yield request.param

@@ -55,7 +55,6 @@ def site(here: Path, port: int) -> Path:
 
 
 def described(site: Path) -> list[str]:
-    """Return the Capability Lists that the description of a site names."""
     entries = tell((site / ".well-known/resourcesync").read_bytes()).entries
     assert all(isinstance(entry, CapabilityEntry) and len(entry.links) == 1 for entry in entries)
     return [entry.uri.removesuffix("/resourcesync/capabilitylist.xml") for entry in entries]

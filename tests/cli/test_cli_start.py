@@ -45,7 +45,6 @@ def source(tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def mirror(source: str, tmp_path: Path) -> Path:
-    """A mirror that is in sync with its Source."""
     for _ in range(2):  # the second stores the validators of all documents
         assert run(["pull", source, str(tmp_path / "mirror"), "-q"]) == 0
     return tmp_path / "mirror"

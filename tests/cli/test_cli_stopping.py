@@ -229,7 +229,6 @@ def test_any_locale_is_good_enough(encoding: str, tmp_path: Path) -> None:
 
 
 def pulling(source: TinySource, home: Path, *options: str, terminal: int | None = None) -> Started:
-    """Start a pull that takes its time."""
     return Started("pull", source.url, "museum", *options, cwd=home, terminal=terminal)
 
 

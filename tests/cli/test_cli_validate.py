@@ -137,7 +137,6 @@ def test_a_live_source_of_each_policy_breaks_no_rule(name: str, tmp_path: Path, 
 
 
 def offer_many(source: TinySource, number: int) -> None:
-    """A Source with an index of so many lists."""
     offer(source)
     up = f'<rs:ln rel="up" href="{source.url}/capabilitylist.xml"/>'
     md = '<rs:md capability="resourcelist" at="2026-01-02T00:00:00Z"/>'

@@ -75,7 +75,6 @@ def test_a_sample_opens_packages_of_dumps(source: TinySource, said: Said) -> Non
 
 @pytest.fixture
 def dumped(tree: Path, source: TinySource, said: Said) -> Path:
-    """Publish a tree with a dump of all, and one of changes."""
     assert run(["publish", str(tree), "--url", source.url]) == 0
     for name in ("0001", "0002"):
         (tree / f"objects/{name}.txt").write_text(f"{name} is another")
@@ -97,7 +96,6 @@ def edited(path: Path, old: str, new: str) -> None:
 
 
 def packed_again(path: Path, edit: Callable[[str, bytes], bytes | None]) -> None:
-    """Write a package with other members."""
     with zipfile.ZipFile(path) as reading:
         members = {name: reading.read(name) for name in reading.namelist()}
     with zipfile.ZipFile(path, "w") as writing:

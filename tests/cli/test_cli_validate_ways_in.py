@@ -27,7 +27,6 @@ def put_page(source: TinySource, path: str, body: bytes, link: str = "") -> None
 
 
 def offer_with_page(source: TinySource, path: str = "/page.html") -> None:
-    """A Source that lists a page, which leads to it."""
     put_page(source, path, linking(source, "/capabilitylist.xml"))
     body = source.answers[path].body
     offer(source)

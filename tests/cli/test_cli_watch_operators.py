@@ -27,8 +27,6 @@ OPERATOR = '[watch]\noperator = "desk"\n[auth.desk]\ntype = "bearer"\ntoken = { 
 
 
 class Service(AdminPages):
-    """A service that watches one mirror, and its pages."""
-
     def __init__(self, source: TinySource, more: str = "") -> None:
         super().__init__()
         put(museum(source, 'every = "2h"\n') + more)

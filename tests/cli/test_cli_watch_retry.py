@@ -25,8 +25,6 @@ from tests.support.sources.several_sets import offer as offer_sets
 
 
 class Service(AdminPages):
-    """A service that watches one mirror of a Source that is down."""
-
     def __init__(self, source: TinySource) -> None:
         super().__init__()
         self.source = source

@@ -67,7 +67,6 @@ class Served:
 
 @contextmanager
 def serving_tree(folder: Path, files: dict[str, bytes], *options: str) -> Iterator[Served]:
-    """Publish files, and serve them."""
     tree, home, port = folder / "tree", folder / "home", free_port()
     home.mkdir()
     _fill(tree, files)
@@ -227,7 +226,6 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Built:
 
 @pytest.fixture
 def built(described: Built, tmp_path: Path) -> Iterator[Built]:
-    """A copy of that tree, served."""
     tree, home = tmp_path / "tree", tmp_path / "home"
     shutil.copytree(described.tree, tree)
     home.mkdir()

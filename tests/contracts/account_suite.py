@@ -245,7 +245,6 @@ class AccountSuite(ABC):
             self._expect_reported(resource, held[resource.uri], resource.uri)
 
     def _expect_reported(self, word: Resource | None, body: bytes | None, uri: str) -> None:
-        """Check the last report of a resource; ``None`` for a deleted one."""
         if word is None or body is None:
             assert (word and word.uri) == (body and uri), f"the existence of {uri} is reported"
             return

@@ -422,7 +422,6 @@ def _move(copies: Copies, path: str, to: str, signature: str) -> str:
 
 
 def _expect_contents(copies: Copies, held: Mapping[str, bytes]) -> None:
-    """Check which bytes are at some paths, by their digests."""
     for path, body in held.items():
         found = copies.digest(path, ["sha-256", "md5"])
         assert found is not None, f"there is a copy at {path}"

@@ -63,7 +63,6 @@ def read_rest(stream: BinaryIO | None) -> bytes | None:
 
 
 def digests_of(body: bytes) -> tuple[Digest, Digest]:
-    """Return the sha-256 and the md5."""
     return (
         Digest("sha-256", hashlib.sha256(body).hexdigest()),
         Digest("md5", hashlib.md5(body, usedforsecurity=False).hexdigest()),

@@ -305,8 +305,6 @@ class _NotesReadError(Exception):
 
 
 class _UnreadableNotes(Mapping[str, str]):
-    """Notes that cannot all be read."""
-
     def __init__(self, notes: Mapping[str, str]) -> None:
         self._notes = notes
 

@@ -25,14 +25,12 @@ def world(tmp_path: Path) -> World[PublishedSource]:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[ScriptedSource]:
-    """A Source on raw sockets, and its mirror."""
     with ScriptedSource(tmp_path / "mirror") as running:
         yield running
 
 
 @pytest.fixture
 def far() -> Iterator[HostileServer]:
-    """Another origin."""
     with HostileServer("127.0.0.2") as running:
         yield running
 

@@ -43,7 +43,6 @@ def gone(name: str, hour: int) -> Told:
 def tell(
     world: World[DumpSource], name: str, *told: Told, from_: str = "", until: str = ""
 ) -> None:
-    """Serve a Change List, and what it tells of."""
     world.source.put_all([told for told in told if told.change != "deleted"])
     world.source.say(name, document(*rows(*told), md=md("changelist", from_=from_, until=until)))
 

@@ -17,7 +17,6 @@ SIZE = 10_000
 
 @pytest.fixture
 def large(tmp_path: Path) -> World[PublishedSource]:
-    """A world of twenty resources of 10,000 bytes."""
     world = World(tmp_path / "mirror")
     for number in range(20):
         world.source.put(f"{number:02}.bin", f"{number:02}".encode() * (SIZE // 2))

@@ -26,8 +26,6 @@ def settle(folder: Path) -> None:
 
 
 class Reader:
-    """Counts how often a value was read."""
-
     def __init__(self) -> None:
         self.count = 0
 
@@ -77,7 +75,6 @@ def test_a_running_pull_is_seen_at_once(world: World[PublishedSource]) -> None:
 
 @contextmanager
 def mirror_is_locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a mirror, as a pull does."""
     with (folder / OWN / "lock").open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

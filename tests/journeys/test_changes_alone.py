@@ -166,7 +166,6 @@ def test_a_list_without_interval_that_does_not_go_on_is_a_later_beginning(
     world: World[PublishedSource],
 ) -> None:
     def list_last(number: int) -> None:
-        """List some last changes, and no interval."""
         address = BASE + naming.CHANGE_LIST
         head, *entries = re.sub(
             r' (from|until)="[^"]*"(?=/>\n<url>)', "", world.source.honest(address).body.decode()

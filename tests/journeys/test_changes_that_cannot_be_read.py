@@ -22,8 +22,6 @@ ODD: Final = {
 
 
 class OddSource(WrittenSource):
-    """A Source that writes the changes of one resource in an odd way."""
-
     odd = ("", "")
 
     def _document(self, name: str) -> str | None:

@@ -67,7 +67,6 @@ class Life:
         self.world.source.remove(name)
 
     def live(self) -> None:
-        """Let something happen."""
         for _ in range(self.random.randrange(1, 4)):
             name = self.random.choice(ENTRIES)
             if name not in ENTRIES[:2] and self.random.random() < 0.4:
@@ -88,7 +87,6 @@ class Life:
         )
 
     def pull_badly(self) -> None:
-        """Pull, and be killed at one of the first writes."""
         writes, how = self.random.randrange(20), self.random.randrange(3)
         with suppress(ResourceSyncError), killed(self.world.home, writes, how=how):
             self.pull()

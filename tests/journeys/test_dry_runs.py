@@ -20,7 +20,6 @@ CHANGES = BASE + "resourcesync/changelist.xml"
 
 
 def known(world: World[LooseSource]) -> list[str]:
-    """All that the mirror's state holds."""
     with closing(sqlite3.connect(world.folder / ".resourcesync" / "state.db")) as database:
         return list(database.iterdump())
 

@@ -39,8 +39,6 @@ def files_of(source: TinySource, files: Mapping[str, bytes]) -> dict[str, bytes]
 
 
 class Search:
-    """A search index in a file."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
 

@@ -24,7 +24,6 @@ CHANGE_LIST = BASE + "resourcesync/changelist.xml"
 
 
 def three_listed(folder: Path, **style: Any) -> World[LooseSource]:
-    """Return a mirror to be of a Source that has listed three resources."""
     world = World(folder, LooseSource(**style))
     for name in ("a.txt", "b.txt", "c.txt"):
         world.source.put(name, "at first")
@@ -351,7 +350,6 @@ def world_that_moves(tmp_path: Path, source: LooseSource) -> tuple[World[LooseSo
 
 
 def made_again(source: LooseSource, *, gap: bool = False) -> LooseSource:
-    """Delete a.txt and make it again; return the Source as it was between."""
     for name in ("a.txt", "b.txt", "c.txt"):
         source.put(name, "at first")
     source.publish()

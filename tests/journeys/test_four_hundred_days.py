@@ -22,7 +22,6 @@ WRONG = {10: 20_000, 14: -2, 18: -400}
 
 
 def stored(world: World[DatedServer]) -> tuple[int, int]:
-    """Return how many documents are recorded, and how many files are in the trash."""
     with world.state() as state:
         documents = state.value(int, "SELECT count(*) FROM document") or 0
     return documents, len(list((world.folder / ".resourcesync/trash").iterdir()))

@@ -157,7 +157,6 @@ def test_an_error_as_text_shows_no_secret_and_no_address_twice() -> None:
 
 
 def examples() -> Iterator[doctest.DocTest]:
-    """Yield the examples in the docstrings of the public names."""
     finder = doctest.DocTestFinder(exclude_empty=True)
     for name in vars(resourcesync)["__all__"]:
         item = getattr(resourcesync, name)

@@ -16,7 +16,6 @@ from tests.support.worlds.written_source import WrittenList, WrittenSource, pull
 
 
 def loose_world(folder: Path, **style: object) -> World[LooseSource]:
-    """A mirror in step with a Source of some resources."""
     world = World(folder / "mirror", LooseSource(**style))
     for number in range(6):
         world.source.put(f"{number}.html", f"content of {number}")
@@ -26,7 +25,6 @@ def loose_world(folder: Path, **style: object) -> World[LooseSource]:
 
 
 def listed(world: World[LooseSource], *, after: float) -> None:
-    """List what changed, some seconds later."""
     world.clock.advance(seconds=after)
     world.source.lists.publish(
         to_microseconds(world.clock.now()), world.source.originals.contents()
@@ -51,7 +49,6 @@ def changed_unseen(world: World[LooseSource]) -> None:
 
 
 def later(world: World[Any]) -> RunReport:
-    """Pull an hour later."""
     world.clock.advance(seconds=3_600)
     return world.pull()
 

@@ -51,7 +51,6 @@ class MonitoredSource(TinySource):
         self.put_document("/resourcelist.xml", head, entries)
 
     def pull(self) -> set[str]:
-        """Pull; return the targets that were requested."""
         self.asked.clear()
         assert run(["pull", self.url, "mirror", "-q"]) == 0
         return {asked.target for asked in self.asked}

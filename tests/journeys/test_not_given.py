@@ -22,7 +22,6 @@ def kept_out(code: str) -> SourceRefusedError:
 
 @pytest.fixture
 def site(tmp_path: Path) -> World[PublishedSource]:
-    """A site with a plain sitemap."""
     world = World(tmp_path / "mirror")
     for name in NAMES:
         world.source.put(name, name)

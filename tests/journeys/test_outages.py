@@ -53,7 +53,6 @@ class Seen(NamedTuple):
 
 
 def observe(watching: Watching) -> Seen:
-    """See a failure everywhere it is to be seen."""
     printed = watching.line("pull: ").partition("  next: ")[0]
     status = watching.status()
     assert status.code == 1
@@ -110,7 +109,6 @@ def test_a_source_that_asks_to_wait(source: TinySource, tmp_path: Path) -> None:
 
 
 def offer(server: HostileServer) -> None:
-    """Serve a list of one resource."""
     entry = f"<url><loc>{server.origin}/a.txt</loc></url>"
     body = listed("resourcelist", "2026-01-01T00:00:00Z", entry)
     server.on("/list.xml", answer(body=body, Content_Type="application/xml"))

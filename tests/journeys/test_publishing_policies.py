@@ -38,7 +38,6 @@ POLICIES = {
 
 
 def mirror_of(world: World[PublishedSource], folder: Path) -> World[PublishedSource]:
-    """Another mirror of the same Source."""
     other = World(folder, world.source)
     other.fetcher = world.fetcher
     return other

@@ -27,7 +27,6 @@ def world_of(folder: Path, resources: int, *, max_entries: int = 50_000) -> Worl
 
 
 def document(world: World[PublishedSource], *entries: str, root: str = "urlset") -> Answer:
-    """Make a Resource List, of now, of these entries."""
     world.clock.advance(seconds=60)
     moment = format_w3c(world.clock.now())
     return Answer(body=listed("resourcelist", moment, entries, root))

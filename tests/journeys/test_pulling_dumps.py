@@ -34,7 +34,6 @@ def world(tmp_path: Path) -> World[DumpSource]:
 
 
 def offer(world: World[DumpSource], listed: Sequence[Told], *bodies: bytes, at: str = AT) -> None:
-    """Offer resources, a list of them, and a dump of packages."""
     world.source.publish(listed)
     packages = (Packed(name=f"{number}.zip", body=body) for number, body in enumerate(bodies))
     world.source.dump(*packages, at=at)

@@ -104,8 +104,6 @@ def test_a_disk_that_fills_up_in_the_middle_keeps_what_was_complete(
     world: World[DumpSource],
 ) -> None:
     class Filling(Dying):
-        """Room for one group."""
-
         groups = 0
 
         def install(self, batch: Any) -> Any:

@@ -177,7 +177,6 @@ def change(loc: str, second: int) -> str:
 
 
 def lists(world: World[LooseSource], entries: Sequence[str]) -> None:
-    """Let the Change List have these entries."""
     start = world.source.lists.documents()["changelist.xml"]
     body = start.replace("</urlset>", "".join(entries) + "</urlset>")
     world.network.answers[CHANGES] = Answer(body=body.encode())

@@ -14,7 +14,6 @@ from tests.support.worlds.world import World
 
 @pytest.fixture
 def world(tmp_path: Path) -> World[PublishedSource]:
-    """A Source without resources, and no mirror of it yet."""
     return World(tmp_path / "mirror")
 
 
@@ -43,7 +42,6 @@ def name(uri: str) -> str:
 
 
 def aside(world: World[PublishedSource]) -> list[str]:
-    """What is in the quarantine."""
     folder = world.folder / ".resourcesync/quarantine"
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 

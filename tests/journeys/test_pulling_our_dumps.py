@@ -25,7 +25,6 @@ def world(tmp_path: Path) -> World[PublishedSource]:
 
 
 def dump(world: World[PublishedSource], *, most: int = 20, changes: bool = True) -> None:
-    """Dump what is published, in its version, and publish what leads to the dumps."""
     world.source.dumps(size=PackageSize(max_entries=most)).publish(changes=changes)
     world.source.publish()
 

@@ -31,7 +31,6 @@ def to(number: int) -> bytes:
 
 @pytest.fixture
 def world(tmp_path: Path) -> World[LooseSource]:
-    """A mirror that holds version 1."""
     world = World(tmp_path / "mirror", LooseSource())
     world.source.put(NAME, version(1))
     world.source.put("other.txt", b"other")
@@ -48,7 +47,6 @@ def update(world: World[LooseSource], number: int, patch: bytes | None = None) -
 
 
 def check_whole(world: World[LooseSource], report: RunReport, number: int) -> None:
-    """The resource is here, and was fetched whole."""
     assert report.state is MirrorState.IN_SYNC
     assert (report.updated, report.fetched.patched) == (1, 0)
     assert world.files()[URI] == version(number)

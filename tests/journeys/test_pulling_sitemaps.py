@@ -27,8 +27,6 @@ PAGES = 60
 
 @dataclass(frozen=True, slots=True)
 class Museum:
-    """A site, its server, and a mirror of it."""
-
     site: Site
     server: Nginx
     home: Path
@@ -161,7 +159,6 @@ LONG_AGO = 1_700_000_000
 
 @pytest.fixture
 def indexed(museum: Museum) -> Museum:
-    """The same site with an index of sitemaps, pulled once."""
     pages = museum.site.pages()
     for number in range(PARTS):
         uris = (

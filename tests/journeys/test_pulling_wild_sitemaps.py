@@ -109,7 +109,6 @@ def test_an_index_that_lists_itself_alone_is_an_error(tmp_path: Path) -> None:
 
 
 def robots_of(world: World[Any], **sitemaps: bytes | str) -> None:
-    """Let robots.txt name the sitemaps, and one of another origin."""
     names = [f"{HOME}{name}.xml" for name in sitemaps]
     lines = "".join(f"Sitemap: {name}\n" for name in (*names, "https://other.example/s.xml"))
     world.network.answers[f"{HOME}robots.txt"] = Answer(body=lines.encode())

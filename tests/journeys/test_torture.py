@@ -62,7 +62,6 @@ def tortured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tortured]:
 
 
 def failures(ran: Ran) -> dict[str, tuple[str, str]]:
-    """Return code and reason of each resource that could not be had."""
     return {
         item["uri"]: (item["code"], item["reason"])
         for item in ran.events("item")

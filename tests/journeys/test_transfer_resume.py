@@ -31,7 +31,6 @@ TAG = '"v1"'
 
 
 def break_off(source: ScriptedSource, at: int = HALF, target: str = "/big.bin") -> None:
-    """Pull while the resource breaks off at ``at``, again and again."""
     source.server.on(target, cut_at(at, BODY, TAG, CLOSE))
     assert source.pull().state is MirrorState.BEHIND
 

@@ -28,7 +28,6 @@ pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.joi
 
 
 def build(tree: Path, out: Path, *options: str) -> Path:
-    """Build the distribution of a tree into a folder: the archive, and the wheel from it."""
     build = (sys.executable, "-m", "build", "--no-isolation", "--outdir")
     ran = program(
         *build, out, *options, tree, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}

@@ -30,7 +30,6 @@ def change_time(entry: Entry) -> datetime:
 
 @st.composite
 def old_documents(draw: st.DrawFn) -> tuple[Header, list[Entry], Dialect]:
-    """Return a document that an old dialect can say, and that dialect."""
     dialect = draw(st.sampled_from(OLD))
     header, entries = draw(documents())
     modified = max(draw(moments), header.from_ or LONG_AGO)  # it stands for the end of its times

@@ -69,8 +69,6 @@ def digest(name: str, version: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A pending task of an earlier run."""
-
     task: PendingTask
     reason: str = ""  # of a deletion
     generation: int = 1  # its reading; the first is the last completed one
@@ -80,8 +78,6 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thing:
-    """One resource, in the mirror and at the Source."""
-
     copy: str = "as listed"  # the state of its copy
     task: Task | None = None
     listed: tuple[str, ...] = ("1",)  # its entries in the Resource List, by hash and time
@@ -248,7 +244,6 @@ class Mirror:
         )
 
     def touched(self) -> set[str]:
-        """Return the resources that the last run requested, or fetched without a request."""
         requested = {uri for uri in self.fetcher.asked if uri.removeprefix(BASE) in self.things}
         return requested | self._items("create", "update")
 
@@ -260,7 +255,6 @@ class Mirror:
         return self._items("delete")
 
     def held(self) -> set[str]:
-        """Return the resources whose deletion is pending."""
         return {task.uri for task in self.state.pending(PendingTask.DELETE)}
 
     def _items(self, *actions: str) -> set[str]:
@@ -331,8 +325,6 @@ Decisions = dict[str, ReviewedDecision]
 
 
 class Reviewer:
-    """What a run shows before it acts."""
-
     def __init__(self) -> None:
         self.decisions: Decisions = {}
         self.same = 0

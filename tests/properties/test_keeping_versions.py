@@ -30,8 +30,6 @@ NAMES = ("a.json", "b.xml", "c.txt", "d.txt")
 
 
 class Life:
-    """A tree that changes and is published, with its versions."""
-
     def __init__(self, root: Path, seed: int, **chosen: object) -> None:
         self.root = root
         self.clock = ManualClock()
@@ -99,7 +97,6 @@ class Life:
         return True
 
     def check(self) -> None:
-        """All that is listed is kept, and all that is kept is whole."""
         kept = self.kept()
         assert all(self.is_kept(resource, kept) for resource in self.listed())
         for name, body in kept.items():

@@ -61,7 +61,6 @@ def is_accepted(run: ResourceRun, body: bytes, stored: bytes | None = None) -> b
 
 
 def is_read(run: ResourceRun, body: bytes) -> bool:
-    """True if our reader finds these resources in a document with this body."""
     try:
         document = reader.read(BytesIO(OPENING + body + CLOSING), uri="")
         rows = [

@@ -88,7 +88,6 @@ def scanned(
     *,
     anew: bool,
 ) -> tuple[list[ScanReport], list[tuple[str, str, Resource | None]], list[tuple[str, str]]]:
-    """Scan originals in one state after the other; return what was recorded."""
     catalogue, clock, reports = SourceCatalogue(), ManualClock(), []
     for number, state in enumerate(states):
         for uri in NAMES:

@@ -40,7 +40,6 @@ class Place:
         self.type("resourcesync publish srv/museum")
 
     def page(self, name: str) -> TypedPage:
-        """Return a page with the folders and the address of this place."""
         there = {f"/{name}/": f"{self.folder}/{name}/" for name in ("srv", "backup")}
         hosts = ("https://museum.example/", "https://www.museum.example/")
         return TypedPage(
@@ -48,7 +47,6 @@ class Place:
         )
 
     def type(self, command: str) -> str:
-        """Run a command that ends well."""
         ran = self.page("install.md").type(command)
         assert ran.code == 0, ran.said
         return ran.stdout
@@ -58,7 +56,6 @@ class Place:
 
     @contextmanager
     def served(self) -> Iterator[None]:
-        """Serve the Source at a new address."""
         port = free_port()
         self.address = f"http://127.0.0.1:{port}/"
         words = ("serve", self.tree, "--bind", f"127.0.0.1:{port}", "--url", self.address)

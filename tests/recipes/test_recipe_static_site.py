@@ -23,8 +23,6 @@ PAGES = {
 
 
 class Project:
-    """A site with its generator, its deployment, and the commands of the recipe."""
-
     def __init__(self, folder: Path, address: str, *, empties: bool) -> None:
         self.folder, self.pages, self._empties = folder, dict(PAGES), empties
         self.typed = TypedPage(

@@ -41,7 +41,6 @@ def damage(typed: TypedPage) -> None:
 
 
 def step(typed: TypedPage) -> str:
-    """Return the command of the workflow that validates."""
     (github,) = (yaml.safe_load(text) for text in typed.blocks("yaml"))
     assert github[True] == "pull_request"  # "on" is true in YAML 1.1
     job = github["jobs"]["validate"]

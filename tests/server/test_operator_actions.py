@@ -20,8 +20,6 @@ PULL = {"name": "museum", "action": "pull", "token": TOKEN}
 
 
 class Operations:
-    """A service with one mirror, and what was done with it."""
-
     def __init__(self) -> None:
         self.done: list[str] = []
 

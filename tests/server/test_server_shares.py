@@ -57,12 +57,10 @@ def nothing(_client: socket.socket) -> None:
 
 
 def half(client: socket.socket) -> None:
-    """Begin a request."""
     client.sendall(b"GET / HTTP/1.1\r\n")
 
 
 def never(client: socket.socket) -> None:
-    """Ask for what never comes."""
     client.sendall(ASK % b"never")
 
 

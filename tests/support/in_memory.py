@@ -63,7 +63,6 @@ class MemoryOriginals(Originals):
         self._stored[uri] = _StoredOriginal(content, lastmod, self._versions)
 
     def remove(self, uri: str) -> None:
-        """Remove an original; it is no error when there is none."""
         self._stored.pop(uri, None)
 
     def contents(self) -> dict[str, bytes]:
@@ -98,7 +97,6 @@ class MemoryOriginals(Originals):
         return resource, self._fingerprint(held)
 
     def omissions(self) -> Sequence[Omission]:
-        """Return nothing: every original is published."""
         return ()
 
     def _fingerprint(self, held: _StoredOriginal) -> str:
@@ -125,7 +123,6 @@ class MemoryDocuments:
         return len(content)
 
     def open(self, name: str) -> BinaryIO | None:
-        """Open a document for reading, or return ``None`` when there is none."""
         held = self._documents.get(name)
         return None if held is None else BytesIO(held[0])
 
@@ -135,9 +132,7 @@ class MemoryDocuments:
         return None if held is None else str(held[1])
 
     def names(self) -> Iterator[str]:
-        """Yield the names of the documents that exist."""
         return iter(sorted(self._documents))
 
     def delete(self, name: str) -> None:
-        """Remove a document; it is no error when there is none."""
         self._documents.pop(name, None)

@@ -59,7 +59,6 @@ class LineCoverage:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the figure, and the lines if they are wanted."""
         if not self._found:
             return
         if self._is_shown:

@@ -46,8 +46,6 @@ def test_which_links_a_page_has(page: str, expected: list[tuple[str, bool]]) -> 
 
 
 class Second(HTMLParser):
-    """Another reader of the same."""
-
     def __init__(self) -> None:
         super().__init__()
         self.found: list[str] = []

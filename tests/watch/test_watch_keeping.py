@@ -49,7 +49,6 @@ Work = Callable[[MirrorJob, CancelToken], tuple[JobOutcome, object]]
 def watch_of(
     work: Work, told: list[FinishedJob], *names: str, clock: _SetClock | None = None, most: int = 4
 ) -> WatchLoop:
-    """Return a loop that pulls some mirrors, each some time."""
     watch = WatchLoop(Scheduler(Random(1)), work, told.append, clock or _SetClock(), most)
     watch.configure({name: MirrorSchedule(pull=Every(6_000)) for name in names}, {})
     return watch

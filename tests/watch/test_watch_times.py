@@ -29,8 +29,6 @@ _MONDAY = datetime(2026, 11, 16, tzinfo=UTC).timestamp()
 
 
 class _Sharp(Random):
-    """No jitter."""
-
     def uniform(self, a: float, _b: float) -> float:
         return a
 

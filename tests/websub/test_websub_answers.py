@@ -19,8 +19,6 @@ CALLBACK = "https://aggregator.example/push/token"
 
 
 class Desk:
-    """A hub that is asked in process."""
-
     def __init__(self, folder: Path, **rules: object) -> None:
         usual: dict[str, object] = {"address": ADDRESS, "topics": frozenset({TOPIC}), "key": KEY}
         made = HubRules(**(usual | rules))  # type: ignore[arg-type]

@@ -33,7 +33,6 @@ def joined(hub: RunningHub, listener: Listener, path: str = "/me", **said: str) 
 
 
 def settled(hub: RunningHub, listener: Listener) -> None:
-    """Wait until no wish is open."""
     assert listener.wait(lambda: hub.hub.store.count_intents() == 0)
 
 

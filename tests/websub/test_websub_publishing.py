@@ -27,8 +27,6 @@ BASE = "https://museum.example/"
 
 
 class Tree:
-    """A tree that is published with a hub."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         self.clock = SystemClock()

@@ -140,7 +140,6 @@ class Overtaking(Executor):
         self.first: list[Future[Any]] = []
 
     def submit(self, fn: Any, /, *words: Any, **_: Any) -> Future[Any]:
-        """Do a unit at once."""
         future: Future[Any] = Future()
         self.first.append(self._pool.submit(fn, *words))
         assert self._late.is_on_its_way.wait(30)
@@ -149,7 +148,6 @@ class Overtaking(Executor):
         return future
 
     def arrive(self) -> None:
-        """Let the first workers end."""
         self._late.may_arrive.set()
         self._pool.shutdown(wait=True)
 

@@ -128,8 +128,6 @@ def test_a_host_that_says_to_wait_is_asked_again_when_the_time_is_over() -> None
 
 
 class CountingClock(ManualClock):
-    """A clock that counts how often it is read."""
-
     readings = 0
 
     def monotonic(self) -> float:
@@ -157,8 +155,6 @@ def test_nobody_is_asked_again_and_again_while_a_unit_is_done_alone() -> None:
 
 
 class Counting(MortalEngine):
-    """An engine that counts what it was given."""
-
     begun = 0
 
     def submit(self, work: UnitFunction, unit: Any, share: HostShare) -> Any:

@@ -26,7 +26,6 @@ def coordinator(tmp_path: Path) -> Iterator[Staging]:
 
 
 def hand_over(folder: Path, *bodies: bytes) -> list[str | StorageError]:
-    """Stage bodies as a worker does; return their places."""
     with open_staging(folder) as staging, closing(FileSyncer(lambda: 0.0)) as syncer:
         area = FolderStagingArea(staging, syncer)
         copies: list[tuple[StagedCopy, dict[str, str]]] = []

@@ -17,6 +17,5 @@ def search_server() -> Iterator[tuple[str, bool]]:
 
 @pytest.fixture
 def world(search_server: tuple[str, bool]) -> Iterator[PublishedIndex]:
-    """Give an index with thirty resources."""
     with published_index(search_server[0], is_opensearch=search_server[1]) as made:
         yield made

@@ -33,7 +33,6 @@ pytestmark = pytest.mark.timeout(300)
     ],
 )
 def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
-    """Run a server; give its scheme and its address."""
     known: dict[str, Distribution] = {"elasticsearch": ELASTICSEARCH, "opensearch": OPENSEARCH}
     name = request.param
     if name == "emulator":
@@ -85,8 +84,6 @@ def harvester(server: tuple[str, str]) -> Iterator[Harvester]:
 
 
 class Publication:
-    """The command of the operator, and what it leaves."""
-
     def __init__(self, scheme: str, harvester: Harvester, folder: Path) -> None:
         self._harvester = harvester
         self.address = f"{scheme}:{harvester.index.url}/{harvester.index.name}"
@@ -121,7 +118,6 @@ class Publication:
             return list(reader.read(stream, uri=name).entries())
 
     def changes(self) -> list[tuple[str, str]]:
-        """Return what the Change List says, without the prefix."""
         prefix = f"{self._harvester.site.url}/data/"
         return [
             (entry.kind.value, entry.uri.removeprefix(prefix))
@@ -130,7 +126,6 @@ class Publication:
         ]
 
     def pages(self) -> list[list[Entry]]:
-        """Return the pages of the Resource List, in order."""
         names = [part.uri.rpartition("/")[2] for part in self.entries("resourcelist.xml")]
         return [self.entries(name) for name in names]
 

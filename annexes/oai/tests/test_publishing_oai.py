@@ -15,7 +15,6 @@ ITEMS = 50
 
 
 def item(number: int, luck: random.Random) -> Item:
-    """Return an item; each fifth has two files."""
     return Item(
         local=f"10673/{number}",
         title=f"Report {number} on the state of the coast",

@@ -25,7 +25,6 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def address(server: Server) -> Iterator[str]:
-    """A new database: its address."""
     import psycopg
 
     name = f"rs_{os.getpid()}_{next(_NUMBERS)}"

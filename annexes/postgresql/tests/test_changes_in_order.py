@@ -33,8 +33,6 @@ WRITER = st.integers(0, WRITERS - 1)
 
 
 class View:
-    """What somebody knows who reads the changes."""
-
     def __init__(self, told_by: ResourceAccount) -> None:
         self.account = told_by
         self.held: dict[str, int | None] = {}

@@ -43,8 +43,6 @@ HOW_TO = Path(__file__).parents[3] / "docs" / "how-to" / "publish-from-postgresq
 
 
 class Site:
-    """A Source that is published from a database."""
-
     def __init__(self, address: str, out: Path, values: dict[str, str] | None = None) -> None:
         self.catalogue = out / ".resourcesync" / "catalogue.db"
         self._followed = FollowedAccount(address=address, values=values or RECORDS, out=out)
@@ -68,7 +66,6 @@ class Site:
 
 
 def read(address: str, values: Mapping[str, str]) -> None:
-    """Do what a first publication does."""
     with account(address, values) as opened:
         opened.position()
         list(opened.resources())

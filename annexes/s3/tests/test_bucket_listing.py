@@ -31,8 +31,6 @@ KEPT = ["a", "a b", "a+b", "a%41"]
 
 
 class Listings(ThreadingHTTPServer):
-    """What lists keys, two on a page."""
-
     daemon_threads = True
 
     def __init__(self) -> None:

@@ -19,7 +19,6 @@ from tests.support.servers.object_server import ObjectServer
 
 @pytest.fixture
 def web(object_server: ObjectServer, bucket: str) -> str:
-    """Return the address under which the server gives the objects away."""
     return f"http://127.0.0.1:{object_server.filer}/buckets/{bucket.removeprefix('s3://')}/"
 
 

@@ -74,8 +74,6 @@ def served(
 
 
 class Observed(SimulatedSource):
-    """The latest Source that was simulated, and its documents."""
-
     latest: "Observed"
 
     def __init__(
@@ -91,7 +89,6 @@ class Observed(SimulatedSource):
 
 
 def simulated(scenario: Scenario, until: float) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Return the documents of a simulated run at a time, and what the resources are then."""
     documents: dict[str, bytes] = {}
     digests: dict[str, str] = {}
 

@@ -176,7 +176,6 @@ _read_more: Final = msgspec.json.Decoder(_More).decode
 
 
 def _to_more(resource: Resource) -> str:
-    """Return the rare fields of a resource as JSON; empty if there are none."""
     fields = (
         resource.encoding,
         resource.changefreq,

@@ -182,12 +182,6 @@ def _show_short_help(ctx: click.Context, _param: click.Parameter, value: bool) -
         ctx.exit()
 
 
-def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # noqa: FBT001 - click calls it
-    if value and not ctx.resilient_parsing:
-        click.echo(f"resourcesync {__version__}")
-        ctx.exit()
-
-
 @click.group(
     cls=LazyGroup, invoke_without_command=True, context_settings={"max_content_width": 100}
 )
@@ -201,14 +195,7 @@ def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> N
     callback=_show_short_help,
     help="Show the commands of the first hour.",
 )
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_version,
-    help="Show the version.",
-)
+@click.version_option(__version__, message="resourcesync %(version)s", help="Show the version.")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """Keep copies of web resources in sync with their source."""

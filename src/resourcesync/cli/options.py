@@ -321,6 +321,15 @@ REQUEST_OPTIONS: Final = with_settings(_NETWORK[key] for key in REQUEST_KEYS)
 CONNECTION_KEYS: Final = tuple(key for key in _NETWORK if key not in {"allow_origin", "auth"})
 CONNECTION: Final = with_settings((_NETWORK[key] for key in CONNECTION_KEYS), named=False)
 """The settings of requests of commands for a mirror; see `pop_connection`."""
+REHEARSAL: Final = with_options(
+    option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing."),
+    option(
+        "-i",
+        "--itemize",
+        is_flag=True,
+        help="Show a line per action: + created, * updated, - deleted, ! failed.",
+    ),
+)
 MAX_DELETE: Final = field_option(schema.fields_of(PullOptions)["max_delete"])
 
 

@@ -54,7 +54,6 @@ _ROW_KNOWN: Final = _values.CHANGE_KNOWN | {"path", "at"}
 
 
 def resource_of(entry: RawEntry, known: frozenset[str], context: expat.ReadingContext) -> Resource:
-    """Return the resource of any entry."""
     values, extra = _values.split_attributes(entry.metadata, known, context)
     texts = entry.texts
     length = values.get("length", texts.get(expat.SIZE))
@@ -76,7 +75,6 @@ def resource_of(entry: RawEntry, known: frozenset[str], context: expat.ReadingCo
 def change_of(
     entry: RawEntry, kind: ChangeKind | None, known: frozenset[str], context: expat.ReadingContext
 ) -> Change:
-    """Return the change of any entry."""
     assert kind is not None
     resource = resource_of(entry, known, context)
     if expat.EXPIRES in entry.texts:  # in drafts it is no hint, but the change itself

@@ -22,6 +22,7 @@ from resourcesync.model.entries import (
     CapabilityEntry,
     Change,
     DocumentChange,
+    DocumentPointer,
     Package,
     Part,
     Resource,
@@ -38,33 +39,27 @@ class ColumnTexts:
     """The texts of columns of values, as they are given; a subclass may check them."""
 
     def uris(self, column: Sequence[str]) -> Sequence[str]:
-        """Return URIs."""
         uris = _escaped(column)
         if "" in uris:
             raise ValueError("an entry needs a URI")
         return uris
 
     def times(self, column: Sequence[datetime | None]) -> Sequence[str]:
-        """Return times of changes."""
         return _moments(column)
 
     def frequencies(self, column: Sequence[str]) -> Sequence[str]:
-        """Return values of ``changefreq``."""
         return _escaped(column)
 
     def hashes(self, column: Sequence[str]) -> Sequence[str]:
-        """Return values of ``hash``."""
         return _escaped(column)
 
     def lengths(self, column: Sequence[int | None]) -> Sequence[str]:
-        """Return numbers of bytes."""
         return _lengths(column)
 
     def media_types(self, column: Sequence[str]) -> Sequence[str]:
-        """Return values of ``type``."""
         return _escaped(column)
 
-    def check_pointer(self, entry: "Pointer") -> None:
+    def check_pointer(self, entry: DocumentPointer) -> None:
         """Check an entry that is no column: a document, or a package."""
 
 
@@ -74,7 +69,6 @@ AS_GIVEN: Final = ColumnTexts()
 def resource_rows(
     resources: Sequence[Resource], *, in_package: bool = False, texts: ColumnTexts = AS_GIVEN
 ) -> list[str]:
-    """Return the entry of each resource."""
     if isinstance(resources, ResourceRun):
         table = _RowColumns()
         table.add_element("loc", texts.uris(resources.uris))
@@ -95,7 +89,6 @@ def change_rows(
     dated: bool = True,
     texts: ColumnTexts = AS_GIVEN,
 ) -> list[str]:
-    """Return the entry of each change."""
     table = _RowColumns()
     table.add_attribute("change", [change.kind.value for change in changes])
     if dated:
@@ -234,28 +227,21 @@ def _day(ordinal: int) -> str:
     return date.fromordinal(ordinal).isoformat()
 
 
-Pointer = Part | Package | CapabilityEntry | DocumentChange
-
-
 def part_row(part: Part, element: str) -> str:
-    """Return the entry of a document in an index or in an archive."""
     return _row(
         part, element, interval(part) + _representation(part, part.path), _values.PART_KNOWN
     )
 
 
 def package_row(package: Package) -> str:
-    """Return the entry of a package in a dump."""
     return _row(package, "url", interval(package) + _representation(package), _values.PACKAGE_KNOWN)
 
 
 def capability_row(entry: CapabilityEntry) -> str:
-    """Return the entry of a document in a Capability List or Source Description."""
     return _row(entry, "url", attribute("capability", _label(entry)), _values.CAPABILITY_KNOWN)
 
 
 def document_change_row(change: DocumentChange, *, dated: bool = True) -> str:
-    """Return the entry of a document in a Framework Notification."""
     told = (
         attribute("capability", _label(change))
         + attribute("change", change.kind.value)
@@ -281,7 +267,7 @@ def _representation(told: Part | Package, path: str = "") -> str:
     )
 
 
-def _row(entry: Pointer, element: str, told: str, known: frozenset[str]) -> str:
+def _row(entry: DocumentPointer, element: str, told: str, known: frozenset[str]) -> str:
     if not entry.uri:
         raise ValueError("an entry needs a URI")
     lastmod = f"<lastmod>{moment_text(entry.lastmod)}</lastmod>" if entry.lastmod else ""

@@ -195,7 +195,6 @@ class FastPathReader:
         self._learn(assembler.items)
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes."""
         cut, _ = self._decoder.getstate()
         held, self._buffered = self._buffered, ""
         is_worth = self._pattern is not None or len(block) >= SHORTEST
@@ -392,7 +391,6 @@ _UNWANTED: Final = _values.BLANKS + "\x7f"  # of the ASCII characters of XML
 
 
 def resources_of(run: EntryColumns, context: expat.ReadingContext) -> list[Resource]:
-    """Return the resources of the entries."""
     found = _resources(run, context)
     _count_naive(run, context)
     return found
@@ -437,7 +435,6 @@ def plain_resources_of(run: EntryColumns, context: expat.ReadingContext) -> Sequ
 def changes_of(
     run: EntryColumns, kinds: list[ChangeKind], context: expat.ReadingContext
 ) -> list[Change]:
-    """Return the changes of the entries."""
     resources = _resources(run, context)
     times: Iterable[datetime | None] = [resource.lastmod for resource in resources]
     if run.datetimes is not None:

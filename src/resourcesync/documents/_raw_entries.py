@@ -110,7 +110,6 @@ class EntryColumns(NamedTuple):
     """For each entry, names and values of each ``rs:ln`` in turn."""
 
     def rows(self) -> Iterator[TextRow]:
-        """Yield the entries as rows."""
         columns = (repeat(None) if column is None else column for column in self[:-2])
         return map(_make_row, zip(*columns, strict=False))
 
@@ -219,7 +218,6 @@ VALUE_ESCAPES: Final = str.maketrans(
 
 
 def text_element(namespace: str, local: str, text: str) -> str:
-    """Return an element with text alone."""
     start = f'<{local} xmlns="{namespace}"'
     return f"{start}>{text.translate(TEXT_ESCAPES)}</{local}>" if text else f"{start}/>"
 
@@ -238,7 +236,6 @@ class ForeignFragment:
         self._is_open = False  # whether the last start tag still lacks its end
 
     def start(self, name: str, attributes: list[str]) -> None:
-        """Add the start of an element."""
         namespace, _, local = name.rpartition(expat.SEPARATOR)
         _, around, prefixes = self._inside[-1] if self._inside else ("", None, {})
         parts = [">" if self._is_open else "", "<", local]
@@ -260,13 +257,11 @@ class ForeignFragment:
         self._add("".join(parts))
 
     def end(self) -> None:
-        """Add the end of the element that was started last."""
         local = self._inside.pop()[0]
         self._add("/>" if self._is_open else f"</{local}>")
         self._is_open = False
 
     def text(self, text: str) -> None:
-        """Add some text."""
         self._add((">" if self._is_open else "") + text.translate(TEXT_ESCAPES))
         self._is_open = False
 
@@ -335,7 +330,6 @@ class EntryAssembler:
         return self.began and self.depth == 1
 
     def drain(self) -> list[EntryColumns | RawEntry]:
-        """Return the complete entries and forget them."""
         items, self.items = self.items, []
         return items
 
@@ -364,7 +358,6 @@ class EntryAssembler:
         self.items.append(entry)
 
     def start_entry(self, line: int, column: int, *, misplaced: bool = False) -> None:
-        """Start an entry."""
         self._enter_element(line, column)
         self.began = True
         if self.entry is not None:
@@ -403,7 +396,6 @@ class EntryAssembler:
             entry.mark_faulty("entry-invalid", _CHILDREN)
 
     def end(self, _name: str) -> None:
-        """End the element that was started last."""
         self.depth -= 1
         entry = self.entry
         if entry is None:

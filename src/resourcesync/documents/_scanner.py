@@ -67,7 +67,6 @@ class DocumentScanner:
         self._parser = parser
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes."""
         if not self._driver.fed:
             self._head = block[:_HEAD]
             if _DOCTYPE_HTML.match(block):  # HTML may write it in ways that XML does not allow
@@ -75,7 +74,6 @@ class DocumentScanner:
         self._driver.feed(block)
 
     def close(self) -> None:
-        """End the document."""
         self._driver.close()
 
     @property

@@ -52,11 +52,9 @@ class TextSitemapScanner:
         context.tolerate(Leniency.TEXT_FORM)
 
     def feed(self, block: bytes) -> None:
-        """Feed the next bytes."""
         self._add(self._decode(block, is_last=False), is_last=False)
 
     def close(self) -> None:
-        """End the document."""
         if not self.closed:
             self._add(self._decode(b"", is_last=True), is_last=True)
             self.closed = True
@@ -164,7 +162,6 @@ class FeedEntryHandler:
         self._length = 0
 
     def start(self, name: str, attributes: list[str]) -> None:
-        """Start an element."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise self._driver.over(_MAX_DEPTH, "levels of elements")
@@ -182,7 +179,6 @@ class FeedEntryHandler:
             self._start_part(name, attributes)
 
     def end(self, _name: str) -> None:
-        """End the element that was started last."""
         entry = self._entry
         if self._depth <= self._entry_depth + 1:
             self._bases.pop()

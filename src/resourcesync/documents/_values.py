@@ -97,7 +97,6 @@ def change_kind(label: str | None) -> ChangeKind | None:
 
 
 def change_moment(text: str) -> datetime:
-    """Return the time of a change that a ``datetime`` names."""
     return moment(text.strip(BLANKS), "The datetime is")
 
 
@@ -121,7 +120,6 @@ def element_moment(text: str) -> datetime | None:
 
 
 def moment(text: str, subject: str) -> datetime:
-    """Return the moment that a W3C Datetime names."""
     try:
         return parse_w3c(text)
     except ValueError as error:
@@ -157,7 +155,6 @@ def lacks_zone(text: str) -> bool:
 
 
 def length_of(text: str) -> int:
-    """Return the number of bytes that a ``length`` names."""
     if (_LENGTH.fullmatch(text) or _LENGTH.fullmatch(text.strip(BLANKS))) and (
         int(text) <= MOST_BYTES
     ):
@@ -187,7 +184,6 @@ def digests_or_none(text: str, context: expat.ReadingContext) -> tuple[Digest, .
 
 
 def digests(text: str) -> tuple[Digest, ...]:
-    """Return the digests in a ``hash`` attribute."""
     found, fault = _sound_digests(text)
     if fault is not None:
         raise expat.RefusalError(fault, LENIENCIES[fault][1], LENIENCIES[fault][0])

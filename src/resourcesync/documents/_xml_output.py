@@ -9,7 +9,7 @@ from resourcesync.documents._values import LINK_KNOWN, MAX_PRIORITY, MOST_BYTES
 from resourcesync.documents.dialects import DialectForm
 from resourcesync.documents.expat import RS_NAMESPACES, XML_NS, XmlDriver
 from resourcesync.model.digests import format_digests
-from resourcesync.model.entries import DocumentChange, Extra, Header, Link, Package, Part
+from resourcesync.model.entries import Extra, Header, Link, TimedPointer
 from resourcesync.model.timestamps import format_w3c
 
 SPECIAL: Final = re.compile('[&<>"\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]')
@@ -63,7 +63,7 @@ def is_name(text: str) -> bool:
 
 _RESERVED: Final = frozenset({*RS_NAMESPACES, "http://www.w3.org/2000/xmlns/"})
 
-Timed = Header | Part | Package | DocumentChange
+Timed = Header | TimedPointer
 """Attributes of a snapshot or of an interval."""
 
 
@@ -112,7 +112,6 @@ def root_times(header: Header, form: DialectForm) -> str:
 
 
 def link_element(link: Link) -> str:
-    """Return a link."""
     if not link.rel or not link.href:
         raise ValueError("a link needs rel and href (§7)")
     if link.priority is not None and not 1 <= link.priority <= MAX_PRIORITY:

@@ -11,10 +11,10 @@ from itertools import chain, islice
 from typing import Final
 
 from resourcesync.documents import writer
-from resourcesync.documents._entry_output import ColumnTexts, Pointer
+from resourcesync.documents._entry_output import ColumnTexts
 from resourcesync.documents._xml_output import escape
 from resourcesync.model.digests import ALGORITHMS, are_sha256, format_digests
-from resourcesync.model.entries import Entry, Header, Package, Part
+from resourcesync.model.entries import DocumentPointer, Entry, Header, Package, Part
 from resourcesync.model.vocabulary import MAX_ENTRIES, Dialect
 
 _MAX_URI: Final = 2_047
@@ -131,7 +131,7 @@ class CheckedColumns(ColumnTexts):
             _check_media_type(text)
         return super().media_types(column)
 
-    def check_pointer(self, entry: Pointer) -> None:
+    def check_pointer(self, entry: DocumentPointer) -> None:
         """Check the address of a document or a package, and what is said of its bytes."""
         _check_uri(entry.uri)
         if isinstance(entry, Part | Package):

@@ -102,8 +102,6 @@ def form_of(dialect: Dialect) -> DialectForm:
 
 
 _SITEMAPS: Final = frozenset({None, Capability.RESOURCE_LIST})
-_SHARED: Final = ("uri", "lastmod", "links", "extra", "foreign")
-"""Fields of every entry that leads to a document."""
 
 
 def narrow_header(header: entries.Header, dialect: Dialect) -> entries.Header:
@@ -137,7 +135,7 @@ def narrow_entry(entry: entries.Entry, header: entries.Header, dialect: Dialect)
         raise ValueError(f"a plain sitemap has no {type(entry).__name__} in it")
     is_set = isinstance(entry, entries.CapabilityEntry) and not form.description
     if is_set and header.capability is Capability.DESCRIPTION:
-        shared = {name: getattr(entry, name) for name in _SHARED}
+        shared = {name: getattr(entry, name) for name in entries.DocumentPointer.__struct_fields__}
         entry = entries.Part(**shared)
     if not form.has_entry_times and isinstance(entry, entries.Part | entries.Package):
         entry = _untimed(entry)

@@ -337,131 +337,105 @@ class Header(msgspec.Struct, Linked, frozen=True, kw_only=True):
         return f"{name} Index" if self.is_index else name
 
 
-class Part(msgspec.Struct, Linked, frozen=True, kw_only=True):
+class DocumentPointer(msgspec.Struct, Linked, frozen=True, kw_only=True):
+    """An entry that points to a document or a package of the Source.
+
+    Attributes:
+        uri: URI of the document or package.
+        lastmod: Its Last-Modified, UTC.
+        links: ``rs:ln`` of this entry, such as ``describedby`` or ``contents``.
+        extra: Attributes of other communities on ``rs:md``.
+        foreign: Elements of other communities in the entry.
+    """
+
+    uri: str
+    lastmod: datetime | None = None
+    links: tuple[Link, ...] = ()
+    extra: Extra = ()
+    foreign: Foreign = ()
+
+
+class TimedPointer(DocumentPointer, frozen=True, kw_only=True):
+    """A pointer with times of what it points to.
+
+    Attributes:
+        at, completed: Its own snapshot times, UTC (resource side).
+        from_, until: Its own interval, UTC (change side); ``until`` only when it is closed.
+    """
+
+    at: datetime | None = None
+    completed: datetime | None = None
+    from_: datetime | None = None
+    until: datetime | None = None
+
+
+class Package(TimedPointer, frozen=True, kw_only=True):
+    """A package of a Resource Dump or a Change Dump (§11.1, §13.1).
+
+    Attributes:
+        length: Bytes of the package.
+        digests: ``hash`` of the package.
+        media_type: ``type``; ``application/zip`` is recommended.
+        encoding: Content coding of the package.
+    """
+
+    length: int | None = None
+    digests: tuple[Digest, ...] = ()
+    media_type: str = ""
+    encoding: str = ""
+
+
+class Part(TimedPointer, frozen=True, kw_only=True):
     """A document of the same capability in an index, or one of the past in an archive.
 
     §10.2, §12.2; Archives §3 to §6.
 
     Attributes:
-        uri: The document's URI.
-        lastmod: Last-Modified of the document, UTC.
-        at, completed: The document's own snapshot times, UTC (resource side).
-        from_, until: Its own interval, UTC (change side); ``until`` only when it is closed.
         length: Bytes of the document.
         digests: ``hash`` of the document.
         media_type: ``type``.
         encoding: Content coding of the document.
         path: Place inside a package; only 0.5 has manifests that are indexes.
-        links: ``rs:ln`` of this entry.
-        extra: Attributes of other communities on ``rs:md``.
-        foreign: Elements of other communities in the entry.
     """
 
-    uri: str
-    lastmod: datetime | None = None
-    at: datetime | None = None
-    completed: datetime | None = None
-    from_: datetime | None = None
-    until: datetime | None = None
     length: int | None = None
     digests: tuple[Digest, ...] = ()
     media_type: str = ""
     encoding: str = ""
     path: str = ""
-    links: tuple[Link, ...] = ()
-    extra: Extra = ()
-    foreign: Foreign = ()
 
 
-class Package(msgspec.Struct, Linked, frozen=True, kw_only=True):
-    """A package of a Resource Dump or a Change Dump (§11.1, §13.1).
-
-    Attributes:
-        uri: The package's URI.
-        lastmod: Last-Modified of the package, UTC.
-        at, completed: Its own snapshot times, UTC (Resource Dump).
-        from_, until: Its own interval, UTC (Change Dump).
-        length: Bytes of the package.
-        digests: ``hash`` of the package.
-        media_type: ``type``; ``application/zip`` is recommended.
-        encoding: Content coding of the package.
-        links: ``rs:ln`` of this entry, such as ``contents``.
-        extra: Attributes of other communities on ``rs:md``.
-        foreign: Elements of other communities in the entry.
-    """
-
-    uri: str
-    lastmod: datetime | None = None
-    at: datetime | None = None
-    completed: datetime | None = None
-    from_: datetime | None = None
-    until: datetime | None = None
-    length: int | None = None
-    digests: tuple[Digest, ...] = ()
-    media_type: str = ""
-    encoding: str = ""
-    links: tuple[Link, ...] = ()
-    extra: Extra = ()
-    foreign: Foreign = ()
-
-
-class CapabilityEntry(msgspec.Struct, Linked, frozen=True, kw_only=True):
+class CapabilityEntry(DocumentPointer, frozen=True, kw_only=True):
     """An entry of a Source Description or a Capability List (§8, §9).
 
     Attributes:
-        uri: The document's URI.
         capability: Capability of that document; ``None`` where the entry has none.
         label: The capability exactly as written; differs from ``capability`` for values that this
             version does not know, which are stored and skipped.
-        lastmod: Last-Modified of the document, UTC.
-        links: ``rs:ln`` of this entry, such as ``describedby``.
-        extra: Attributes of other communities on ``rs:md``.
-        foreign: Elements of other communities in the entry.
     """
 
-    uri: str
     capability: Capability | None = None
     label: str = ""
-    lastmod: datetime | None = None
-    links: tuple[Link, ...] = ()
-    extra: Extra = ()
-    foreign: Foreign = ()
 
 
-class DocumentChange(msgspec.Struct, Linked, frozen=True, kw_only=True):
+class DocumentChange(TimedPointer, frozen=True, kw_only=True):
     """An entry of a Framework Notification: one document of the Source changed.
 
     Attributes:
-        uri: The document's URI.
         kind: The kind of change.
         time: Time of the change, UTC.
         capability: Capability of that document; ``None`` where the entry has none, or one that this
             version does not know.
         label: The capability exactly as written.
-        lastmod: Last-Modified of the document, UTC.
-        at, completed: The document's own snapshot times, UTC.
-        from_, until: Its own interval, UTC.
-        links: ``rs:ln`` of this entry.
-        extra: Attributes of other communities on ``rs:md``.
-        foreign: Elements of other communities in the entry.
 
     Raises:
         ValueError: ``kind`` is no word of `ChangeKind`.
     """
 
-    uri: str
     kind: ChangeKind
     time: datetime | None = None
     capability: Capability | None = None
     label: str = ""
-    lastmod: datetime | None = None
-    at: datetime | None = None
-    completed: datetime | None = None
-    from_: datetime | None = None
-    until: datetime | None = None
-    links: tuple[Link, ...] = ()
-    extra: Extra = ()
-    foreign: Foreign = ()
 
     def __post_init__(self) -> None:
         if type(self.kind) is not ChangeKind:

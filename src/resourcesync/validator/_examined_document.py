@@ -113,7 +113,6 @@ class ExaminedDocument(msgspec.Struct):
             self._found.append(at_place(rule, message, self.summary.uri, spot))
 
     def report_once(self, rule: str, message: str, node: ElementNode) -> None:
-        """Report that a rule is broken, the first time only."""
         if rule not in self.reported:
             self.reported.add(rule)
             self.report(rule, message, node)

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from resourcesync.model.digests import Digest
 from resourcesync.model.timestamps import to_microseconds
@@ -130,16 +131,8 @@ def at_listed(rule: str, message: str, listed: ListedResource) -> RuleFinding:
 
 def at_place(rule: str, message: str, uri: str, place: DocumentPlace) -> RuleFinding:
     """Return a finding at a place of a document."""
-    return RuleFinding(
-        rule=RULES[rule],
-        uri=uri,
-        message=message,
-        line=place.line,
-        column=place.column,
-        length=place.length if place.line else 0,
-        excerpt=place.excerpt,
-        excerpt_column=place.excerpt_column,
-    )
+    where = asdict(replace(place, length=place.length if place.line else 0))
+    return RuleFinding(rule=RULES[rule], uri=uri, message=message, **where)
 
 
 def without_place(rule: str, message: str, uri: str) -> RuleFinding:

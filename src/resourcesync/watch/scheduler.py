@@ -240,7 +240,6 @@ class _ScheduleRow(msgspec.Struct):
 
     @property
     def turn_ends(self) -> float:
-        """End of the time slice of its pull."""
         if JobKind.PULL not in self.running:
             return inf
         doublings = min(self.preemptions, _MOST_DOUBLINGS)

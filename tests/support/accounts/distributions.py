@@ -10,7 +10,6 @@ def install(
     entry_points: Mapping[str, Mapping[str, str]],
     code: str,
 ) -> Path:
-    """Install a distribution with one module of its own name into a folder of packages."""
     site.mkdir(parents=True, exist_ok=True)
     (site / f"{name}.py").write_text(code, encoding="utf-8")
     info = site / f"{name}-1.2.dist-info"

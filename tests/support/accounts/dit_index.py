@@ -100,7 +100,6 @@ class DitIndex:
                 self._lines[-1].update(document)
 
     def refresh(self) -> None:
-        """Write what was noted, and let it be seen."""
         lines, self._lines = self._lines, []
         if lines:
             body = "".join(json.dumps(line) + "\n" for line in lines).encode()

@@ -79,7 +79,6 @@ class HarvestedRepository:
             yield account
 
     def fill(self) -> dict[str, Resource]:
-        """Ask for everything, as a first publication does."""
         with self.open() as account:
             position = account.position()
             told = {resource.uri: resource for resource in account.resources()}
@@ -88,7 +87,6 @@ class HarvestedRepository:
         return self.told
 
     def follow(self) -> dict[str, Resource | None]:
-        """Ask for what changed, record it, and return it."""
         news: dict[str, Resource | None] = {}
         with self.open() as account:
             for lot in account.changes(self.position, 0):
@@ -112,7 +110,6 @@ class HarvestedRepository:
         }
 
     def metadata(self) -> set[str]:
-        """Return the addresses of the metadata that was told."""
         return {uri for uri in self.told if uri.startswith(BASE)}
 
     def titles(self) -> dict[str, str]:

@@ -176,7 +176,6 @@ class Provider:
         return f"<ListRecords>{listed}{tail}</ListRecords>"
 
     def _rows(self, found: list[Listed], at: int) -> tuple[list[Listed], bool]:
-        """Return what a page has, and whether there is another one."""
         size = self.quirks.page
         if self.quirks.empty_pages:
             rows = [] if at % 2 else found[at // 2 * size : (at // 2 + 1) * size]
@@ -230,7 +229,6 @@ class Provider:
         return f"<record>{header}<metadata>{metadata(prefix, item, self.url)}</metadata></record>"
 
     def file(self, path: str) -> tuple[int, bytes, str, str]:
-        """Return status, bytes, type and links of what is at a path."""
         with self.lock:
             local = unquote(path.removeprefix("/bitstream/").rpartition("/")[0])
             _, item = self.items.get(local, (None, None))

@@ -19,8 +19,6 @@ _SYSTEMS: dict[str, "ScriptedSystem"] = {}
 
 
 class ScriptedSystem(TellingSystem):
-    """Another system, with what a test wants of it."""
-
     def __init__(self) -> None:
         super().__init__()
         self.tells_all = True  # whether all can be asked

@@ -133,7 +133,6 @@ def _is_below(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
 
 
 def gone(pids: list[int], seconds: float = 10) -> bool:
-    """Whether processes end within some seconds."""
     for _ in range(int(seconds / 0.05)):
         if not any(_lives(pid) for pid in pids):
             return True

@@ -41,7 +41,6 @@ def do_piece(piece: Piece, share: HostShare) -> UnitOutcome:
 
 
 def begun(piece: Piece) -> list[int]:
-    """Return the processes that began a unit, one for each time."""
     path = Path(piece.folder) / f"{piece.name}.begun"
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 

@@ -26,7 +26,6 @@ def rows(said: Said) -> list[dict[str, Any]]:
 
 
 def options_of(command: click.Command) -> set[str]:
-    """Return all options of one of our commands, and of those within it."""
     found = {name for param in command.params for name in (*param.opts, *param.secondary_opts)}
     within = command.commands.values() if isinstance(command, click.Group) else ()
     return found.union(*map(options_of, within))

@@ -35,7 +35,6 @@ def import_all(package: str) -> None:
 
 
 def _take_on(asked: bytes, streams: list[int]) -> None:
-    """Become the process that was asked for."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     words, _, environment = os.fsdecode(asked).partition("\0\0")

@@ -59,7 +59,6 @@ class Forked:
         self._host.close()
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the process a signal, if it has not ended."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
 

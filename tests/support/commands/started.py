@@ -52,7 +52,6 @@ class Started:
         self._process.__exit__(*raised)
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send it a signal, if it has not ended."""
         self._process.signal(number)
 
     def wait(self, timeout: float) -> int:

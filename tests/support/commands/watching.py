@@ -76,7 +76,6 @@ class Watching(AdminPages):
         self._process.__exit__(*raised)
 
     def line(self, text: str) -> str:
-        """Wait for the next printed line of the mirror that has a text; return it."""
         for line in self._process.stdout:
             if "  museum  " in line and text in line:
                 return line.rstrip("\n")
@@ -99,7 +98,6 @@ class Watching(AdminPages):
                 return ran
 
     def reason_to_wait(self) -> str:
-        """Return the reason why it waits, as soon as no pull is running."""
         while (reason := self.reason()) in {"", "running"}:
             pass
         return reason

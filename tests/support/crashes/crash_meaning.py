@@ -27,11 +27,9 @@ class Meanings:
         self._known: dict[tuple[bytes, bytes | None], object] = {}
 
     def forget(self) -> None:
-        """Let go of the databases of another run."""
         self._known.clear()
 
     def of(self, state: State) -> int:
-        """Return what a state means, as one number."""
         return hash(tuple(self._parts(state)))
 
     def _parts(self, state: State) -> Iterator[object]:

@@ -65,7 +65,6 @@ class Failing:
         )
 
     def disarm(self) -> int:
-        """Let nothing fail any more; return how many operations might have."""
         seen, self.hits = int(self._library.seen()), self.hits + int(self._library.hits())
         self._library.arm(b"", ctypes.c_long(-1), 0, 0, 0)
         return seen

@@ -179,7 +179,6 @@ class Disk:
         return folder.with_first(len(folder.loose)).get(name)
 
     def do(self, operation: Operation) -> None:
-        """Let it be done."""
         match operation.kind:
             case "O" | "D":
                 self._make(operation)

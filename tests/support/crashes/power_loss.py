@@ -62,7 +62,6 @@ class Recorder:
 
 
 def tried(recorder: Recorder, folder: Path, job: tuple[str, int, str, int, bool]) -> list[Any]:
-    """Do one job."""
     name, seed, mutant, most, twice = job
     luck = random.Random(f"{name} {seed}")
     root, again = folder / "disk", folder / "again"

@@ -105,7 +105,6 @@ class Publishing:
         self._numbers = numbers
 
     def _publish(self, root: Path, documents: FolderDocuments) -> datetime | None:
-        """Publish; return the last moment that the catalogue knew before."""
         with closing(SourceCatalogue(root / _CATALOGUE, self._source.clock)) as catalogue:
             self._source.catalogue, self._source.documents = catalogue, documents
             known = catalogue.latest()
@@ -173,7 +172,6 @@ class Publishing:
 
 
 def _wrong_sequel(seen: View, now: View) -> Iterator[str]:
-    """Let who had read go on reading."""
     reached = _reached(seen)
     if now.start > reached:
         return  # they will read the Resource List

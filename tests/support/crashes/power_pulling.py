@@ -69,7 +69,6 @@ class Pulling:
         (self._world.folder / path).write_bytes(other)
 
     def do(self) -> None:
-        """Do it, below the folder that was given."""
         with numbered(self._numbers):
             assert self._act()
         self._after = self._world.home.files_on_disk()
@@ -101,7 +100,6 @@ class Pulling:
         """Take note of what everybody could see before the power was cut."""
 
     def wrong(self, folder: Path, numbers: Numbers, *, is_done: bool) -> Iterator[str]:
-        """Yield what is wrong with a disk after the power cut, and after the next run."""
         self._world.home.folder = folder / self._where
         files = self._world.home.files_on_disk()
         told: list[str] = []

@@ -24,8 +24,6 @@ _PAIRS: Final = (
 
 
 class Renaming(Pulling):
-    """A pull with which names clash, or do not any more."""
-
     def __init__(self, folder: Path, seed: int) -> None:
         luck = random.Random(f"rename {seed}")
         self._where = "mirror"

@@ -15,8 +15,6 @@ Scene = Pulling | Publishing
 
 
 class Auditing(Pulling):
-    """An audit of a mirror that is in sync: no copy is changed."""
-
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder, seed)
         super()._act()

@@ -44,7 +44,6 @@ def publish(tree: Path, policy: str = "default") -> Publication:
 
 
 def settings_of(policy: str) -> PublicationSettings:
-    """Return the settings of a policy, with four entries in a document."""
     return PublicationSettings(url=BASE, **{**asdict(POLICIES[policy]), "max_entries": 4})
 
 

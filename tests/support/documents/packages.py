@@ -180,7 +180,6 @@ MANIFEST_OF_A = Forged(b"manifest.xml", manifest(listed("/a", A[1])))
 
 
 def with_a(**fields: Any) -> bytes:
-    """A sound package but for these fields of its member ``a``."""
     return forge(MANIFEST_OF_A, replace(Forged(b"a", A[1]), **fields))
 
 
@@ -196,7 +195,6 @@ CHANGES_MD = '<rs:md capability="changedump-manifest" modified="2026-01-01T01:00
 
 
 def index_of(paths: Sequence[str], md: str = RESOURCES_MD) -> bytes:
-    """A manifest that lists manifests in the package."""
     parts = (f'<sitemap><loc>{path}</loc><rs:md path="{path}"/></sitemap>' for path in paths)
     return document(*parts, root="sitemapindex", md=md)
 
@@ -208,7 +206,6 @@ def nested(
     md: str = RESOURCES_MD,
     index: bytes = b"",
 ) -> bytes:
-    """A package with a manifest of manifests."""
     files = [("manifest.xml", index or index_of(list(parts), md))]
     files += [(path.lstrip("/"), body) for path, body in parts.items()]
     files += members.items()

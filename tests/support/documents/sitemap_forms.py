@@ -52,7 +52,6 @@ def atom(*entries: str, namespace: str = "http://www.w3.org/2005/Atom") -> bytes
 
 
 def with_lastmod(lastmod: str) -> bytes:
-    """Return the sitemap with this time in both entries."""
     return urlset(*(entry(page, lastmod) for page in PAGES))
 
 

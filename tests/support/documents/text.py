@@ -34,7 +34,6 @@ class Told:
 
     @property
     def codes(self) -> list[str]:
-        """The codes of what was forgiven."""
         return [found.code for found in self.tolerated]
 
 

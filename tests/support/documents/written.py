@@ -12,7 +12,6 @@ def written(head: str, entries: Iterable[str] = (), root: str = "urlset") -> str
 
 
 def listed(capability: str, at: str, entries: Iterable[str], root: str = "urlset") -> bytes:
-    """Return a list of one moment."""
     return written(f'<rs:md capability="{capability}" at="{at}"/>', entries, root).encode()
 
 

@@ -72,7 +72,6 @@ class EventServer:
 
     @property
     def told(self) -> int:
-        """How many events there are."""
         return len(self._log)
 
     def named(self, ids: Callable[[int], str]) -> None:

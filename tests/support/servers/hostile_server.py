@@ -46,8 +46,6 @@ def answer(
 
 
 def endless(first: bytes, block: bytes, pause: float = 0.0) -> Answer:
-    """Return an answer that sends a block again and again."""
-
     def steps(_asked: object) -> Iterator[Step]:
         yield first
         while True:

@@ -25,7 +25,6 @@ KEY = b"the publisher's key"
 
 
 def payload(*uris: str, minute: int = 0) -> bytes:
-    """Return a Change Notification of updates."""
     at = datetime(2026, 11, 21, 12, minute, tzinfo=UTC)
     changes = [
         Change(kind=ChangeKind.UPDATED, time=at, resource=Resource(uri=uri, lastmod=at))

@@ -47,7 +47,6 @@ class _Static(SimpleHTTPRequestHandler):
 
 @contextlib.contextmanager
 def static(folder: Path, port: int = 0) -> Iterator[str]:
-    """Serve what is in a folder, as a host of static files does; yield the origin."""
     handler = functools.partial(_Static, directory=str(folder))
     with serving(ThreadingHTTPServer(("127.0.0.1", port), handler)) as origin:
         yield origin

@@ -56,8 +56,6 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A file of a server's chain and one of its key."""
-
     chain: Path
     key: Path
 

@@ -49,7 +49,6 @@ class ObjectServer:
         return f"http://{self.address}:{self.port}"
 
     def environment(self, url: str = "") -> dict[str, str]:
-        """Return the variables with which a client finds it."""
         return {
             "AWS_ENDPOINT_URL": url or self.url,
             "AWS_ACCESS_KEY_ID": KEY,
@@ -124,7 +123,6 @@ def _option(name: str) -> str:
 
 
 def _is_ready(server: ObjectServer) -> bool:
-    """Whether a bucket can be made and something put into it."""
     with contextlib.suppress(OSError, http.client.HTTPException, AssertionError):
         _ask(server, "PUT", "/ready/yet", b"yes")
         with socket.create_connection((server.address, server.port), 1):

@@ -112,7 +112,6 @@ def _served(server: Server) -> Iterator[Server]:
 
 @contextmanager
 def standby_of(server: Server) -> Iterator[Server]:
-    """Make a server that follows another one, and only answers."""
     with _folder() as folder:
         subprocess.run(
             [f"{server.programs}/pg_basebackup", "-h", server.folder, "-U", _OWNER, "-R", "-N",
@@ -124,7 +123,6 @@ def standby_of(server: Server) -> Iterator[Server]:
 
 
 def caught_up(server: Server, standby: Server) -> None:
-    """Wait until a standby knows all that its server has written."""
     import psycopg
 
     with (

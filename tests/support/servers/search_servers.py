@@ -203,7 +203,6 @@ def _cache() -> Path:
 
 
 def _java(oldest: int) -> Path:
-    """Return the home of the oldest Java that is new enough."""
     homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     homes += sorted(Path("/usr/lib/jvm").glob("*"))
     found = shutil.which("java")

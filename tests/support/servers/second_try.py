@@ -53,7 +53,6 @@ class Program:
         self._process.wait()
 
     def end(self) -> None:
-        """Let it end; kill it where it does not."""
         self._process.terminate()
         try:
             self._process.wait(_END)

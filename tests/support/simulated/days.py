@@ -34,7 +34,6 @@ class Days(msgspec.Struct, frozen=True):
     missed: int  # number of the others
 
     def of(self, state: MirrorState) -> int:
-        """Return the number of days with this state."""
         return sum(day.state is state for day in self.pulled)
 
     @property

@@ -219,7 +219,6 @@ class ForeignLife(Life):
         self.list_changes(60, snapshot=True)
 
     def do_save_copy(self) -> None:
-        """A cache takes a copy of a list."""
         name = f"{BASE}resourcesync/{self.luck.choice(_LISTS)}"
         self.cached = {name: self.source.honest(name).body}
 

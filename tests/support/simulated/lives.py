@@ -58,7 +58,6 @@ ROTTING: Final = {**WEIGHTS, "rot": 2, "audit": 2}
 
 
 def moves_of(luck: random.Random, steps: int, weights: Mapping[str, float] = WEIGHTS) -> list[Move]:
-    """Choose the steps of a life."""
     names = luck.choices(list(weights), list(weights.values()), k=steps)
     return [("put", luck.randrange(2**32)) for _ in range(6)] + [
         ("publish", luck.randrange(2**32)),

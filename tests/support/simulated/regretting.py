@@ -44,7 +44,6 @@ class Regretting:
         self._saved = self._backup()
 
     def _set_back(self, luck: random.Random) -> None:
-        """The Source is what it was, and goes on from there."""
         if self._saved is not None:
             self._become(self._saved)
             self._go_on(luck)

@@ -44,7 +44,6 @@ class FastSync:
 
     @property
     def began(self) -> datetime:
-        """When it wrote its dump."""
         assert self._began is not None
         return self._began
 

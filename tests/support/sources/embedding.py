@@ -9,5 +9,4 @@ EARLY, LATE, LATER = (f"2026-01-0{day}T00:00:00Z" for day in (1, 2, 3))
 
 
 def here(folder: Path) -> dict[str, bytes]:
-    """Return the files of a mirror, by target."""
     return {f"/{name}": body for name, body in files_of(folder).items()}

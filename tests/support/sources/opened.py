@@ -21,7 +21,6 @@ def open_source(
     policy: Policy | None = None,
     **more: Any,
 ) -> OpenSource:
-    """Return a Source with this address; the limits are those of its documents."""
     chosen = {**asdict(policy or Policy()), **asdict(limits or PageLimits()), **more}
     settings = PublicationSettings(url=url, **chosen)
     return OpenSource(catalogue=catalogue, documents=documents, settings=settings, clock=clock)

@@ -125,6 +125,5 @@ class ScriptedSource:
 
 
 def duplicate(href: str, pri: int | None = None) -> str:
-    """Return a link to another place of the same bytes."""
     said = "" if pri is None else f' pri="{pri}"'
     return f'<rs:ln rel="duplicate" href="{escape(href)}"{said}/>'

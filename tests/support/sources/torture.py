@@ -31,7 +31,6 @@ def entry(uri: str, body: bytes, *, has_length: bool = True) -> str:
 
 
 def bad_entries(origin: str, foreign: str) -> Iterator[BadEntry]:
-    """Yield the entries that cannot be used."""
     for uri, code in (
         (f"{origin}/../../escaped.txt", "URL_DOT_SEGMENT"),
         (f"{origin}/d/%2e%2e/%2e%2e/escaped.txt", "URL_DOT_SEGMENT"),
@@ -98,7 +97,6 @@ class TortureSource:
 
     @property
     def expected(self) -> dict[str, bytes]:
-        """What must be here, by URI, however it is served."""
         had = {self.uri_of(way): way.body for way in self.ways if not way.code}
         return had | {self.server.origin + target: body for target, body in self.good.items()}
 

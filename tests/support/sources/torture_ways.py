@@ -88,7 +88,6 @@ def _redirect(location: str) -> Answer:
 
 
 def server_errors() -> Iterator[Way]:
-    """Statuses, for ever or once."""
     for code, name, status, words in (
         ("missing", "missing", "404 Not Found", "404"),
         ("missing", "gone", "410 Gone", "410"),
@@ -114,7 +113,6 @@ def server_errors() -> Iterator[Way]:
 
 
 def bodies() -> Iterator[Way]:
-    """Bodies that are not what they should be."""
     short = answer(body=SMALL[:9], length=len(SMALL))
     yield Way(name="cut", answers=([*short, CLOSE],), code="truncated", words="truncated")
     yield Way(name="cut-once", answers=([*short, CLOSE], good()))
@@ -188,7 +186,6 @@ def codings() -> Iterator[Way]:
 
 
 def redirects(origin: str, forbidden: str) -> Iterator[Way]:
-    """Redirects that may not be followed."""
     for name, location, code, words in (
         ("redirect-loop", f"{origin}/bad/redirect-loop", "redirect", "redirects too often"),
         ("redirect-private", f"{forbidden}/secret", "redirect", "127.0.0.2"),

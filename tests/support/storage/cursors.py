@@ -9,6 +9,5 @@ from resourcesync.mirror_state.database import SqliteMirrorState
 
 
 def set_cursor(state: SqliteMirrorState, **changes: Any) -> None:
-    """Store the cursor of a mirror with other values."""
     stored = SyncState(state)
     stored.save(replace(stored.cursor, **changes))

@@ -12,7 +12,6 @@ import pytest
 def prepared(
     monkeypatch: pytest.MonkeyPatch, prepare: Callable[[sqlite3.Connection], object]
 ) -> None:
-    """Do something to each connection that is opened from now on."""
     connect: Callable[..., sqlite3.Connection] = sqlite3.connect
 
     def connected(*arguments: Any, **options: Any) -> sqlite3.Connection:
@@ -31,6 +30,5 @@ def statements(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def plan_of(path: Path, statement: str) -> list[str]:
-    """Return how SQLite goes about a statement."""
     with closing(sqlite3.connect(path)) as connection:
         return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]

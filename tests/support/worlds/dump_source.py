@@ -173,7 +173,6 @@ class DumpSource:
         self.resources |= {BASE + item.name: item.data for item in told}
 
     def has_only(self, told: Sequence[Told]) -> None:
-        """Have these resources instead of all others."""
         self.resources = {}
         self.has(told)
 

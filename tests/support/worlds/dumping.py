@@ -114,7 +114,6 @@ class DumpedSource(PublishedSource):
     def members(
         self, name: str = naming.RESOURCE_DUMP
     ) -> Iterator[tuple[Package, Resource | Change, bytes]]:
-        """Yield what the packages of a dump hold, each with its package."""
         for package in self.packages(name):
             for member in self.opened(package).members():
                 assert isinstance(member.entry, Resource | Change)

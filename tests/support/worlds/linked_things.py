@@ -54,7 +54,6 @@ def pull(world: World[LooseSource], *relations: str, **more: Any) -> RunReport:
 
 
 def check(report: RunReport) -> RunReport:
-    """Everything listed is accounted for."""
     assert (
         report.listed.total
         == report.listed.unchanged

@@ -85,7 +85,6 @@ class Links:
         self.links[BASE + name] = "".join(links)
 
     def patch(self, name: str, href: str, facts: str) -> None:
-        """Let the next change of a resource link to a patch."""
         self.patches[BASE + name] = link(PATCH, href, facts)
 
     def of(self, uri: str, change: str) -> str:
@@ -98,8 +97,6 @@ def link(rel: str, href: str, more: str = "") -> str:
 
 
 class LooseLists:
-    """Writes the documents of a Source in one of many styles."""
-
     def __init__(self, style: Style, links: Links | None = None, folder: str = FOLDER) -> None:
         self._folder = folder
         self._style = style
@@ -279,11 +276,9 @@ class LooseSource(PublishingSource):
         self.show()
 
     def moment(self) -> int:
-        """Let a minute pass; return the moment, in microseconds."""
         return self._later(60)
 
     def show(self) -> None:
-        """Serve the lists as they are, if there are some."""
         if not self.lists.lists:
             return
         for name, text in self.lists.documents().items():

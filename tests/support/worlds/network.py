@@ -51,8 +51,6 @@ class Network:
 
 
 class MemoryFetcher:
-    """Fetches from a function, one request after the other."""
-
     def __init__(self, serve: Serve) -> None:
         self.serve = serve
         self.asked: list[str] = []

@@ -19,8 +19,6 @@ from tests.support.worlds.served_files import PublishingSource
 
 
 class PublishedSource(PublishingSource):
-    """Files in memory, listed by our own publisher."""
-
     entry = BASE
 
     def __init__(self, *, max_entries: int = 50_000) -> None:
@@ -42,7 +40,6 @@ class PublishedSource(PublishingSource):
         return ListPublisher(source).publish(step)
 
     def dumps(self, *, size: PackageSize | None = None, archive: float = 0) -> DumpPublisher:
-        """Return the publisher of its dumps, in its version."""
         policy = Policy(dialect=self.policy.dialect, change_lists=self.policy.change_lists)
         source = open_source(
             self.catalogue, self.documents, self.clock, BASE, policy=policy, archive=archive

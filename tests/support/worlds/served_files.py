@@ -37,8 +37,6 @@ class FileSource:
 
 
 class PublishingSource(FileSource, ABC):
-    """A Source that lists its files when it is told to."""
-
     @abstractmethod
     def publish(self) -> object:
         """List what changed."""

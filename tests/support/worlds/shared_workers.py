@@ -25,8 +25,6 @@ _TRIES: Final = 3
 
 
 class Steady(random.Random):
-    """No worker dies."""
-
     def random(self) -> float:
         return 0.5
 
@@ -49,8 +47,6 @@ class DyingArea:
 
 
 class SharedWorkers:
-    """Workers in this process; some die now and then."""
-
     def __init__(self, luck: random.Random) -> None:
         self._luck = luck
         self.brought = 0

@@ -62,7 +62,6 @@ class TimedSource:
         self._write("changelist", "changelist", "", "".join(parts), "sitemapindex")
 
     def change_dump(self, *changes: str, since: str, packed: dict[str, str]) -> None:
-        """Write a Change Dump of one package."""
         manifest = _document("changedump-manifest", _interval(since), "".join(changes))
         members = {"manifest.xml": manifest, **packed}.items()
         package = forge(*(Forged(name.encode(), text.encode()) for name, text in members))

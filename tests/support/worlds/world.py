@@ -23,18 +23,14 @@ class Source(Protocol):
     """A Source in memory, which writes its lists in some way."""
 
     @property
-    def clock(self) -> ManualClock:
-        """The present moment."""
-        ...
+    def clock(self) -> ManualClock: ...
 
     @property
     def entry(self) -> str:
         """Where a pull begins."""
         ...
 
-    def serve(self, request: FetchRequest) -> Answer | Exception:
-        """Answer a request as its server does."""
-        ...
+    def serve(self, request: FetchRequest) -> Answer | Exception: ...
 
     def contents(self) -> dict[str, bytes]:
         """Return its resources by URI, as a mirror in sync has them."""

@@ -50,7 +50,6 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def moment(folder: Path) -> datetime:
-    """The ``at`` of the Resource List."""
     with (folder / "resourcesync/resourcelist.xml").open("rb") as stream:
         at = reader.read(stream, uri="").header.at
     assert at is not None

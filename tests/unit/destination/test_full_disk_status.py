@@ -16,7 +16,6 @@ from tests.support.storage.sqlite_connections import prepared
 
 
 def fill(state: SqliteMirrorState) -> None:
-    """Use up the room that the file has."""
     for size in (300, 0):
         rows = (
             RunRow(run=f"{size} {n}", started=1, ended=2, mode="m", outcome="ok", counts="x" * size)

@@ -30,7 +30,6 @@ def index(capability: str, *parts: str) -> bytes:
 
 @pytest.fixture
 def small(tmp_path: Path) -> World[PublishedSource]:
-    """A Source of one resource, not pulled yet."""
     world = World(tmp_path / "mirror")
     world.source.put("a.txt", "a")
     world.source.publish()

@@ -88,8 +88,6 @@ def test_a_crawl_delay_is_kept(server: HostileServer) -> None:
 
 
 class _Notebook(KnownOrigins):
-    """Remembers rules for a minute."""
-
     def __init__(self) -> None:
         self.read: dict[str, bytes] = {}
 

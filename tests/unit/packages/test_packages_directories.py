@@ -33,7 +33,6 @@ MEMBER = Forged(b"a", A[1])
 
 
 def named(*names: bytes, flags: int = 0) -> bytes:
-    """A sound package with more members, of these names."""
     told = {"flags": flags}
     return sound(A, more=[Forged(name, local=told, central=told) for name in names])
 

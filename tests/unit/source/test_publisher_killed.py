@@ -102,8 +102,6 @@ class Endless(Originals):
 
 
 class Discarding(MemoryDocuments):
-    """Forgets what is written."""
-
     def write(
         self, name: str, chunks: Iterable[bytes], check: Callable[[BinaryIO], None] | None = None
     ) -> int:

@@ -102,7 +102,6 @@ def done(
     uri: str,
     at: tuple[int, int],
 ) -> tuple[tuple[str, int], ...]:
-    """Do one step to the index and to the model; return what the index let go."""
     moment, number = at
     former = [row for row in model.rows if row[4] is not None]
     if what in {"add", "patched"}:

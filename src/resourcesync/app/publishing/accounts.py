@@ -95,13 +95,6 @@ def _follow(follower: AccountFollower, clock: Clock, every: float, soonest: floa
     return follower.follow_rest(counts, every) if is_woken else counts
 
 
-def _checked_url(url: str, followed: FollowedAccount) -> str:
-    if not url:
-        raise trees.unknown_address_error(followed.address, followed.out)
-    trees.check_address(url)
-    return url
-
-
 @contextmanager
 def _open_follower(
     followed: FollowedAccount, chosen: Mapping[str, object], clock: Clock, asked: PublishRequest
@@ -112,7 +105,10 @@ def _open_follower(
     with mending(path, clock, asked), ExitStack() as stack:
         catalogue = stack.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
         known_url, known_values = ("", {}) if catalogue is None else read_values(catalogue)
-        url = _checked_url(str(chosen.get("url") or known_url), followed)
+        url = str(chosen.get("url") or known_url)
+        if not url:
+            raise trees.unknown_address_error(followed.address, followed.out)
+        trees.check_address(url)
         followed = replace(followed, values=followed.values or known_values)
         options = AccountOptions(
             address=followed.address,

@@ -197,8 +197,6 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
     ) -> None:
         """Publish again and again; this never ends by itself.
 
-        every: Seconds between two publications of another system.
-
         A failure after the first publication is reported and retried: the service is unattended.
         """
         kind = kind_of(self.target)
@@ -354,8 +352,7 @@ class WatchIntervals(msgspec.Struct, frozen=True, kw_only=True):
 class PublishLoop:
     """Publishes a tree at once, and again after each change or when a step is due.
 
-    A hint leads to a scan of the whole tree. A failure after the first run is reported and
-    retried: the loop runs unattended.
+    A hint leads to a scan of the whole tree. A failure after the first run is retried.
     """
 
     def __init__(

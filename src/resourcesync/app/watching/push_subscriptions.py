@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from random import Random, SystemRandom
-from types import TracebackType
 from typing import Final, Self, final
 from urllib.parse import urlsplit
 
@@ -150,16 +149,11 @@ class PushSubscriptions:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._is_over = True
         self._bell.set()
         self._thread.join()
-        self._server.__exit__(kind, error, trace)
+        self._server.__exit__(*exception)
         self._held.close()
 
     def retain(self, networks: Mapping[str, tuple[str, Network]]) -> None:

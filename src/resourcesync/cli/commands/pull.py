@@ -39,13 +39,7 @@ PULL_FIELDS: Final = fields_of(*configured_mirrors.PULL)
     shell_complete=options.complete_mirror,
 )
 @option("--all", "all", is_flag=True, help="Pull every mirror of the configuration file.")
-@option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
-@option(
-    "-i",
-    "--itemize",
-    is_flag=True,
-    help="Show a line per action: + created, * updated, - deleted, ! failed.",
-)
+@options.REHEARSAL
 @options.with_settings(PULL_FIELDS.values())
 @options.CONFIG
 @options.output_options

@@ -18,13 +18,7 @@ from resourcesync.destination.options import PullOptions
 @option(
     "--from-audit", metavar="ID", help="Repair the findings of this audit; last: the newest one."
 )
-@option("-n", "--dry-run", is_flag=True, help="Show what would be done; change nothing.")
-@option(
-    "-i",
-    "--itemize",
-    is_flag=True,
-    help="Show a line per action: + created, * updated, - deleted, ! failed.",
-)
+@options.REHEARSAL
 @option("--delete", is_flag=True, help="Also delete copies that the Source does not list.")
 @options.MAX_DELETE
 @options.CONFIG
