@@ -222,7 +222,10 @@ PULL: list[Step] = [
         "Mark a batch as suspect before it is replaced",
         "destination.transfers.commit:CommitBatch.flush",
     ),
-    ("Sync the files, rename, sync the folders", "adapters.mirror.copies:FileTreeCopies.install"),
+    (
+        "Sync the files, rename, sync the folders",
+        "adapters.mirror.installed_copies:FileTreeCopies.install",
+    ),
     ("Record the copies in one transaction", "mirror_state.database:SqliteMirrorState.commit"),
     ("Move the checkpoint when all copies are recorded", "destination.sync_state:encode_notes"),
     (
@@ -236,7 +239,7 @@ PUBLICATION: list[Step] = [
     ("A program calls publish", "app.publisher:Publisher.publish"),
     ("Lock the catalogue; open the originals", "app.publishing.trees:publish_tree"),
     ("Refuse a clock that cannot be right", "source.clock_guard:check_clock"),
-    ("Begin one transaction of the catalogue", "source.scan:scan"),
+    ("Begin one transaction of the catalogue", "source.scan_for_changes:scan"),
     ("List the files in URI order, without reading", "adapters.files.tree:FileTreeOriginals.scan"),
     ("Compare catalogue and files by fingerprint", "compare:compare"),
     ("Read and hash a file that differs", "adapters.files.tree:FileTreeOriginals.measure"),

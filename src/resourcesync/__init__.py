@@ -25,7 +25,7 @@ _HOMES = {
     "Failing": "destination.reports",
     "FindingKind": "destination.audits.reports",
     "Header": "model.entries",
-    "LeftFile": "source.scan",
+    "LeftFile": "source.scan_for_changes",
     "Level": "validator.rule",
     "Link": "model.entries",
     "Mirror": "app.mirror",

@@ -38,7 +38,7 @@ from resourcesync.settings.mirror import Credentials as Credentials
 from resourcesync.settings.mirror import Network as Network
 from resourcesync.source.document_writer import WrittenDocument as WrittenDocument
 from resourcesync.source.publication_options import Published as Published
-from resourcesync.source.scan import LeftFile as LeftFile
+from resourcesync.source.scan_for_changes import LeftFile as LeftFile
 from resourcesync.validator.rule import Level as Level
 from resourcesync.validator.rule import Rule as Rule
 from resourcesync.validator.rule import RuleFinding as RuleFinding

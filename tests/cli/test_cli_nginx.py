@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.files.names import MEDIA_TYPES
+from resourcesync.adapters.files.names_and_uris import MEDIA_TYPES
 from resourcesync.cli.main import run
 from tests.support.commands.command_line import Said
 from tests.support.commands.settings_file import put

@@ -19,7 +19,7 @@ from resourcesync.cli.render.publish import conclude
 from resourcesync.source.publication_options import PublicationResult
 from resourcesync.source.publication_settings import CATALOGUE, PublicationSettings
 from resourcesync.source.publisher import Publication
-from resourcesync.source.scan import LeftFile, ScanReport
+from resourcesync.source.scan_for_changes import LeftFile, ScanReport
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.settings_file import put
 from tests.support.commands.started import Started

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import pytest
 
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.errors import StateError, StorageError
 from resourcesync.model.timestamps import to_microseconds
 from resourcesync.ports import (

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.adapters.files import FileTreeOriginals, tree
 from resourcesync.adapters.folder_documents import FolderDocuments
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from tests.contracts.copies_suite import CopiesSuite, copies_in
 from tests.contracts.document_suite import DocumentStoreSuite
 from tests.contracts.originals_suite import OriginalsSuite

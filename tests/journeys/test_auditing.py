@@ -17,7 +17,7 @@ from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import RollbackError, SourceUnavailableError
 from resourcesync.source.links import LinkedOriginals, parse_rule
 from resourcesync.source.plan import PublicationStep
-from resourcesync.source.scan import scan
+from resourcesync.source.scan_for_changes import scan
 from tests.support.commands.command_line import Said, rows
 from tests.support.servers.tiny_source import TinySource
 from tests.support.worlds.dated_server import DatedServer

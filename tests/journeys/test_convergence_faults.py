@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction

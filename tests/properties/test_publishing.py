@@ -15,7 +15,7 @@ from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import ChangeLists, Policy
 from resourcesync.source.rotation import GRACE
-from resourcesync.source.scan import scan
+from resourcesync.source.scan_for_changes import scan
 from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import (
     BASE,

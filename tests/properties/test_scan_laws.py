@@ -12,7 +12,7 @@ from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.digests import format_digests
 from resourcesync.model.entries import Resource, ResourceRun
 from resourcesync.ports.originals import MeasuredRun, Original, OriginalRun
-from resourcesync.source.scan import ScanReport, scan
+from resourcesync.source.scan_for_changes import ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals
 
 NAMES = [f"https://h/{name}" for name in ("a", "b", "b/a", "b/b", "c", "d", "d0", "e", "f")]

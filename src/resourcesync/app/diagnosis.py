@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple
 
 from resourcesync.adapters.http.settings import check_authorities
 from resourcesync.adapters.http.transfer_errors import certificate_fault
-from resourcesync.adapters.mirror.copies import NOTE
+from resourcesync.adapters.mirror.installed_copies import NOTE
 from resourcesync.adapters.mirror.locked_folder import probe_file_system, writing_fault
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.adapters.server_probe import Probe, probe

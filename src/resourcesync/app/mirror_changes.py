@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import msgspec
 
-from resourcesync.adapters.files.names import UNKNOWN_TYPE, media_type
+from resourcesync.adapters.files.names_and_uris import UNKNOWN_TYPE, media_type
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_home

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from resourcesync import own_files
-from resourcesync.adapters.files.names import to_segment
+from resourcesync.adapters.files.names_and_uris import to_segment
 from resourcesync.adapters.folder_documents import FolderDocuments
 from resourcesync.app import document_stores
 from resourcesync.discovery.uris import origin

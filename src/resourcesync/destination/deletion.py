@@ -68,7 +68,7 @@ def delete_pending(
     is_held = next(state.pending(PendingTask.DELETE), None) is not None
     proven = list[Pending]()
     if is_held and limit.number is None and generation is None:  # a number is never exceeded
-        from resourcesync.destination.proven_gone import find_proven_gone  # noqa: PLC0415 - lazy
+        from resourcesync.destination.held_deletion_probes import find_proven_gone  # noqa: PLC0415 - lazy
 
         proven = find_proven_gone(equipment, pull.now, pull.selection.source_uri)
     _complete_deletions_without_copy(state)

@@ -20,7 +20,7 @@ from resourcesync.ports.originals import Omission
 from resourcesync.source.plan import CatalogueNote
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
 from resourcesync.source.round_trip import check_resource, find_fault
-from resourcesync.source.scan import LeftFile
+from resourcesync.source.scan_for_changes import LeftFile
 
 VALUES_NOTE: Final = "account.values"
 """The note of the values that were last given."""

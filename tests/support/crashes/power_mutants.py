@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
 from resourcesync.adapters.mirror import syncing
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.open_folders import OpenFolders
 from resourcesync.destination.sync_state import MOVING, SyncState
 from resourcesync.mirror_state.database import SqliteMirrorState

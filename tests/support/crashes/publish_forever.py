@@ -16,7 +16,7 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.source import naming
 from resourcesync.source.publication_settings import ChangeLists, Policy, PublicationSettings
 from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
-from resourcesync.source.scan import scan
+from resourcesync.source.scan_for_changes import scan
 
 BASE = "https://h.example/data/"
 SELECTION = FileSelection(skip=frozenset({"resourcesync"}), is_own=naming.is_sitemap)

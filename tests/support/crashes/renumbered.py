@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from resourcesync.adapters.mirror import copies, open_folders, staging
+from resourcesync.adapters.mirror import installed_copies as copies
+from resourcesync.adapters.mirror import open_folders, staging
 
 Numbers = Mapping[int, int]
 """The inode number that a file had before the power cut, by the one it has now."""

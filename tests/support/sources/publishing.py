@@ -22,7 +22,7 @@ from resourcesync.source.paging import PageLimits
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
-from resourcesync.source.scan import ScanReport, scan
+from resourcesync.source.scan_for_changes import ScanReport, scan
 from tests.support.documents.text import tell
 from tests.support.in_memory import ManualClock, MemoryDocuments, MemoryOriginals
 from tests.support.sources.opened import open_source

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.system import SystemClock
 from resourcesync.errors import StorageError

@@ -11,7 +11,7 @@ from resourcesync.source.plan import PublicationStep
 from resourcesync.source.present_contents import PresentContents
 from resourcesync.source.publication_settings import Policy
 from resourcesync.source.publisher import ListPublisher, Publication
-from resourcesync.source.scan import scan
+from resourcesync.source.scan_for_changes import scan
 from tests.support.in_memory import MemoryDocuments
 from tests.support.sources.opened import open_source
 from tests.support.worlds.network import BASE

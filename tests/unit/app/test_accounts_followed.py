@@ -18,7 +18,7 @@ from resourcesync.model.vocabulary import ChangeKind
 from resourcesync.ports.accounts import ChangeBatch
 from resourcesync.ports.originals import Omission
 from resourcesync.source.publication_options import PublicationResult, PublishRequest
-from resourcesync.source.scan import LeftFile
+from resourcesync.source.scan_for_changes import LeftFile
 from tests.support.accounts.account_follower import Follower, counts
 from tests.support.accounts.scripted_account import scripted
 

@@ -8,7 +8,7 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import ConfigurationError
 from resourcesync.model.entries import Link, Resource
 from resourcesync.source.links import LinkedOriginals, links_by_rule, parse_rule
-from resourcesync.source.scan import scan
+from resourcesync.source.scan_for_changes import scan
 from tests.support.in_memory import ManualClock, MemoryOriginals
 
 BASE = "https://library.example/data/"

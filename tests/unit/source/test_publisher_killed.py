@@ -19,7 +19,7 @@ from resourcesync.model.entries import Resource
 from resourcesync.ports.originals import Omission, Original, Originals
 from resourcesync.source.naming import is_sitemap
 from resourcesync.source.publisher import ListPublisher
-from resourcesync.source.scan import scan
+from resourcesync.source.scan_for_changes import scan
 from tests.support.commands.forking import Forked
 from tests.support.commands.run import environment
 from tests.support.crashes.publish_forever import BASE, POLICIES, publish

@@ -8,7 +8,7 @@ from resourcesync.catalogue.database import SourceCatalogue
 from resourcesync.errors import OriginalChangedError, StorageError
 from resourcesync.model.entries import Resource
 from resourcesync.ports.originals import Omission, Original
-from resourcesync.source.scan import LeftFile, ScanReport, scan
+from resourcesync.source.scan_for_changes import LeftFile, ScanReport, scan
 from tests.support.in_memory import ManualClock, MemoryOriginals
 from tests.support.sources.publishing import BASE, Source
 

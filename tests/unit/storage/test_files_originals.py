@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resourcesync.adapters.files import FileSelection, folders
-from resourcesync.adapters.files.names import to_name, to_segment
+from resourcesync.adapters.files.names_and_uris import to_name, to_segment
 from tests.support.sources.trees import originals, published, put, reasons
 
 NAMES = st.binary(min_size=1, max_size=40).filter(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.mirror.open_folders import MAX_OPEN
 from resourcesync.adapters.system import SystemClock

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror import syncing
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.syncing import PROBED, is_trusted, syncer_of, waiting_bytes
 from resourcesync.errors import DiskFullError, StorageError
 from resourcesync.ports import CopyInstallation

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from resourcesync.adapters.files.names import to_name, to_names
+from resourcesync.adapters.files.names_and_uris import to_name, to_names
 from resourcesync.adapters.files.selection import PathFilter
 from resourcesync.errors import StorageError
 from resourcesync.own_files import ROOT, link_target, open_below, open_file, opened

@@ -26,7 +26,7 @@ from resourcesync.adapters.files.folders import (
     open_root,
     resolve_link,
 )
-from resourcesync.adapters.files.names import (
+from resourcesync.adapters.files.names_and_uris import (
     are_segments,
     media_type,
     media_types,

@@ -10,7 +10,7 @@ import msgspec
 
 from resourcesync import own_files
 from resourcesync.adapters.mirror import own_folder
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.own_folder import LOCK_FILE, STATE_FILE, mirror_error
 from resourcesync.errors import DiskFullError, LockedError, MirrorChangedError
 from resourcesync.mirror_state.database import SqliteMirrorState

@@ -17,7 +17,7 @@ from msgspec import structs
 
 from resourcesync import app, errors
 from resourcesync.adapters.http import CurlFetcher
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder, probe_file_system
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.fetchers import StoredOrigins, open_fetcher

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from resourcesync import app
-from resourcesync.adapters.mirror.copies import FileTreeCopies
+from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
 from resourcesync.adapters.mirror.locked_folder import MirrorFolder
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.app.mirrors import mirror_home

@@ -105,10 +105,7 @@ def _open_follower(
     with mending(path, clock, asked), ExitStack() as stack:
         catalogue = stack.enter_context(catalogues.open_catalogue(path)) if path.is_file() else None
         known_url, known_values = ("", {}) if catalogue is None else read_values(catalogue)
-        url = str(chosen.get("url") or known_url)
-        if not url:
-            raise trees.unknown_address_error(followed.address, followed.out)
-        trees.check_address(url)
+        url = _address_of(followed, str(chosen.get("url") or known_url))
         followed = replace(followed, values=followed.values or known_values)
         options = AccountOptions(
             address=followed.address,
@@ -121,14 +118,13 @@ def _open_follower(
             allow_empty=asked.allow_empty,
         )
         scheme = options.address.partition(":")[0]
-        account: ResourceAccount = stack.enter_context(
-            plugins.open_plugin(plugins.ACCOUNTS, scheme, options)
-        )
+        opened = plugins.open_plugin(plugins.ACCOUNTS, scheme, options)
+        account: ResourceAccount = stack.enter_context(opened)
         if catalogue is None:
             catalogue = stack.enter_context(catalogues.open_catalogue(path))
         if not known_url:  # stored even if the first run fails
-            notes = {_URL_NOTE: url, _INITIAL_VALUES_NOTE: encode_values(followed.values)}
-            catalogue.write_notes(notes)
+            values = encode_values(followed.values)
+            catalogue.write_notes({_URL_NOTE: url, _INITIAL_VALUES_NOTE: values})
         out, chosen = followed.store or followed.out, {**chosen, "url": url}
         yield AccountFollower(
             options,
@@ -138,6 +134,13 @@ def _open_follower(
             values=encode_values(followed.values),
             read_again=followed.read_again,
         )
+
+
+def _address_of(followed: FollowedAccount, url: str) -> str:
+    if not url:
+        raise trees.unknown_address_error(followed.address, followed.out)
+    trees.check_address(url)
+    return url
 
 
 def check_account_address(address: str) -> None:

@@ -37,7 +37,7 @@ from resourcesync.source.publication_settings import (
 )
 from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
 from resourcesync.source.round_trip import check_own_resource, find_fault
-from resourcesync.source.scan import ScanReport
+from resourcesync.source.scan_for_changes import ScanReport
 
 NO_DRY_RUN: Final = "no-dry-run"
 """Code of the error that an input has no dry run."""

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from resourcesync.adapters.files.names import media_type, to_segment
+from resourcesync.adapters.files.names_and_uris import media_type, to_segment
 from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.app.mirrors import mirror_home, stores
 from resourcesync.app.serving.published_tree import base_address

@@ -36,7 +36,7 @@ from resourcesync.source.publication_settings import (
     decode_settings,
 )
 from resourcesync.source.publisher import ListPublisher, OpenSource, Publication
-from resourcesync.source.scan import scan
+from resourcesync.source.scan_for_changes import scan
 from resourcesync.source.versions.version_retention import TreeVersions, is_retention_enabled
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from resourcesync import __version__
-from resourcesync.adapters.files.names import media_type, to_segment
+from resourcesync.adapters.files.names_and_uris import media_type, to_segment
 from resourcesync.app import document_stores, source_status
 from resourcesync.app.serving import hubs, published_tree
 from resourcesync.catalogue.reader import CatalogueReader

@@ -8,7 +8,7 @@ from textwrap import indent
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from resourcesync.adapters.files.names import MEDIA_TYPES
+from resourcesync.adapters.files.names_and_uris import MEDIA_TYPES
 from resourcesync.app import document_stores, inputs
 from resourcesync.app.configured_sources import ConfiguredSource
 from resourcesync.app.serving.published_tree import any_settings

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import structs
 
 from resourcesync.adapters.files import FileSelection, PathFilter
-from resourcesync.adapters.files.names import to_segment
+from resourcesync.adapters.files.names_and_uris import to_segment
 from resourcesync.adapters.mirror.own_folder import is_mirror
 from resourcesync.app import document_stores
 from resourcesync.app.mirrors import mirror_home

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from resourcesync.adapters.files.names import media_type
+from resourcesync.adapters.files.names_and_uris import media_type
 from resourcesync.app import document_stores, shared_description
 from resourcesync.app.serving import applications
 from resourcesync.app.serving.applications import (

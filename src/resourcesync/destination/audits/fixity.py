@@ -17,6 +17,7 @@ from resourcesync import ports
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination import planner
 from resourcesync.destination.audits.reports import FindingKind
+from resourcesync.destination.held_deletion_probes import exists, probe_all
 from resourcesync.destination.pending_tasks import (
     DAMAGED,
     STALE,
@@ -24,7 +25,6 @@ from resourcesync.destination.pending_tasks import (
     UNAVAILABLE_CODES,
     pending_fetch,
 )
-from resourcesync.destination.proven_gone import exists, probe_all
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.destination.transfers.verification import check_installed, verify_bytes
