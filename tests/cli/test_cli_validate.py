@@ -18,7 +18,7 @@ from resourcesync.server.uvicorn_server import ServerThread
 from resourcesync.source.plan import PublicationStep
 from resourcesync.source.publication_options import PublishRequest
 from resourcesync.validator import crawl
-from resourcesync.validator.events import CutShort
+from resourcesync.validator.results import CutShort
 from resourcesync.validator.rule import RULES, RuleFinding
 from tests.support.commands.command_line import LATER, Said, rows
 from tests.support.rules.judged import OPEN, UP, broken, code, codes, judged, offer, write

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from resourcesync.adapters.system import SystemClock
-from resourcesync.app.publishing.mirror_account import open_account
+from resourcesync.app.publishing.aggregator import open_account
 from resourcesync.destination.listed_rows import ENTRY_LINKS_COMPLETE
 from resourcesync.destination.pending_tasks import CONTRADICTING
 from resourcesync.destination.planner import as_suspect, as_unknown

@@ -20,7 +20,7 @@ from resourcesync.catalogue.version_files import FolderVersions
 from resourcesync.documents.reader import read
 from resourcesync.errors import DiskFullError
 from resourcesync.model.entries import Change, Resource
-from resourcesync.source.versions.version_recording import parse_stamp
+from resourcesync.source.versions.versions_and_patches import parse_stamp
 from tests.support.in_memory import ManualClock
 from tests.support.sources.publishing import BASE, Reader, content_of
 

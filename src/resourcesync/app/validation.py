@@ -18,8 +18,8 @@ from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
 from resourcesync.settings.schema import convert_argument
 from resourcesync.validator.crawl import OpenedTarget, TargetAccess
-from resourcesync.validator.events import ValidationOptions
 from resourcesync.validator.examination import Examination
+from resourcesync.validator.results import ValidationOptions
 from resourcesync.validator.rule import RuleFinding, by_place
 from resourcesync.validator.sample import SampleSize, Unreached
 from resourcesync.validator.validation import Validator

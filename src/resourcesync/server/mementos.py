@@ -33,7 +33,7 @@ from resourcesync.server import asgi, caching, conditions_and_ranges
 from resourcesync.server.entry_fields import digest_headers
 from resourcesync.server.file_sender import storage_error_response, stream
 from resourcesync.server.files import Names, ServedFolder, is_hidden, read_path
-from resourcesync.source.versions.version_recording import VersionNames, parse_stamp
+from resourcesync.source.versions.versions_and_patches import VersionNames, parse_stamp
 
 MAP_PAGE: Final = 500
 """Versions of a TimeMap that are read at a time."""

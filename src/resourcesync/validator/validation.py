@@ -13,7 +13,7 @@ from resourcesync.documents.reader import Document
 from resourcesync.errors import DocumentError, ResourceMissingError, SourceError, StorageError
 from resourcesync.model.vocabulary import Capability
 from resourcesync.ports import Fetcher, Purpose
-from resourcesync.validator import events, served_responses
+from resourcesync.validator import results, served_responses
 from resourcesync.validator.crawl import Announced, DocumentWalk, TargetAccess, linked_documents
 from resourcesync.validator.cross_document import judge_announced, judge_together
 from resourcesync.validator.examination import Examination
@@ -35,14 +35,18 @@ class Validator:
     """Checks targets."""
 
     def __init__(
-        self, judgement: events.ValidationOptions, *, access: TargetAccess, chance: Chance
+        self,
+        judgement: results.ValidationOptions,
+        *,
+        access: TargetAccess,
+        chance: Chance,
     ) -> None:
         self._judgement = judgement
         self._access = access
         self._chance = chance
         self._opened: set[str] = set()
 
-    def judge(self, target: str) -> Iterator[events.ValidationEvent]:
+    def judge(self, target: str) -> Iterator[results.ValidationEvent]:
         """Yield the findings of a target, and what was read."""
         selected, profile = self._judgement.rules, self._judgement.profile
         for event in self._judge_any(target):
@@ -50,7 +54,7 @@ class Validator:
             if rule is None or (rule.id in selected and profile in rule.profiles):
                 yield event
 
-    def _judge_any(self, target: str) -> Iterator[events.ValidationEvent]:
+    def _judge_any(self, target: str) -> Iterator[results.ValidationEvent]:
         """Check a target; in a folder that is not a published tree, each document by itself."""
         try:
             yield from self._judge(target)
@@ -70,9 +74,9 @@ class Validator:
             except (SourceError, StorageError) as error:
                 yield Unreached(uri=name, error=error)
         if len(names) > most:
-            yield events.CutShort(target, most)
+            yield results.CutShort(target, most)
 
-    def _judge(self, target: str) -> Iterator[events.ValidationEvent]:
+    def _judge(self, target: str) -> Iterator[results.ValidationEvent]:
         judgement = self._judgement
         with ExitStack() as stack:
             opened = stack.enter_context(self._access.open(target))
@@ -100,12 +104,12 @@ class Validator:
 
     def _judge_served(
         self, walk: DocumentWalk, fetcher: Fetcher, target: str
-    ) -> Iterator[events.ValidationEvent]:
+    ) -> Iterator[results.ValidationEvent]:
         """Check what is served beside the documents: a sample of resources, pages, robots.txt."""
         ways = InboundLinks(target, walk.documents, self._judgement.profile, walk.known())
         if walk.sample is not None:
             chosen = walk.sample.selected()
-            yield events.Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
+            yield results.Sampled(target, len(chosen), max(walk.sample.listed, len(chosen)))
             yield from judge_delivery(fetcher, target, chosen, ways.add)
         yield from ways.fetch_page(target)
         yield from ways.judge()
@@ -113,7 +117,7 @@ class Validator:
 
     def _judge_package(
         self, walk: DocumentWalk, uri: str, listed: ListedPackage | None = None
-    ) -> Generator[events.ValidationEvent, None, DocumentSummary | None]:
+    ) -> Generator[results.ValidationEvent, None, DocumentSummary | None]:
         fetched = walk.documents.get(uri, purpose=Purpose.RESOURCE)
         assert fetched is not None, "an unconditional request is never answered with 304"
         place = fetched.final_uri if walk.is_local else uri
@@ -125,13 +129,13 @@ class Validator:
                 yield walk.with_local_path(event) if isinstance(event, RuleFinding) else event
         yield AppliedRules(place, _PACKAGE_RULES if listed else _PACKAGE_RULES - {"RD07"})
         if judge.manifest is not None:
-            yield events.Judged(judge.manifest, judge.manifest.uri)
-            yield events.Sampled(place, judge.members, judge.manifest.entries, is_packed=True)
+            yield results.Judged(judge.manifest, judge.manifest.uri)
+            yield results.Sampled(place, judge.members, judge.manifest.entries, is_packed=True)
         return judge.manifest
 
     def _judge_dumps(
         self, walk: DocumentWalk, target: str, *, whole: bool
-    ) -> Generator[events.ValidationEvent, None, list[DocumentSummary]]:
+    ) -> Generator[results.ValidationEvent, None, list[DocumentSummary]]:
         """Open packages of each dump; return the manifests that no document is a copy of.
 
         On this machine they are all opened, over the network as many as the sample allows.
@@ -150,12 +154,12 @@ class Validator:
             if manifest is not None and listed.copy is None:
                 manifests.append(manifest)
         if unopened:
-            yield events.Unopened(target, unopened, walk.is_local)
+            yield results.Unopened(target, unopened, walk.is_local)
         return manifests
 
     def _judge_source(
         self, walk: DocumentWalk, target: str, first: str
-    ) -> Iterator[events.ValidationEvent]:
+    ) -> Iterator[results.ValidationEvent]:
         whole = self._judgement.is_whole_source or self._access.is_folder(target)
         addresses = self._first_uris(walk.documents, first)
         yield from self._visit(walk, addresses, follow=whole)
@@ -169,10 +173,10 @@ class Validator:
         for finding in judge_together([*walk.summaries, *manifests], whole_source=all_read):
             yield walk.with_local_path(finding)
         if walk.is_cut or walk.has_dropped_targets:
-            yield events.CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
+            yield results.CutShort(target, len(walk.summaries), all_read=not walk.is_cut)
         linked = linked_documents(walk.summaries[0])
         if linked and not whole and not walk.is_local:
-            yield events.StandaloneDocument(target, len(linked))
+            yield results.StandaloneDocument(target, len(linked))
 
     def _first_uris(self, documents: DocumentProvider, address: str) -> tuple[str, ...]:
         """Return the address of the first document, even if it is broken; or of several."""
@@ -191,7 +195,7 @@ class Validator:
 
     def _visit(
         self, walk: DocumentWalk, first: tuple[str, ...], *, follow: bool
-    ) -> Iterator[events.ValidationEvent]:
+    ) -> Iterator[results.ValidationEvent]:
         waiting, change_lists = deque((uri, "") for uri in first), deque[Announced]()
         walk.visited.update(first)
         while waiting or change_lists:  # these last, so that they have the latest changes
@@ -211,7 +215,7 @@ class Validator:
 
     def _validate_fetched(
         self, walk: DocumentWalk, fetched: FetchedDocument, announced: str
-    ) -> Iterator[events.ValidationEvent]:
+    ) -> Iterator[results.ValidationEvent]:
         sample = walk.sample
         fetched.stream.seek(0)
 
@@ -235,10 +239,10 @@ class Validator:
                 yield walk.with_local_path(finding)
         if not walk.is_local:
             yield from _judge_response(fetched)
-        yield events.Judged(summary, walk.places[fetched.uri])
+        yield results.Judged(summary, walk.places[fetched.uri])
 
 
-def _judge_response(fetched: FetchedDocument) -> Iterator[events.ValidationEvent]:
+def _judge_response(fetched: FetchedDocument) -> Iterator[results.ValidationEvent]:
     yield from served_responses.judge_media_type(fetched.uri, fetched.media_type)
     yield from served_responses.judge_hub_links(fetched.uri, fetched.links)
     if find_targets(fetched.links, "hub", fetched.uri):

@@ -7,7 +7,7 @@ from resourcesync.adapters.system import SystemClock
 from resourcesync.app.validation import new_validator
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
-from resourcesync.validator.events import ValidationEvent, ValidationOptions
+from resourcesync.validator.results import ValidationEvent, ValidationOptions
 from resourcesync.validator.rule import RULES, RuleFinding
 from tests.support.commands.command_line import FILES
 from tests.support.servers.tiny_source import TinySource

@@ -8,7 +8,7 @@ import pytest
 
 from resourcesync.errors import ConfigurationError
 from resourcesync.ports.patches import PatchComputer, PatchFormat, PatchMaker
-from resourcesync.source.versions.version_recording import PatchGenerator
+from resourcesync.source.versions.versions_and_patches import PatchGenerator
 
 KIND = "application/x-acme-delta"
 OLD, NEW = b"one old version" * 9, b"one new version" * 9

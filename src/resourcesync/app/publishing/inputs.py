@@ -78,9 +78,9 @@ def default_out(target: str) -> Path | None:
     """Return the default folder of the documents of an input; ``None``: it must be named."""
     folder = Path(target)
     if target.startswith(MIRROR_SCHEME):
-        from resourcesync.app.publishing import mirror_account  # noqa: PLC0415 - rarely
+        from resourcesync.app.publishing import aggregator  # noqa: PLC0415 - rarely
 
-        folder = mirror_account.folder_of(target)
+        folder = aggregator.folder_of(target)
     elif kind_of(target) is not InputKind.MIRROR:
         return None
     from resourcesync.app.serving.published_tree import PUBLICATION  # noqa: PLC0415 - rarely
@@ -306,9 +306,9 @@ class PublishedInput(msgspec.Struct, frozen=True, kw_only=True):
         if kind_of(address) is InputKind.MIRROR:
             address = f"{MIRROR_SCHEME}{Path(address).absolute()}"
         if address.startswith(MIRROR_SCHEME) and "hops" not in values:
-            from resourcesync.app.publishing import mirror_account  # noqa: PLC0415 - rarely
+            from resourcesync.app.publishing import aggregator  # noqa: PLC0415 - rarely
 
-            values["hops"] = mirror_account.hop_mode(out, self.chosen)
+            values["hops"] = aggregator.hop_mode(out, self.chosen)
         return accounts.FollowedAccount(
             address=address,
             values=values,

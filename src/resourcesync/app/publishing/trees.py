@@ -259,11 +259,11 @@ def _open_versions(folders: _Folders, source: OpenSource) -> TreeVersions:
         return TreeVersions()
     from resourcesync.app import plugins  # noqa: PLC0415 - the same
     from resourcesync.catalogue.version_files import FolderVersions  # noqa: PLC0415 - few keep versions
-    from resourcesync.source.versions.version_recording import (  # noqa: PLC0415 - the same
+    from resourcesync.source.versions.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
+    from resourcesync.source.versions.versions_and_patches import (  # noqa: PLC0415 - the same
         PatchGenerator,
         VersionRecorder,
     )
-    from resourcesync.source.versions.version_retention import StoredTreeVersions  # noqa: PLC0415 - the same
 
     store = FolderVersions(
         settings.versions_folder(folders.root if settings.versions_in else folders.home)

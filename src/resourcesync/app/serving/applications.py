@@ -41,7 +41,7 @@ from resourcesync.source.naming import (
     is_sitemap,
 )
 from resourcesync.source.publication_settings import CATALOGUE
-from resourcesync.source.versions.version_recording import VERSIONS_FOLDER, VersionNames
+from resourcesync.source.versions.versions_and_patches import VERSIONS_FOLDER, VersionNames
 
 __all__ = ["AccessLog", "ConnectionLimits", "ServerThread", "serve_forever"]
 

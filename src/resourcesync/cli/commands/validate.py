@@ -16,7 +16,7 @@ from resourcesync.model.settings import RuleProfile
 from resourcesync.ports import CancelToken
 
 if TYPE_CHECKING:
-    from resourcesync.validator.events import ValidationOptions
+    from resourcesync.validator.results import ValidationOptions
 
 
 @click.command("validate", cls=SectionedCommand)
@@ -123,7 +123,7 @@ def _validate(values: Mapping[str, Any], asking: SourceAccess, screen: Screen) -
 
 
 def _judgement(values: Mapping[str, Any]) -> "ValidationOptions":
-    from resourcesync.validator.events import ValidationOptions  # noqa: PLC0415 - as above
+    from resourcesync.validator.results import ValidationOptions  # noqa: PLC0415 - as above
     from resourcesync.validator.rule import selected  # noqa: PLC0415 - as above
     from resourcesync.validator.sample import SampleSize  # noqa: PLC0415 - help stays quick
 

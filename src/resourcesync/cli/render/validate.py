@@ -12,7 +12,7 @@ from resourcesync.cli.output import DETAIL, NORMAL, QUIET, Screen, TextLine, cla
 from resourcesync.model import formatting
 from resourcesync.model.settings import RuleProfile
 from resourcesync.model.vocabulary import Dialect
-from resourcesync.validator import events
+from resourcesync.validator import results
 from resourcesync.validator.rule import AppliedRules, RuleFinding, Severity
 from resourcesync.validator.sample import Unreached
 
@@ -25,18 +25,18 @@ _GITHUB_COMMANDS: Final = {"error": "error", "warning": "warning", "advice": "no
 
 
 _NAMES: Final[Mapping[type, str]] = {
-    events.Sampled: "sample",
-    events.StandaloneDocument: "alone",
-    events.Unopened: "unopened",
+    results.Sampled: "sample",
+    results.StandaloneDocument: "alone",
+    results.Unopened: "unopened",
 }
 
 
-def encode_event(event: events.ValidationEvent) -> tuple[str, dict[str, Any]]:
+def encode_event(event: results.ValidationEvent) -> tuple[str, dict[str, Any]]:
     """Return an event's name and its fields."""
     match event:
         case RuleFinding():
             return "finding", _finding_fields(event)
-        case events.Judged(summary, place):
+        case results.Judged(summary, place):
             return "document", {
                 "uri": place,
                 "kind": summary.phrase,
@@ -47,7 +47,7 @@ def encode_event(event: events.ValidationEvent) -> tuple[str, dict[str, Any]]:
             }
         case AppliedRules(uri, rules):
             return "applied", {"uri": uri, "rules": sorted(rules)}
-        case events.CutShort():
+        case results.CutShort():
             return "cut-short", {**asdict(event), "message": _cut_short_message(event)}
         case Unreached(error=error):
             return "unreached", {"uri": event.uri, "code": error.code, "message": error.message}
@@ -55,7 +55,7 @@ def encode_event(event: events.ValidationEvent) -> tuple[str, dict[str, Any]]:
             return _NAMES[type(event)], asdict(event)
 
 
-def _cut_short_message(event: events.CutShort) -> str:
+def _cut_short_message(event: results.CutShort) -> str:
     number = formatting.counted(event.documents, "document")
     if event.all_read:
         return f"{number} list more than can be stored: their relations were checked only in part"
@@ -95,29 +95,29 @@ class ValidationTally(msgspec.Struct):
     warnings: int = 0
     advice: int = 0
 
-    def add(self, event: events.ValidationEvent) -> None:
+    def add(self, event: results.ValidationEvent) -> None:
         """Count an event."""
         match event:
             case RuleFinding():
                 self.errors += event.severity is Severity.ERROR
                 self.warnings += event.severity is Severity.WARNING
                 self.advice += event.severity is Severity.ADVICE
-            case events.Judged(summary):
+            case results.Judged(summary):
                 self.documents += 1
                 self.entries += summary.entries
                 self.plain_sitemaps += summary.complete and summary.dialect is Dialect.SITEMAP
-            case events.Sampled(is_packed=True):  # the resources in packages are in lists, too
+            case results.Sampled(is_packed=True):  # the resources in packages are in lists, too
                 self.members_checked += event.checked
                 self.members_listed += event.listed
-            case events.Sampled():
+            case results.Sampled():
                 self.resources_checked += event.checked
                 self.resources_listed += event.listed
-            case events.Unopened():
+            case results.Unopened():
                 self.packages_unopened += event.packages
                 self.is_local = event.is_local
             case _:
-                self.cut_short += isinstance(event, events.CutShort)
-                self.judged_alone += isinstance(event, events.StandaloneDocument)
+                self.cut_short += isinstance(event, results.CutShort)
+                self.judged_alone += isinstance(event, results.StandaloneDocument)
                 self.unreached += isinstance(event, Unreached)
 
     def has_failures(self, fail_on: str) -> bool:
@@ -170,7 +170,7 @@ class ValidationTally(msgspec.Struct):
 
 
 def show_events(
-    judged: Iterator[events.ValidationEvent], tally: ValidationTally, screen: Screen
+    judged: Iterator[results.ValidationEvent], tally: ValidationTally, screen: Screen
 ) -> ExitCode:
     """Count and report the events of one target; return the exit code of what was not reached."""
     documents, code = tally.documents, ExitCode.OK
@@ -181,7 +181,7 @@ def show_events(
             # If nothing could be checked, the exit code is that of the error, and not PARTIAL.
             is_all = tally.documents == documents and code is ExitCode.OK
             code = exit_code_for(event.error) if is_all else ExitCode.PARTIAL
-        elif isinstance(event, events.Judged) and code is not ExitCode.OK:
+        elif isinstance(event, results.Judged) and code is not ExitCode.OK:
             code = ExitCode.PARTIAL
     return code
 

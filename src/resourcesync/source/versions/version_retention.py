@@ -12,7 +12,11 @@ from resourcesync.source.dump_record import read_dumps
 from resourcesync.source.plan import PLAN, CatalogueNote
 from resourcesync.source.present_contents import OpenOriginal, PresentContents
 from resourcesync.source.rotation import GRACE
-from resourcesync.source.versions import version_recording
+from resourcesync.source.versions.versions_and_patches import (
+    VersionedContents,
+    VersionedOriginals,
+    VersionRecorder,
+)
 
 if TYPE_CHECKING:
     from resourcesync.source.publisher import OpenSource
@@ -73,7 +77,7 @@ _MAX_WAIT: Final = 31 * 24 * 3_600 * 1_000_000
 class StoredTreeVersions(TreeVersions):
     """Retention of former versions, in one run of a tree's publication."""
 
-    def __init__(self, source: "OpenSource", recorder: version_recording.VersionRecorder) -> None:
+    def __init__(self, source: "OpenSource", recorder: VersionRecorder) -> None:
         self._asked = source.settings
         self._catalogue = source.catalogue
         self._clock = source.clock
@@ -92,13 +96,11 @@ class StoredTreeVersions(TreeVersions):
 
     def originals(self, originals: Originals) -> Originals:
         """Return originals that are stored while they are read."""
-        return version_recording.VersionedOriginals(originals, self._recorder)
+        return VersionedOriginals(originals, self._recorder)
 
-    def contents(
-        self, originals: Originals, opening: OpenOriginal
-    ) -> version_recording.VersionedContents:
+    def contents(self, originals: Originals, opening: OpenOriginal) -> VersionedContents:
         """Return the content of these originals, and of former versions."""
-        return version_recording.VersionedContents(originals, opening, self._store)
+        return VersionedContents(originals, opening, self._store)
 
     def conclude(self, *, packed: bool) -> None:
         """Remove versions without references, after the lists are written; see ``Past``."""
