@@ -7,14 +7,10 @@ import zlib
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.settings.mirror import Network
 from tests.support.servers.hostile_server import CLOSE, Step, answer
-from tests.support.sources.scripted_source import ScriptedSource, cut_at
+from tests.support.sources.scripted_source import ScriptedSource
 
 BODY = random.Random(1).randbytes(70_000)
-OTHER = random.Random(2).randbytes(50_000)
-TAG = '"v1"'
-AT = 66_000
 
 
 def put_bare(source: ScriptedSource, body: bytes, target: str = "/a") -> None:
@@ -24,32 +20,6 @@ def put_bare(source: ScriptedSource, body: bytes, target: str = "/a") -> None:
 
 def unmarked(body: bytes, **fields: str) -> list[Step]:
     return [*answer(body=body, length=None, **fields), CLOSE]
-
-
-def test_a_tail_that_is_called_the_whole_never_replaces_a_copy(source: ScriptedSource) -> None:
-    put_bare(source, OTHER)
-    source.pull()
-    source.publish("2026-01-02T00:00:00Z")
-    tail = answer(body=BODY[AT:], Content_Range=f"bytes {AT}-69999/70000", ETag=TAG)
-    source.server.on("/a", cut_at(AT, BODY, TAG, CLOSE), tail, answer(body=BODY, ETag=TAG))
-
-    report = source.pull(Network(retries=2, timeout=2.0))
-
-    assert (report.state, source.file("/a") == BODY) == (MirrorState.IN_SYNC, True)
-    assert source.ranges("/a") == [None, f"bytes={AT}-", None]
-
-
-def test_half_a_body_without_a_marked_end_never_replaces_a_copy(source: ScriptedSource) -> None:
-    put_bare(source, OTHER)
-    source.pull()
-    source.publish("2026-01-02T00:00:00Z")
-    halves = [unmarked(BODY[:at], ETag=TAG) for at in (20_000, 30_000)]
-    source.server.on("/a", *halves)
-
-    report = source.pull()
-
-    assert (report.state, report.failures[0].code) == (MirrorState.BEHIND, "unmarked-end")
-    assert source.file("/a") == OTHER
 
 
 def test_lenient_never_keeps_half_a_body_without_a_marked_end(source: ScriptedSource) -> None:

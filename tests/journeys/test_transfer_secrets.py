@@ -1,7 +1,6 @@
 """Secrets reach their own origin, and nobody and nothing else (N05); raw sockets."""
 
 import logging
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -89,22 +88,6 @@ def test_each_origin_gets_its_own_secret_when_it_is_asked_and_none_when_sent_the
     assert "authorization" not in sent["/redirected"]
     assert OWN not in "".join(asked.text for asked in far.asked)
     assert OTHER not in "".join(asked.text for asked in source.server.asked)
-
-
-def test_a_redirect_there_and_back_again_brings_no_secret_along(
-    source: ScriptedSource, far: HostileServer
-) -> None:
-    source.put("/a.txt", b"a", serving=False)
-    source.server.on("/a.txt", answer("302 Found", Location=f"{far.origin}/x"))
-    far.on("/x", answer("302 Found", Location=f"{source.server.origin}/private"))
-    source.server.on("/private", serve(b"a"))
-
-    with suppress(ResourceSyncError):
-        source.pull(network(far))
-
-    (private,) = (asked for asked in source.server.asked if asked.target == "/private")
-    assert "authorization" not in private.fields
-    assert "x-key" not in private.fields
 
 
 def test_a_sources_name_may_stay_private_and_may_not_turn_private(tmp_path: Path) -> None:

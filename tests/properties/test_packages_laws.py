@@ -155,14 +155,3 @@ def test_random_damage_gives_typed_errors_never_a_wrong_byte_and_the_same_by_ver
             assert reader.unlisted == unlisted
 
     assert faults > 100
-
-
-@given(st.sampled_from(sorted(VICTIMS)), st.data())
-def test_a_package_that_was_cut_is_none(victim: str, data: st.DataObject) -> None:
-    whole = VICTIMS[victim]
-    # A tar ends with blocks of zeros, of which two are enough.
-    longest = len(whole.rstrip(b"\0")) if victim == "tar" else len(whole) - 1
-    end = data.draw(st.integers(0, longest))
-
-    with pytest.raises(PackageError):
-        unpack(whole[:end])

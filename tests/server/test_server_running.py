@@ -77,15 +77,6 @@ def wait_until_dropped(client: socket.socket) -> bytes:
     return got
 
 
-def test_head_has_no_body_on_the_wire(server: ServerThread) -> None:
-    with connected(server.uri) as client:
-        client.sendall(b"HEAD /big.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        answer = wait_until_dropped(client)
-
-    assert b"content-length: 2097152\r\n" in answer
-    assert answer.endswith(b"\r\n\r\n")
-
-
 def test_a_file_that_shrinks_while_it_is_sent_ends_the_connection(
     server: ServerThread, root: Path
 ) -> None:

@@ -105,21 +105,6 @@ def test_a_receiver_that_does_not_repeat_the_challenge_exactly_is_not_subscribed
     assert hub.hub.deliveries.counts["refused"] == len(answers)
 
 
-def test_a_callback_at_a_private_address_is_never_connected(
-    tmp_path: Path, listener: Listener
-) -> None:
-    port = listener.origin.rpartition(":")[2]
-    hosts = ["127.0.0.1", "127.0.0.2", "[::1]", "localhost", "169.254.169.254", "10.0.0.1", "0"]
-    with running_hub(tmp_path / "hub.db", private=False) as hub:
-        for host in hosts:
-            assert hub.subscribe(f"http://{host}:{port}/me").status == 202
-        settled(hub, listener)
-        assert hub.subscribed() == 0
-        assert hub.hub.deliveries.counts["refused"] == len(hosts)
-
-    assert listener.heard == []
-
-
 def test_the_address_is_looked_at_again_at_each_delivery(
     tmp_path: Path, listener: Listener
 ) -> None:

@@ -74,20 +74,6 @@ def test_another_address_has_all_read_again(
     assert list(second.recorded()) == ["https://h/b"]
 
 
-def test_changes_that_are_forgotten_have_all_read_again(follower: Follower) -> None:
-    follower.system.put("a", b"a")
-    follower.publish()
-    follower.system.put("b", b"b")
-    follower.system.remove("a")
-    follower.system.forgotten = len(follower.system.log)
-    follower.asked()
-
-    assert counts(follower.publish()) == (1, 0, 1, 0)
-
-    assert follower.asked() == ["changes after 1, 0 s", "position", "resources"]
-    assert follower.recorded() == follower.system.resources
-
-
 def test_a_mere_feed_that_forgot_is_an_error_and_nothing_is_recorded(follower: Follower) -> None:
     follower.system.tells_all = False
     follower.system.put("a", b"a")

@@ -82,23 +82,6 @@ def test_the_proxys_secret_goes_to_the_proxy_only(authority: trustme.CA, ca_file
         assert "proxy-authorization" not in server.asked[0].fields
 
 
-def test_a_secret_of_an_origin_is_not_sent_to_another_one_by_the_same_proxy() -> None:
-    with HostileServer() as own, HostileServer("127.0.0.2") as other, Proxy() as proxy:
-        own.on("/x", answer("302 Found", Location=other.origin + "/y"))
-        other.on("/y", answer(body=b"y"))
-        fetcher = quick_fetcher(
-            own.origin,
-            other.origin,
-            proxy=proxy.origin,
-            headers={own.origin: (("Authorization", "Bearer own-s3cret"),)},
-        )
-        outcome = fetch_one(fetcher, own.origin + "/x")
-
-    assert kept(response(outcome)) == b"y"
-    sent = {asked.target: asked.fields.get("authorization") for asked in proxy.asked}
-    assert sent == {own.origin + "/x": "Bearer own-s3cret", other.origin + "/y": None}
-
-
 def test_the_environment_keeps_no_host_from_the_proxy(
     server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

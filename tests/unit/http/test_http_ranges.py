@@ -247,23 +247,6 @@ def test_a_part_of_something_else_is_forgotten_and_the_sink_told(server: Hostile
     assert told == ['"v2"']
 
 
-def test_no_secret_goes_along_when_a_range_is_redirected_to_another_origin(
-    server: HostileServer,
-) -> None:
-    with HostileServer("127.0.0.2") as other:
-        other.on("/y", rest_as_asked)
-        uri = server.on("/x", answer("302 Found", Location=f"{other.origin}/y"))
-        fetcher = quick_fetcher(
-            server.origin, other.origin, headers={server.origin: (("Authorization", "Bearer s"),)}
-        )
-
-        outcome = response(fetch_one(fetcher, part_request(uri, HALF)))
-
-        assert kept(outcome) == BODY
-        assert "authorization" in server.asked[0].fields
-        assert "authorization" not in other.asked[0].fields
-
-
 @given(st.text(max_size=40), st.integers(0, 50))
 def test_nothing_but_the_exact_rest_is_ever_joined(said: str, at: int) -> None:
     safe = "".join(c for c in said if c.isascii() and c.isprintable())

@@ -89,15 +89,6 @@ def test_many_records_for_one_member_or_one_inside_another_are_refused_unread() 
     assert refusal(forge(MANIFEST, Forged(b"b", inner), quoted)) == "zip-overlap"
 
 
-def test_a_package_that_unpacks_to_far_more_than_its_size_is_refused_from_its_directory() -> None:
-    data = forge(MANIFEST, Forged(b"a", bytes(8 * 2**20), method=8))
-    limits = PackageLimits(free=2**20)
-
-    assert len(data) < 10_000
-    assert refusal(data, limits) == "zip-ratio"
-    assert unpack(data, PackageLimits(free=9 * 2**20)).faults == [("http://h/a", "length-mismatch")]
-
-
 def test_the_budget_holds_for_all_that_is_read_however_often_a_member_is_listed() -> None:
     block = b"x" * 1000
     text = manifest(*(listed("/a", block, loc=f"http://h/{i}") for i in range(10)))

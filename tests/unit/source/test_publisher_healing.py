@@ -1,7 +1,6 @@
 """Publishing that was disturbed: what was lost, altered, or interrupted is healed."""
 
 import copy
-import threading
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -193,42 +192,3 @@ def test_damaged_bookkeeping_is_told_of_and_changes_nothing(key: str, text: str)
         source.publish_only()
 
     assert source.contents() == before
-
-
-def test_a_reader_that_follows_links_always_finds_a_consistent_set() -> None:
-    source = Source(limits=SMALL)
-    source.put(*"abcd")
-    source.publish()
-    views = []
-    failures: list[BaseException] = []
-    done = threading.Event()
-
-    def read() -> None:
-        try:
-            while not done.is_set():
-                views.append(Reader(source.documents).view())
-        except BaseException as error:  # noqa: BLE001 - it is shown by the test's own thread
-            failures.append(error)
-
-    readers = [threading.Thread(target=read) for _ in range(2)]
-    for reader in readers:
-        reader.start()
-    for number in range(60):
-        source.put(f"n{number}", f"m{number % 5}", content=str(number))
-        if number % 3 == 0:
-            source.remove(f"n{number // 2}")
-        if number % 20 == 19:
-            source.documents.write(naming.RESOURCE_LIST + ".gone", [])
-        source.publish()
-    done.set()
-    for reader in readers:
-        reader.join()
-
-    assert failures == []
-    with source.catalogue.snapshot() as snapshot:
-        log = [change for _, change in snapshot.changes()]
-    assert len(views) > 10
-    for found in views:
-        assert found.changes == log[: len(found.changes)]
-        found.current()
-    assert view(source) == source.truth()

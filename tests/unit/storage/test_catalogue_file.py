@@ -242,20 +242,6 @@ def test_more_changes_than_fit_into_memory_at_once_are_told_rightly(
     assert len(names(catalogue)) == 4_100
 
 
-def test_a_post_that_fails_records_nothing(catalogue: SourceCatalogue) -> None:
-    catalogue.fill([resource("a")], NOW)
-
-    def told() -> Iterator[Change]:
-        yield change("deleted", "a")
-        raise LookupError
-
-    with pytest.raises(LookupError):
-        catalogue.post(told(), NOW + HOUR)
-
-    assert names(catalogue) == ["a"]
-    assert log(catalogue) == []
-
-
 ACCOUNTS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 3))
 
 

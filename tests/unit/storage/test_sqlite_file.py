@@ -127,16 +127,6 @@ def test_only_the_owner_reads_a_private_file_and_nobody_has_an_exclusive_one_bes
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_link_in_place_of_a_private_file_is_not_followed(path: Path, tmp_path: Path) -> None:
-    path.parent.mkdir()
-    path.symlink_to(tmp_path / "elsewhere")
-
-    with pytest.raises(StateError, match="not an ordinary file"):
-        SqliteFile(path, KIND)
-
-    assert not (tmp_path / "elsewhere").exists()
-
-
 OTHER_PROCESS = """
 import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as connection:

@@ -102,19 +102,6 @@ def test_a_content_that_was_cut_short_is_kept_anew(store: FolderVersions, tmp_pa
     assert read(store) == BODY
 
 
-def test_a_link_in_the_place_of_a_folder_of_contents_is_not_followed(
-    store: FolderVersions, tmp_path: Path
-) -> None:
-    (tmp_path / "versions").mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "versions" / NAME[:2]).symlink_to(tmp_path / "elsewhere")
-
-    with pytest.raises(StorageError, match="is a link"):
-        keep(store, BODY)
-
-    assert files(tmp_path / "elsewhere") == {}
-
-
 def test_a_full_disk_keeps_nothing_and_says_so(
     store: FolderVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
