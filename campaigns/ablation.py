@@ -307,7 +307,7 @@ RULES: Final[dict[str, Callable[[], Iterator[Patch]]]] = {
 
 _JOURNEYS: Final = Path(__file__).parents[1] / "tests/journeys"
 HELD: Final = {
-    "after a kill a baseline is due": "taken_back_after_a_kill",
+    "after a kill a baseline is due": "set_back_sources",
     "a newer Resource List is read": "lists_that_do_not_go_on",
     "what is not understood is not taken for gone": "pulling_absence",
     "a change listed late counts beside a Resource List": "times_of_changes",

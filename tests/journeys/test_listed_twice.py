@@ -57,6 +57,12 @@ def world(tmp_path: Path) -> World[PublishedSource]:
     return made
 
 
+def pull_all(world: World[PublishedSource]) -> None:
+    report = world.pull(LIST)
+    assert (report.created, report.listed.refused, report.state) == (31, 0, MirrorState.IN_SYNC)
+    assert world.in_sync()
+
+
 def agree(world: World[PublishedSource], state: MirrorState = MirrorState.IN_SYNC) -> None:
     """Check that audits, a repair, why and the next pulls say the same as the last pull."""
     in_sync = state is MirrorState.IN_SYNC
@@ -94,10 +100,7 @@ def test_a_resource_that_is_listed_twice_is_mirrored_and_known_as_in_sync(
     offer(world, *(entries[::-1] if turned else entries))
     world.network.answers[f"{BASE}{ONE}#x"] = Answer(body=SERVED)
 
-    report = world.pull(LIST)
-
-    assert (report.created, report.listed.refused, report.state) == (31, 0, MirrorState.IN_SYNC)
-    assert world.in_sync()
+    pull_all(world)
     agree(world)
 
 
@@ -137,10 +140,7 @@ def test_a_page_of_two_sitemaps_or_of_a_sitemap_and_a_feed_is_one_page(
     pages = urlset(*((uri, NEW) for uri in names))
     world.network.answers |= {BASE + "pages.xml": Answer(body=pages), BASE + "news.xml": part()}
 
-    report = world.pull(LIST)
-
-    assert (report.created, report.listed.refused, report.state) == (31, 0, MirrorState.IN_SYNC)
-    assert world.in_sync()
+    pull_all(world)
     agree(world)
     world.source.put(ONE, "edited")
     dated = urlset(*((uri, "2024-09-09" if uri == BASE + ONE else NEW) for uri in names))
@@ -169,10 +169,7 @@ def test_what_two_entries_dispute_is_asked_of_the_source(
     offer(world, *entries)
     world.source.put(ONE, content)
 
-    report = world.pull(LIST)
-
-    assert (report.created, report.listed.refused, report.state) == (31, 0, MirrorState.IN_SYNC)
-    assert world.in_sync()
+    pull_all(world)
     agree(world)
     world.source.remove("7.html")
     offer(world, *entries)
@@ -211,7 +208,4 @@ def test_many_entries_of_one_resource_that_all_differ_are_asked_for_as_one(
 ) -> None:
     offer(world, *(entry(hash=hash_of(b"%d" % number)) for number in range(300)))
 
-    report = world.pull(LIST)
-
-    assert (report.created, report.listed.refused, report.state) == (31, 0, MirrorState.IN_SYNC)
-    assert world.in_sync()
+    pull_all(world)

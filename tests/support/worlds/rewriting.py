@@ -1,7 +1,7 @@
 """A Source that writes its Change List anew, or that is set back to what it was."""
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.support.crashes import killing
@@ -59,6 +59,19 @@ def sliding(world: World[PublishedSource], begin: datetime) -> Answer:
         return match[0] if time is not None and time[1] >= from_ else ""
 
     return Answer(body=_URL.sub(kept, body).encode())
+
+
+def slid_past_a_file(world: World[PublishedSource]) -> None:
+    """Let the Change List lose ``since.html``, which is here and in no Resource List."""
+    begin = world.clock.now() + timedelta(days=3)
+    changed(world, "since.html", text="not in the Resource List")
+    world.pull()
+    world.clock.advance(seconds=3 * 86_500)
+    changed(world, "objects/0001.html", text="some")
+    world.pull()
+    world.network.answers[CHANGE_LIST] = lambda _: sliding(world, begin)
+    changed(world, "objects/0002.html", text="some")
+    world.pull()
 
 
 def no_longer_offers(world: World[PublishedSource], kind: str) -> None:
