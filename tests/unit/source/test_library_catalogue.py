@@ -1,4 +1,4 @@
-"""The library's ``Catalogue``: what a program may post, and what it is told of its mistakes."""
+"""The library's ``Catalogue`` and ``Publisher``: what they take, and what is told of mistakes."""
 
 from datetime import datetime
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync import Catalogue, Change, ChangeKind, Digest, Resource
+from resourcesync import Catalogue, Change, ChangeKind, Digest, Publisher, Resource
 from resourcesync.documents import DocumentChange
 from resourcesync.errors import ChangesLostError, ConfigurationError, DiscontinuityError
 
@@ -85,3 +85,42 @@ def test_a_digest_of_an_algorithm_that_we_do_not_know_stays_as_it_is(catalogue: 
     catalogue.fill([known])
 
     assert list(catalogue.resources()) == [known]
+
+
+URL = "https://h.example/"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "a.txt").write_text("a")
+    return tmp_path
+
+
+def names(tree: Path) -> list[str]:
+    return sorted(path.name for path in (tree / "resourcesync").iterdir())
+
+
+def test_a_folder_is_published_by_a_policy_and_in_steps(tree: Path) -> None:
+    publisher = Publisher(tree, url=URL, change_lists="archive", dialect="0.6", sitemap=True)
+
+    assert publisher.publish(step="initialise").first
+    (tree / "b.txt").write_text("b")
+    updated = Publisher(tree).publish(step="update")
+    rebased = Publisher(tree, archive=86_400.0).publish(step="rebase")
+
+    assert updated.created == 1
+    lists = [written.name for written in rebased.written]
+    assert "resourcesync/resourcelist.xml" in lists
+    assert "resourcelistarchive.xml" in names(tree)
+    assert len([name for name in names(tree) if name.startswith("changelist_")]) == 2
+    assert (tree / "resourcesync-sitemap.xml").exists()
+
+
+def test_a_step_or_a_policy_that_does_not_exist_is_refused_and_nothing_is_written(
+    tree: Path,
+) -> None:
+    with pytest.raises(ConfigurationError, match="step='all' must be one of due,"):
+        Publisher(tree, url=URL).publish(step="all")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="change_lists='daily' must be one of append,"):
+        Publisher(tree, url=URL, change_lists="daily")  # type: ignore[arg-type]
+    assert not (tree / "resourcesync").exists()

@@ -1,18 +1,20 @@
-"""A folder's files as originals: under which URI, in which order, and which of them."""
+"""A folder's files as originals: their URIs and order, which of them, and nothing outside."""
 
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resourcesync.adapters.files import FileSelection, folders
+from resourcesync.adapters.files import FileSelection, RereadSchedule, folders
 from resourcesync.adapters.files.names_and_uris import to_name, to_segment
-from tests.support.sources.trees import originals, published, put, reasons
+from resourcesync.errors import OriginalChangedError
+from tests.support.sources.trees import BASE, originals, published, put, reasons
 
 NAMES = st.binary(min_size=1, max_size=40).filter(
     lambda name: b"/" not in name and b"\0" not in name and name not in {b".", b".."}
@@ -130,3 +132,157 @@ def test_a_folder_on_another_file_system_is_entered_only_when_asked(tmp_path: Pa
     list(found.scan())
 
     assert "shm" in {omission.name for omission in found.omissions()}
+
+
+@pytest.fixture
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("outside")
+    (folder / "secret").write_bytes(b"secret")
+    return folder
+
+
+def test_a_link_to_a_file_of_the_tree_is_published_with_that_files_bytes(tmp_path: Path) -> None:
+    put(tmp_path, "store/object", content=b"bytes")
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/link").symlink_to("../store/object")
+    (tmp_path / "absolute").symlink_to(tmp_path.resolve() / "store/object")
+    (tmp_path / "twice").symlink_to("a/link")
+    found = originals(tmp_path)
+
+    measured = {o.uri.removeprefix(BASE): found.measure(o)[0] for o in found.scan()}
+
+    assert list(measured) == ["a/link", "absolute", "store/object", "twice"]
+    assert {resource.length for resource in measured.values()} == {5}
+    assert found.omissions() == ()
+
+
+def test_a_link_that_leads_out_is_never_followed(tmp_path: Path, outside: Path) -> None:
+    (tmp_path / "absolute").symlink_to(outside / "secret")
+    (tmp_path / "relative").symlink_to(f"../{outside.name}/secret")
+    (tmp_path / "folder").symlink_to(outside)
+    (tmp_path / "through").symlink_to("folder/secret")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "nowhere").symlink_to("missing")
+    (tmp_path / "real").mkdir()
+    (tmp_path / "tofolder").symlink_to("real")
+    (tmp_path / "back").symlink_to("folder/../real")
+    found = originals(tmp_path)
+
+    assert published(found) == []
+    assert set(reasons(found)) == {
+        "absolute", "relative", "folder", "through", "loop", "nowhere", "tofolder", "back",
+    }  # fmt: skip
+
+
+def test_a_link_to_a_file_that_is_not_published_is_omitted(tmp_path: Path) -> None:
+    put(tmp_path, ".env", ".git/config", "drafts/a", "resourcesync/x")
+    for number, target in enumerate((".env", ".git/config", "drafts/a", "resourcesync/x")):
+        (tmp_path / f"link{number}").symlink_to(target)
+    selection = FileSelection(exclude=("drafts/",), skip=frozenset({"resourcesync"}))
+
+    assert published(originals(tmp_path, selection)) == []
+
+
+@pytest.mark.parametrize("in_mid_scan", [False, True])
+def test_a_file_that_is_replaced_by_a_link_or_a_pipe_is_not_read(
+    tmp_path: Path, outside: Path, in_mid_scan: bool
+) -> None:
+    put(tmp_path, "a", "d/b", "p")
+    found = originals(tmp_path)
+    scanning = found.scan()
+    scanned = [next(scanning)] if in_mid_scan else list(scanning)
+    for name in ("a", "d/b", "p"):
+        (tmp_path / name).unlink()
+    (tmp_path / "a").symlink_to(outside / "secret")
+    (tmp_path / "d").rmdir()
+    (tmp_path / "d").symlink_to(outside)
+    (outside / "b").write_bytes(b"secret")
+    os.mkfifo(tmp_path / "p")
+
+    for original in scanned:
+        with pytest.raises(OriginalChangedError):
+            found.measure(original)
+        assert found.open(original.uri) is None
+
+
+_NAMES = """
+a b%20c d/x d/y d/e/z .env d/.git skip/s d/skip/s gone d/gone link d/link linked/x out/secret d/out
+pipe d d/ d/../a d//x d/%2e%2e/a d/%61 d/e/..%2f..%2fa d/x?y %C3%BC/f
+"""
+_ELSEWHERE = ["https://other.example/data/a", "a", "/etc/passwd", BASE.removesuffix("/"), ""]
+_URIS = [*(BASE + name for name in _NAMES.split()), BASE, *_ELSEWHERE]
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("tree")
+    names = ("a", "b c", "d/x", "d/y", "d/e/z", ".env", "d/.git", "skip/s", "d/skip/s", "ü/f")
+    for name in names:
+        put(root, name, content=name.encode())
+    outside = tmp_path_factory.mktemp("outside")
+    (outside / "secret").write_bytes(b"secret")
+    (root / "link").symlink_to("d/x")
+    (root / "d/link").symlink_to("../a")
+    (root / "linked").symlink_to("d")
+    (root / "out").symlink_to(outside)
+    (root / "d/out").symlink_to(outside / "secret")
+    os.mkfifo(root / "pipe")
+    return root
+
+
+def _read(opening: Callable[[str], BinaryIO | None], uri: str) -> bytes | None:
+    stream = opening(uri)
+    if stream is None:
+        return None
+    with stream:
+        return stream.read()
+
+
+@settings(max_examples=100, deadline=None)
+@given(order=st.lists(st.sampled_from(_URIS), min_size=1, max_size=12))
+def test_in_any_order_the_same_files_are_opened_as_one_by_one(tree: Path, order: list[str]) -> None:
+    found = originals(tree, selection=FileSelection(skip=frozenset({"skip", "d/skip"})))
+    alone = [_read(found.open, uri) for uri in order]
+
+    with found.reading() as opening:
+        together = [_read(opening, uri) for uri in order]
+
+    assert together == alone
+
+
+def test_a_folder_that_became_a_link_leads_nowhere_else(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    put(tmp_path, "root/d/x", "root/e/x", content=b"inside")
+    put(outside, "x", "y", content=b"secret")
+    found = originals(tmp_path / "root")
+
+    with found.reading() as opening:
+        assert _read(opening, BASE + "d/x") == b"inside"
+        for name in "de":
+            (tmp_path / "root" / name).rename(tmp_path / f"was-{name}")
+            (tmp_path / "root" / name).symlink_to(outside)
+        names = ("d/x", "d/y", "e/x", "e/y")
+        seen = {_read(opening, BASE + name) for name in names}
+
+    assert b"secret" not in seen
+
+
+def test_no_descriptor_stays_open(tree: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+
+    with originals(tree).reading() as opening:
+        for uri in _URIS:
+            _read(opening, uri)
+        _read(opening, BASE + "d/e/z")
+
+    assert os.listdir("/proc/self/fd") == before
+
+
+DAY = 24 * 3_600 * 1_000_000
+
+
+@pytest.mark.parametrize("note", [None, "", "nonsense", '{"at":1}', "[]"])
+def test_what_is_not_remembered_begins_a_round(note: str | None) -> None:
+    due = RereadSchedule.since(note, 9 * DAY)
+    assert not due.due(range(100), [9 * DAY * 1_000 - 1] * 100)
+    assert RereadSchedule.since(due.note(), 10 * DAY).width > 0
