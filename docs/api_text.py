@@ -244,9 +244,22 @@ def fenced(example: re.Match[str]) -> str:
     return f"**Example**\n\n```pycon\n{dedent(example[1]).strip()}\n```\n"
 
 
+def attributes_of_bases(item: type) -> str:
+    """Return what our bases of a class say of its attributes."""
+    texts = [
+        (inspect.getdoc(base) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+        for base in reversed(item.__mro__[1:])
+        if base.__module__.startswith("resourcesync")
+    ]
+    return "".join(f"{text}\n" for text in texts if text)
+
+
 def words(entry: object) -> str:
     """Return a docstring as Markdown."""
-    text = re.sub(r"``([^`]+)``", r"`\1`", inspect.getdoc(entry) or "")
+    text = inspect.getdoc(entry) or ""
+    if inspect.isclass(entry):
+        text = text.replace("Attributes:\n", f"Attributes:\n{attributes_of_bases(entry)}", 1)
+    text = re.sub(r"``([^`]+)``", r"`\1`", text)
     text = EXAMPLE.sub(fenced, text + "\n").rstrip("\n")
     out: list[str] = []
     section = ""
