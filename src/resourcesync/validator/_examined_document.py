@@ -108,7 +108,6 @@ class ExaminedDocument(msgspec.Struct):
             self.report_at(rule, message, self.window.spot(node, part))
 
     def report_at(self, rule: str, message: str, spot: DocumentPlace) -> None:
-        """Report that a rule is broken at a recorded place."""
         if self.profile in RULES[rule].profiles:
             self._found.append(at_place(rule, message, self.summary.uri, spot))
 
@@ -123,7 +122,6 @@ class ExaminedDocument(msgspec.Struct):
         return found
 
     def is_sitemap(self, node: ElementNode) -> bool:
-        """True if an element belongs to the Sitemap protocol."""
         return node.namespace == self.namespace
 
 

@@ -64,7 +64,6 @@ class Examination(Iterator[RuleFinding]):
         self._findings = self._run(chunks)
 
     def __next__(self) -> RuleFinding:
-        """Return the next finding."""
         return next(self._findings)
 
     def _run(self, chunks: Iterable[bytes]) -> Iterator[RuleFinding]:

@@ -88,11 +88,9 @@ class Marks:
             self._tail = array("q")
 
     def __len__(self) -> int:
-        """Return how many there are."""
         return self._count
 
     def __iter__(self) -> Iterator[int]:
-        """Yield them in order."""
         return chain.from_iterable(self._blocks())
 
     def _blocks(self) -> Iterator["array[int]"]:

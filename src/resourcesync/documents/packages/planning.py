@@ -36,7 +36,6 @@ class PackageSize(msgspec.Struct, frozen=True, kw_only=True):
     max_manifest: int = MAX_BYTES
 
     def __post_init__(self) -> None:
-        """Refuse what the specification does not allow."""
         if not 1 <= self.max_entries <= MAX_ENTRIES or self.max_bytes < 1:
             raise ValueError(f"a package contains 1 to {MAX_ENTRIES:,} entries and at least 1 byte")
         if not 1 <= self.max_manifest <= MAX_BYTES:
