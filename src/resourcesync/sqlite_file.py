@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import Final, Self, TypeVar
+from urllib.parse import quote
 
 import msgspec
 
@@ -365,7 +366,7 @@ def _connect(
         _check_place(path)
     more = "&immutable=1" if immutable or (read_only and _is_unchangeable(Path(path))) else ""
     return sqlite3.connect(
-        f"{Path(path).absolute().as_uri()}?mode=ro{more}" if read_only else path,
+        f"file://{quote(os.fsencode(Path(path).absolute()))}?mode=ro{more}" if read_only else path,
         uri=read_only,
         timeout=BUSY_MILLISECONDS / 1_000 if waits else 0,
         isolation_level=None,
