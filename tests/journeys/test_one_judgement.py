@@ -7,6 +7,7 @@ import pytest
 from resourcesync.cli.commands.why import next_step
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
+from tests.journeys.test_trash import restore
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.plain_site import FrozenSite, PlainSite
 from tests.support.worlds.published_source import PublishedSource
@@ -78,6 +79,78 @@ def test_a_page_that_an_audit_found_gone_is_known_to_all(site: World[PlainSite])
     assert site.why("3.html", None).verdict is ResourceVerdict.ABSENT
     report = site.pull()
     assert (report.listed.absent, site.asked_resources()) == (1, ["3.html"])
+
+
+@pytest.mark.parametrize("is_restored", [True, False])
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_kept_file_that_was_changed_or_removed_here_is_told_by_all_and_ended_by_one_command(
+    world: World[PublishedSource], is_restored: bool, is_gone: bool
+) -> None:
+    name, kept, delete = "objects/0003.html", world.folder / "objects/0003.html", "never"
+    world.pull()
+    body = kept.read_bytes()
+    world.source.remove(name)
+    world.source.publish()
+    if is_restored:
+        delete = "auto"
+        assert world.pull().deleted == 1
+        restore(world)
+    assert world.pull(delete=delete).state is MirrorState.IN_SYNC
+    assert world.why(name).verdict.is_well
+    assert next_step(world.why(name), Path("m")) == ("To remove", "resourcesync repair m --delete")
+
+    def harm() -> None:
+        kept.unlink() if is_gone else kept.write_text("edited")
+
+    for judge in (world.audit, lambda: world.why(name)):
+        harm()
+        judge()
+        reports = [world.pull(mode=mode, delete=delete) for mode in ("auto", "baseline")]
+        results = [(each.state, each.retained) for each in (*reports, world.repair())]
+        for state, retained in (*results, (world.status().state, world.status().retained)):
+            assert state is MirrorState.BEHIND
+            assert (retained.damaged, retained.restored, retained.unlisted) == (1, 0, 0)
+        for method in ("hash", "stat", "lists"):
+            found = world.audit(method=method)
+            assert (found.in_sync, found.damaged, found.unlisted) == (False, 1, 0), method
+        assert not world.why(name).verdict.is_well
+        step = next_step(world.why(name), Path("m"))
+        assert step == ("Next", "resourcesync repair m --delete")
+
+        kept.write_bytes(body)
+        found = world.audit()
+        assert (found.in_sync, found.damaged, found.unlisted) == (True, 0, 1)
+        assert world.pull(delete=delete).state is MirrorState.IN_SYNC
+
+    harm()
+    done = world.repair(deleting=True)
+    assert (done.deleted, done.state) == (1, MirrorState.IN_SYNC)
+    assert not kept.exists()
+    assert world.audit().in_sync
+    assert world.pull().state is MirrorState.IN_SYNC
+
+
+def test_a_restored_file_that_cannot_be_deleted_as_asked_is_not_kept_by_the_next_pull(
+    world: World[PublishedSource],
+) -> None:
+    kept = world.folder / "objects/0003.html"
+    world.pull()
+    world.source.remove("objects/0003.html")
+    world.source.publish()
+    world.pull()
+    restore(world)
+    findings = world.audit().findings
+    kept.write_text("edited")
+    assert world.repair(findings, deleting=True).retained.edited == 1
+
+    for mode in ("auto", "baseline"):
+        assert world.pull(mode=mode).state is MirrorState.BEHIND
+        assert (world.status().state, world.status().retained.edited) == (MirrorState.BEHIND, 1)
+    kept.unlink()
+
+    assert world.pull().deleted == 1
+    assert world.status().state is MirrorState.IN_SYNC
+    assert world.audit().in_sync
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, RefusedRo
 DAMAGED: Final = "damaged"
 """Value of ``Pending.code``: an audit found that the file is not as installed."""
 
+DAMAGED_REASON: Final = "its file was changed or removed here, and the Source does not list it"
+
 STALE: Final = "stale"
 """Value of ``Pending.code``: an audit was served other bytes than the copy has."""
 
@@ -167,6 +169,11 @@ def task_of(
         return task._replace(task=PendingTask.DELETE, reason=reason)
     code = planner.FILTERED if decision.listed else RESTORED if planner.is_restored(copy) else ""
     return task._replace(task=PendingTask.RETAIN, reason=reason, code=code)
+
+
+def is_kept(row: Pending) -> bool:
+    """True if a copy stays although the Source does not list it, and no pull is to decide that."""
+    return row.task == PendingTask.RETAIN and row.code != planner.FILTERED and not is_missed(row)
 
 
 def is_missed(row: Pending) -> bool:

@@ -363,7 +363,7 @@ def decide(
     if copy is not None:
         row = _as_question(copy, row, task, policy)
     if row.change in NOT_WANTED:
-        return None if copy is None else _decide_unwanted(copy, row, policy)
+        return None if copy is None else _decide_unwanted(copy, row, task, policy)
     match = None if copy is None else match_copy(copy, row)
     # A modification time alone is no proof of a change, since there may be two in its second; nor
     # where the Source did not serve the resource when it was requested again.
@@ -413,10 +413,12 @@ def _is_postponed(task: Pending, row: ListedEntry, now: int) -> bool:
     return is_same and listed_from_task(task).rivals == row.rivals
 
 
-def _decide_unwanted(copy: Copy, row: ListedEntry, policy: DecisionPolicy) -> Decision:
+def _decide_unwanted(
+    copy: Copy, row: ListedEntry, task: Pending | None, policy: DecisionPolicy
+) -> Decision:
     """Return the decision about a copy whose entry is a deletion, filtered out, or unusable."""
     if row.change == ChangeKind.DELETED:
-        return decide_gone(copy, DELETED_BY_SOURCE, policy)
+        return decide_gone(copy, DELETED_BY_SOURCE, policy, task)
     if policy.prunes and is_out_of_scope(row):
         return Delete(copy, OUT_OF_SCOPE)
     return Retain(copy, listed=True)
@@ -432,11 +434,12 @@ def _decide_unlisted(copy: Copy, task: Pending | None, policy: DecisionPolicy) -
     if task is not None and is_gone(task):
         is_signalled = task.reason not in {ABSENT, OUT_OF_SCOPE}
         still_counts = is_signalled and task.generation <= policy.counts_until
+        still_counts |= is_restored(copy) and task.task == PendingTask.DELETE
         if policy.absence is Absence.UNCHANGED or still_counts:
             reason = task.reason
     if reason == OUT_OF_SCOPE and not policy.prunes:
         return Retain(copy, listed=True)  # the Source still has the resource
-    return decide_gone(copy, reason, policy)
+    return decide_gone(copy, reason, policy, task)
 
 
 def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy) -> str:
@@ -453,11 +456,17 @@ def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy)
     return ABSENT
 
 
-def decide_gone(copy: Copy, reason: str, policy: DecisionPolicy) -> Delete | Retain:
-    """Return the decision about a copy whose resource is gone; no reason: it is not gone."""
+def decide_gone(
+    copy: Copy, reason: str, policy: DecisionPolicy, task: Pending | None = None
+) -> Delete | Retain:
+    """Return the decision about a copy whose resource is gone; no reason: it is not gone.
+
+    Only the operator deletes what was restored; that a file is in the way ends no such task.
+    """
     if reason in OPEN_REASONS and not is_restored(copy):
         return Retain(copy, reason=reason)
-    if not reason or (is_restored(copy) and not policy.deletes_restored):
+    is_asked = policy.deletes_restored or (task is not None and task.task == PendingTask.DELETE)
+    if not reason or (is_restored(copy) and not is_asked):
         return Retain(copy)
     return Retain(copy, reason=reason) if policy.retains(reason) else Delete(copy, reason)
 
@@ -543,7 +552,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
                 untold += reason == ABSENT
             case Retain(copy, listed, reason):
                 missed += reason in OPEN_REASONS
-                retained += not (listed or is_restored(copy))
+                retained += not (listed or is_restored(copy) or is_suspect(copy))
                 filtered += listed
             case Postponed(task, before):
                 postponed += 1

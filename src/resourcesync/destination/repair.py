@@ -122,7 +122,8 @@ class Repair:
             match difference:
                 case Deleted(copy):
                     waiting = state.pending_of(copy.uri)
-                    if waiting is None or waiting.task != PendingTask.RETAIN:
+                    is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
+                    if not is_kept or planner.is_suspect(copy):
                         return False
                 case Created(row) if self._is_wrong(None, row, is_read=listed.was_read):
                     return False

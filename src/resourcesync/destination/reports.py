@@ -193,6 +193,7 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
         unlisted: The Source no longer lists them, and policy retains them.
         filtered: They no longer match the filters.
         restored: They are not listed, and were restored from the trash.
+        damaged: They are not listed, and an audit found them changed or missing.
         edited: They are to be deleted, and were changed locally.
         contradicting: Their bytes are not as listed (``verify="lenient"``); they are pending.
         unknown: They are absent or skipped at the Source, so they may be wrong.
@@ -202,6 +203,7 @@ class RetainedCounts(msgspec.Struct, frozen=True, kw_only=True):
     unlisted: int = 0
     filtered: int = 0
     restored: int = 0
+    damaged: int = 0
     edited: int = 0
     contradicting: int = 0
     unknown: int = 0
@@ -289,8 +291,8 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         listed: What the Source lists, by result.
         created, updated, deleted: Copies that the run changed.
         renamed: Files moved to other names; in a dry run, to be moved.
-        failed: Listed resources that are not in the mirror as listed, and copies that could not be
-            deleted.
+        failed: Listed resources that are not in the mirror as listed, and copies that are damaged or
+            could not be deleted.
         reasons: The failed, by the code of their reasons.
         held: Deletions that wait for confirmation or proof, or would in a dry run.
         held_of: Number of copies when they were first held, before that run.

@@ -22,6 +22,7 @@ from resourcesync.destination import planner, reports, sync_state
 from resourcesync.destination.deletion import plan_deletions
 from resourcesync.destination.external_sort import ExternalSorter
 from resourcesync.destination.options import Dependencies
+from resourcesync.destination.pending_tasks import DAMAGED
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
@@ -240,7 +241,9 @@ def build_report(
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
         held = sync_state.deletions_to_confirm(counts) if pulled.are_deletions_done else 0
-    reasons = _failed_reasons(counts, memory) + Counter(row.code for row in deletions.failures)
+    retained = _retained_counts(pulled, state, counts)
+    reasons = _failed_reasons(counts, memory) + Counter({DAMAGED: retained.damaged})
+    reasons += Counter(row.code for row in deletions.failures)
     failed = reasons.total()
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
@@ -263,7 +266,7 @@ def build_report(
         reasons=dict(reasons),
         held=held,
         held_of=deletions.held_of if held else 0,
-        retained=_retained_counts(pulled, state, counts),
+        retained=retained,
         fetched=_fetched_counts(pulled),
         evidence=sync_state.count_evidence(memory, resources, tally.by_request),
         faults=faults,

@@ -1,5 +1,6 @@
 """Synchronization state of a mirror: its notes by name and type, and its status by them."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from heapq import merge
@@ -319,7 +320,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
     resting, due = 0, 0
     if last is not None and counts.rows:
         resting, due = state.pending_after(rows.PendingTask.FETCH, last.ended)
-    waits = listed.pending + counts.of_task(rows.PendingTask.DELETE)
+    waits = listed.pending + counts.of_task(rows.PendingTask.DELETE) + retained.damaged
     return reports.MirrorStatus(
         mirror=folder,
         source="" if identity is None else identity.source,
@@ -380,11 +381,13 @@ def deletions_to_confirm(counts: rows.PendingCounts) -> int:
 
 def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> reports.RetainedCounts:
     """Return the numbers of copies that are not what the Source lists, as they are stored."""
+    damaged = Counter(row.code for row in damaged_kept(state))
     filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
     return reports.RetainedCounts(
-        unlisted=counts.of_task(rows.PendingTask.RETAIN) - filtered - restored,
+        unlisted=counts.of_task(rows.PendingTask.RETAIN) - filtered - restored - damaged[""],
         filtered=filtered,
-        restored=restored,
+        restored=restored - damaged[pending_tasks.RESTORED],
+        damaged=damaged.total(),
         edited=counts.with_codes(pending_tasks.EDITED),
         contradicting=counts.with_codes(pending_tasks.CONTRADICTING),
         unknown=count_unknown(state, counts),
@@ -481,9 +484,16 @@ def absent_folder(state: SqliteMirrorState) -> str:
     return commonprefix([first, last]).rpartition("/")[0] + "/"
 
 
+def damaged_kept(state: SqliteMirrorState) -> Iterator[rows.Pending]:
+    """Yield the rows of unlisted copies that stay although their files are not as installed."""
+    return filter(pending_tasks.is_kept, state.suspect_rows(rows.PendingTask.RETAIN))
+
+
 def failing_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
-    """Yield the tasks of edited files, and of what is listed and not in the mirror as listed."""
+    """Yield the tasks of edited files, and of what is not in the mirror as listed or fetched."""
     memory = SyncState(state)
+    for row in damaged_kept(state):
+        yield row._replace(code=pending_tasks.DAMAGED, reason=pending_tasks.DAMAGED_REASON, due=0)
     for row in state.pending(rows.PendingTask.DELETE):
         if row.code == pending_tasks.EDITED:
             yield row._replace(code=pending_tasks.LOCAL_CHANGE, reason=pending_tasks.EDITED_REASON)
@@ -500,7 +510,7 @@ def failures_of(state: SqliteMirrorState, most: int) -> tuple[reports.Failing, .
             code=row.code,
             reason=row.reason,
             tries=row.tries,
-            due=from_microseconds(row.due),
+            due=from_microseconds(row.due) if row.due else None,
         )
         for row in islice(failing_tasks(state), most)
     )

@@ -200,12 +200,12 @@ _NEXT: Final = {
     **dict.fromkeys(("LOST", "ALTERED"), ("Next", "resourcesync repair {mirror}")),
     **dict.fromkeys(("DISAGREES", "REFUSED"), ("Check", "resourcesync validate {lists}")),
     **dict.fromkeys(
-        ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN"),
+        ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN", "UNLISTED"),
         ("Next", "resourcesync pull {mirror}"),
     ),
     "EDITED": ("Next", "move or remove {file}; then: resourcesync pull {mirror}"),
     "HELD": ("Next", "resourcesync pull {mirror} --dry-run"),  # shows all held deletions
-    "KEPT": ("Next", "resourcesync pull {mirror} --mode baseline --delete absent"),
+    "KEPT": ("To remove", "resourcesync repair {mirror} --delete"),
     "UNASKED": ("Next", "resourcesync why {mirror} {address}"),
     "UNPROVEN": ("Next", "resourcesync audit {mirror} --method remote"),
     "AS_LISTED": ("Proof", "its date only; all bytes: resourcesync audit {mirror} --method remote"),
@@ -219,6 +219,8 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     if is_proven or verdict not in _NEXT:
         return None
     (label, text), lists = _NEXT[verdict], found.list_uri or found.source
+    if found.is_kept and verdict in {"LOST", "ALTERED"}:  # it cannot be fetched
+        text += " --delete"
     values = {"lists": lists, "file": mirror / found.path, "address": found.address}
     return label, text.format(mirror=mirror, **values)
 

@@ -120,6 +120,8 @@ def _next_command(report: AuditReport, mirror: Path) -> str:
     if is_complete and report.held:
         release = f"resourcesync pull {mirror} --max-delete {report.held}"
         return f"if the Source really shrank: {release}"
+    if is_complete and report.damaged:  # they cannot be fetched
+        return f"resourcesync repair {mirror} --delete"
     if report.is_begun or report.has_gap or not report.present or is_complete:
         return f"resourcesync pull {mirror}"
     return f"resourcesync repair {mirror} --from-audit {report.audit}"

@@ -408,7 +408,8 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
         "forbidden": report.reasons.get(SourceRefusedError.default_code, 0),
         "accept": listed.right if faults.absent_below else 0,
         "unusable": listed.refused - faults.unread,
-        "other_failed": report.failed - retained.contradicting - retained.edited,
+        "other_failed": report.failed
+        - (retained.contradicting + retained.edited + retained.damaged),
     }
     lacks = ", ".join((*say("changes", report), *say("lacks", report, more=counts)))
     text = f"{_right_of(report)} ({lacks or 'nothing changed'})"

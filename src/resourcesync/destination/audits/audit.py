@@ -59,6 +59,7 @@ class _AuditCounts(msgspec.Struct, kw_only=True):
     unproven: int = 0
     extra: int = 0
     held: int = 0
+    damaged: int = 0
     unlisted: int = 0
     foreign: int = 0
     read_bytes: int = 0
@@ -193,7 +194,7 @@ class Audit:
                     self._report_missing(row)
                 case Deleted(copy):
                     if not self._is_partial:  # else an unread part may list it
-                        self._report_extra(copy)
+                        self._report_extra(copy, inspector)
         self._counts.listed += plain
         self._counts.present += plain
         self._counts.accurate += plain
@@ -236,7 +237,7 @@ class Audit:
         if row.change == planner.FILTERED:
             return
         if self._listing_status(copy, row) is ListingStatus.GONE:
-            self._report_extra(copy)
+            self._report_extra(copy, inspector)
             return
         self._counts.listed += 1
         # The copy of an unavailable resource stays as it was.
@@ -279,28 +280,48 @@ class Audit:
         self._counts.absent += code in pending_tasks.ABSENT_CODES
         self._counts.skipped += code not in pending_tasks.ABSENT_CODES
 
-    def _report_extra(self, copy: Copy) -> None:
+    def _report_extra(self, copy: Copy, inspector: CopyInspector) -> None:
         waiting = self._pull.state.pending_of(copy.uri)
         is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
+        bad = self._check_kept(copy, inspector) if is_kept else ""
+        is_kept &= not bad
         self._counts.unlisted += is_kept
         if waiting is not None and pending_tasks.is_missed(waiting):
             self._has_gap = True  # the next pull decides
         self._counts.extra += not is_kept
         is_held = waiting is not None and waiting.task == PendingTask.DELETE
         self._counts.held += is_held and self._pull.sync_state.last_state is MirrorState.STOPPED
-        reason = "no longer listed (kept)" if is_kept else "not listed by the Source"
+        reason = "no longer listed (kept)" if is_kept else bad or "not listed by the Source"
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
-    def _check(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
-        bad, content = self._failed_checks.get(copy.uri), None
+    def _check_kept(self, copy: Copy, inspector: CopyInspector) -> str:
+        """Return what is wrong with the file of an unlisted copy that stays; else empty."""
+        content = None
         if self._method == "hash":
-            content = self._contents.pop(copy.uri)
-            bad = fixity.check_content(copy, content, inspector, self._suspects, self._counts)
-        elif self._method == "stat":
-            if inspector.signature(copy.path) is None:
-                bad = fixity.FailedCheck(FindingKind.MISSING, "missing")
-            else:
-                bad = fixity.check_by_stat(copy, inspector, self._suspects, self._counts)
+            content = next(inspector.digest_all([_request(copy, fixity.listed_from_copy(copy))]))
+        bad = self._check_file(copy, content, inspector)
+        if bad is None and self._method == "lists" and planner.is_suspect(copy):
+            bad = fixity.FailedCheck(FindingKind.DIFFERENT, planner.UNKNOWN_CONTENT)
+        if bad is None or not bad.is_local:
+            return ""
+        self._suspects.mark_suspect(copy, None, bad.reason)
+        self._counts.damaged += 1
+        return f"{bad.reason}; no longer listed"
+
+    def _check_file(
+        self, copy: Copy, content: CopyContent | StorageError | None, inspector: CopyInspector
+    ) -> fixity.FailedCheck | None:
+        if self._method == "hash":
+            return fixity.check_content(copy, content, inspector, self._suspects, self._counts)
+        if self._method != "stat":
+            return self._failed_checks.get(copy.uri)
+        if inspector.signature(copy.path) is None:
+            return fixity.FailedCheck(FindingKind.MISSING, "missing")
+        return fixity.check_by_stat(copy, inspector, self._suspects, self._counts)
+
+    def _check(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
+        content = self._contents.pop(copy.uri, None)
+        bad = self._check_file(copy, content, inspector)
         self._counts.present += bad is None or bad.kind is not FindingKind.MISSING
         if bad is not None:
             if bad.is_local:

@@ -13,7 +13,13 @@ from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.mapping.names import uris_at
 from resourcesync.destination.path_assignment import owner_of
-from resourcesync.destination.pending_tasks import CONTRADICTING, DAMAGED, STALE, is_resting
+from resourcesync.destination.pending_tasks import (
+    CONTRADICTING,
+    DAMAGED,
+    STALE,
+    is_kept,
+    is_resting,
+)
 from resourcesync.destination.planner import (
     FILTERED,
     ListedEntry,
@@ -53,6 +59,7 @@ class ResourceVerdict(StrEnum):
     EDITED = "deleted at the Source; the file was changed in the mirror and is kept"
     HELD = "deleted at the Source; the deletion here is held back"
     KEPT = "the Source does not list it; the copy is kept"
+    UNLISTED = "the Source does not list it; the next pull decides about the copy"
     UNWANTED = "the Source lists it, but it no longer matches the filters; the copy is kept"
     GONE = "deleted at the Source, and deleted here too"
     REFUSED = "the Source lists it in a way that cannot be used"
@@ -76,6 +83,7 @@ _SOUND_VERDICTS: Final = frozenset(
         ResourceVerdict.ABSENT,
         ResourceVerdict.GONE,
         ResourceVerdict.FILTERED,
+        ResourceVerdict.KEPT,
         ResourceVerdict.UNWANTED,
         ResourceVerdict.UNPROVEN,
         ResourceVerdict.SOUND_AGAIN,
@@ -108,6 +116,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     is_source_read: bool = False
     source_error: str = ""
     pending: rows.Pending | None = None
+    is_kept: bool = False
     is_accepted: bool = False
     refused: rows.RefusedRow | None = None
     trash: rows.TrashRow | None = None
@@ -184,7 +193,7 @@ class Explanation(msgspec.Struct, kw_only=True):
         if not self.is_source_read:
             return ResourceVerdict.AS_FETCHED
         if self.listed is None or self.listed.change == ChangeKind.DELETED:
-            return ResourceVerdict.KEPT
+            return ResourceVerdict.KEPT if self.is_kept else ResourceVerdict.UNLISTED
         if self.listed.change == FILTERED:
             return ResourceVerdict.UNWANTED
         match match_copy(self.copy, self.listed):
@@ -289,6 +298,7 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
+    known.is_kept = pending is not None and is_kept(pending)
     known.is_accepted = pending is not None and SyncState(state).accepts(pending.code)
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
@@ -321,11 +331,13 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     if known.pending is not None and known.pending.task == rows.PendingTask.DELETE:
         return  # to be deleted, not fetched again
     is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
-    if known.is_source_read and not is_listed:
-        return  # it could not be fetched again
+    is_fetched_again = is_listed or not known.is_source_read
+    if not (is_fetched_again or known.is_kept):
+        return
     suspects = SuspectMarker(pull, offline=row is None)
     reason = "changed locally since it was fetched" if known.is_present else "missing"
-    suspects.mark_suspect(copy, row or listed_from_copy(copy), reason)
+    row = row or listed_from_copy(copy)
+    suspects.mark_suspect(copy, row if is_fetched_again else None, reason)
     suspects.flush()
 
 

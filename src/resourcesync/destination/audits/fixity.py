@@ -60,12 +60,13 @@ class SuspectMarker:
         self._finished: list[str] = []
         self.count = 0
 
-    def mark_suspect(self, copy: Copy, row: planner.ListedEntry, reason: str) -> None:
-        """Mark a copy that is not as installed."""
-        self.count += 1
+    def mark_suspect(self, copy: Copy, row: planner.ListedEntry | None, reason: str) -> None:
+        """Mark a copy that is not as installed; without a row it cannot be fetched again."""
+        self.count += row is not None
         known = self._pull.state.pending_of(copy.uri)
         # Offline it is unknown whether a retained copy is needed: it is not fetched again.
-        if known is None or (known.task == PendingTask.RETAIN and not self._is_offline):
+        is_wanted = known is None or (known.task == PendingTask.RETAIN and not self._is_offline)
+        if row is not None and is_wanted:
             self._pending.append(self._task(copy, row, reason))
         if not planner.is_suspect(copy) and not planner.is_unknown(copy):
             self._copies.append(planner.as_suspect(copy))

@@ -50,6 +50,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
             requested to serve them (method ``remote``).
         extra: Copies that the Source does not list.
         held: Of the extra, those whose deletion the last pull held.
+        damaged: Of the extra, those that a pull retained, and whose files are missing or changed.
         unlisted: Copies that the Source no longer lists and that a pull retained by policy: no
             fault.
         foreign: Files that no pull fetched.
@@ -83,6 +84,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     unproven: int = 0
     extra: int = 0
     held: int = 0
+    damaged: int = 0
     unlisted: int = 0
     foreign: int = 0
     refused: int = 0
