@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from resourcesync import errors
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.document_access import network_documents
 from resourcesync.app.fetchers import open_fetcher
@@ -16,13 +17,6 @@ from resourcesync.discovery.resolver import discover as discover_lists
 from resourcesync.discovery.resolver import offered_sets as find_sets
 from resourcesync.discovery.sets import OfferedSet, SetChoice, SourceLists
 from resourcesync.documents.reader import Document
-from resourcesync.errors import (
-    ConfigurationError,
-    NotAListError,
-    ResourceMissingError,
-    SourceNotFoundError,
-    UnexpectedDocumentError,
-)
 from resourcesync.model.entries import Change, Part, Resource
 from resourcesync.ports import CancelToken
 from resourcesync.settings.mirror import Network
@@ -56,7 +50,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         for document in self._documents(self.lists.resource_list, "Resource List", None):
             for entry in document.entries():
                 if not isinstance(entry, Resource):
-                    raise UnexpectedDocumentError(
+                    raise errors.UnexpectedDocumentError(
                         f"a {document.header.phrase} lists no resources", uri=document.uri
                     )
                 yield entry
@@ -74,11 +68,13 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
             ConfigurationError: ``since`` has no time zone.
         """
         if since is not None and since.tzinfo is None:
-            raise ConfigurationError("since has no time zone", hint="since=datetime(…, tzinfo=UTC)")
+            raise errors.ConfigurationError(
+                "since has no time zone", hint="since=datetime(…, tzinfo=UTC)"
+            )
         for document in self._documents(self.lists.change_list, "Change List", since):
             for entry in document.entries():
                 if not isinstance(entry, Change):
-                    raise UnexpectedDocumentError(
+                    raise errors.UnexpectedDocumentError(
                         f"a {document.header.phrase} lists no changes", uri=document.uri
                     )
                 if since is None or entry.time is None or entry.time > since:
@@ -89,7 +85,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Iterator[Document]:
         """Yield a list, or the parts of its index; each is open until the next is requested."""
         if uri is None:
-            raise SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
+            raise errors.SourceNotFoundError(f"the Source offers no {phrase}", uri=self.lists.entry)
         with _open_network(self.address, self.network) as documents:
             waiting, may_lack = [uri], set[str]()
             while waiting:
@@ -97,7 +93,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
                 with ExitStack() as held:
                     try:
                         document = held.enter_context(_open_document(documents, address))
-                    except (NotAListError, ResourceMissingError):
+                    except (errors.NotAListError, errors.ResourceMissingError):
                         if address in may_lack:
                             continue
                         raise

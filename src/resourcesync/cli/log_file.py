@@ -9,17 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from resourcesync.cli import output
 from resourcesync.cli.json_output import VERSION, json_text
-from resourcesync.cli.output import (
-    DETAIL,
-    LIBRARY,
-    NORMAL,
-    CommandOutcome,
-    Job,
-    TextLine,
-    labelled,
-    without_users,
-)
 from resourcesync.errors import StorageError
 from resourcesync.model.formatting import escape, stamp
 
@@ -88,7 +79,7 @@ class _LogHandler(logging.handlers.WatchedFileHandler):
 
 class _TextFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        text = escape(" ".join(without_users(record.getMessage()).split()))
+        text = escape(" ".join(output.without_users(record.getMessage()).split()))
         return f"{_time(record)} {record.levelname.lower()} {record.name} {text}"
 
 
@@ -118,9 +109,9 @@ class LogEncoder:
     each publication and each change of a subscription is logged, whatever the screen shows.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: output.Job) -> None:
         self._job = job
-        self._level = DETAIL if job.output.verbose else NORMAL
+        self._level = output.DETAIL if job.output.verbose else output.NORMAL
         of = "" if job.subject in {"", job.command} else f" {job.subject}"
         self._name = f"{job.command}{of}"
         fields = {"type": "run.start", "command": job.command, **job.fields}
@@ -133,7 +124,7 @@ class LogEncoder:
 
     def write(self, event: str, fields: Mapping[str, Any]) -> None:
         """Log an event if it is an error, a warning, or the result of a part of the run."""
-        if fields.get("code") == LIBRARY:  # its own message is in the log already
+        if fields.get("code") == output.LIBRARY:  # its own message is in the log already
             return
         if event in {"error", "warning"}:
             of = f"{fields['mirror']}  " if event == "warning" and "mirror" in fields else ""
@@ -152,7 +143,7 @@ class LogEncoder:
         text = "; ".join(_line_text(line) for line in self._job.render(event, fields))
         return text or f"{self._name}: nothing changed"
 
-    def end(self, outcome: CommandOutcome, fields: Mapping[str, object]) -> None:
+    def end(self, outcome: output.CommandOutcome, fields: Mapping[str, object]) -> None:
         """Log the end of the run."""
         for line in outcome.closing if self._job.acts else ():
             if line.level <= self._level:
@@ -165,5 +156,5 @@ class LogEncoder:
         """Do nothing: the log is closed by its owner."""
 
 
-def _line_text(line: TextLine) -> str:
-    return " ".join("".join(labelled(line)).split())
+def _line_text(line: output.TextLine) -> str:
+    return " ".join("".join(output.labelled(line)).split())

@@ -15,24 +15,7 @@ from typing import Any, Final, NamedTuple, TextIO
 import click
 
 from resourcesync import app
-from resourcesync.cli.output import (
-    DETAIL,
-    LIBRARY,
-    NORMAL,
-    QUIET,
-    SILENT,
-    CommandOutcome,
-    Job,
-    OutputLostError,
-    OutputOptions,
-    Renderer,
-    Screen,
-    TextLine,
-    labelled,
-    with_local_times,
-    without_users,
-    write_line,
-)
+from resourcesync.cli import output
 from resourcesync.model import formatting
 from resourcesync.model.formatting import escape
 from resourcesync.ports import Clock
@@ -69,7 +52,7 @@ class Progress:
         else:
             at = self._clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             text = progress_line(f"{at} {self._name}", fields, now - self._began)
-            write_line(self._stream, formatting.escape(text))
+            output.write_line(self._stream, formatting.escape(text))
 
     def pause(self) -> None:
         """Clear the line for the next line of text."""
@@ -139,8 +122,8 @@ class TextEncoder:
     def __init__(
         self,
         *,
-        words: Renderer,
-        options: OutputOptions,
+        words: output.Renderer,
+        options: output.OutputOptions,
         out: TextStream,
         err: TextStream,
         progress: Progress | None = None,
@@ -149,19 +132,19 @@ class TextEncoder:
         self._render = words
         self._out, self._err = out, err
         self._progress = progress
-        self._level = DETAIL if options.verbose else NORMAL
+        self._level = output.DETAIL if options.verbose else output.NORMAL
         if options.quiet:
-            self._level = QUIET
-        self._silent = options.quiet >= SILENT
+            self._level = output.QUIET
+        self._silent = options.quiet >= output.SILENT
         self._ended_on_stderr = False
         self._is_brief = acts and options.quiet > 0
         self._failures = 0
-        self._failed_lines: list[TextLine] = []
+        self._failed_lines: list[output.TextLine] = []
 
     def write(self, event: str, fields: Mapping[str, object]) -> None:
         """Show the lines of an event, down to the chosen level."""
         if event in _COLOR_OF:
-            if not self._silent and (self._level > QUIET or fields.get("exit")):
+            if not self._silent and (self._level > output.QUIET or fields.get("exit")):
                 self._write_problem(event, fields)
                 self._ended_on_stderr |= event == "error"
         elif event == "progress":
@@ -173,12 +156,12 @@ class TextEncoder:
                 if self._is_brief and line.label == "!":
                     self._collect_failure(line, fields)
 
-    def _collect_failure(self, line: TextLine, fields: Mapping[str, object]) -> None:
+    def _collect_failure(self, line: output.TextLine, fields: Mapping[str, object]) -> None:
         """Store a failure for the end: with ``-q`` only a failed run shows it."""
         self._failures += 1
         if self._failures <= _MAX_FAILURES and line.level > self._level:
             of = f"{fields['mirror']}  " if "mirror" in fields else ""
-            self._failed_lines.append(line._replace(text=f"{of}{line.text}", level=QUIET))
+            self._failed_lines.append(line._replace(text=f"{of}{line.text}", level=output.QUIET))
 
     def _write_problem(self, word: str, fields: Mapping[str, Any]) -> None:
         code, hint = str(fields.get("code", word)), str(fields.get("hint", ""))
@@ -195,7 +178,7 @@ class TextEncoder:
             fix = [_row("fix", hint)] if hint else []
             self._write_evidence([*fields["evidence"], *fix])
 
-    def end(self, outcome: CommandOutcome, fields: Mapping[str, object]) -> None:
+    def end(self, outcome: output.CommandOutcome, fields: Mapping[str, object]) -> None:
         """Show the closing lines and, unless they contain it, a last line ``exit N``."""
         del fields
         self.close()
@@ -211,13 +194,17 @@ class TextEncoder:
             stream = self._err if self._ended_on_stderr else self._out
             self._write(stream, f"exit {int(outcome.exit)}")
 
-    def _write_failures(self, outcome: CommandOutcome) -> None:
+    def _write_failures(self, outcome: output.CommandOutcome) -> None:
         """Write the failures and the closing lines to stderr, for a failed run with ``-q``."""
         more = self._failures - len(self._failed_lines)
-        rest = [TextLine(f"  and {more:,} more that failed", level=QUIET)] if more else []
+        rest = (
+            [output.TextLine(f"  and {more:,} more that failed", level=output.QUIET)]
+            if more
+            else []
+        )
         closing = outcome.closing if outcome.failed is None else outcome.failed
         for line in (*self._failed_lines, *rest, *closing):
-            if line.level <= NORMAL:
+            if line.level <= output.NORMAL:
                 self._write_line(self._err, line)
         if not outcome.shows_exit:
             self._write(self._err, f"exit {int(outcome.exit)}")
@@ -227,12 +214,12 @@ class TextEncoder:
         if self._progress is not None:
             self._progress.pause()
 
-    def _show(self, line: TextLine) -> None:
+    def _show(self, line: output.TextLine) -> None:
         if not self._silent and line.level <= self._level:
             self._write_line(self._out, line)
 
-    def _write_line(self, stream: TextStream, line: TextLine) -> None:
-        label, text = labelled(line)
+    def _write_line(self, stream: TextStream, line: output.TextLine) -> None:
+        label, text = output.labelled(line)
         shown = f"{line.time}  " if line.time else escape(label)
         color = _COLORS.get(line.label)
         if color and stream.is_colored:
@@ -251,15 +238,15 @@ class TextEncoder:
 
     def _write(self, stream: TextStream, text: str) -> None:
         self.close()
-        write_line(stream.file, text)
+        output.write_line(stream.file, text)
 
 
 def _shown_text(stream: TextStream, text: str) -> str:
-    return _safe_text(with_local_times(text) if stream.is_local else text)
+    return _safe_text(output.with_local_times(text) if stream.is_local else text)
 
 
 def _safe_text(text: str) -> str:
-    return escape(without_users(text))
+    return escape(output.without_users(text))
 
 
 def _row(label: str, text: str) -> dict[str, str]:
@@ -274,15 +261,15 @@ _HOUR: Final = 3_600.0
 _MOST_WARNINGS: Final = 20
 
 
-def open_screen(job: Job, environment: Environment, run: str = "") -> Screen:
+def open_screen(job: output.Job, environment: Environment, run: str = "") -> output.Screen:
     """Return the screen for a job, of a run with an id."""
     _silence_logs()
-    clock, output = app.system.SystemClock(), job.output
-    if output.json:
+    clock, chosen = app.system.SystemClock(), job.output
+    if chosen.json:
         from resourcesync.cli.json_output import JsonEncoder  # noqa: PLC0415 - msgspec is slow to import
 
-        lines = JsonEncoder(run=run, quiet=output.quiet, stream=sys.stdout, clock=clock)
-        return Screen(job.command, [lines], clock)
+        lines = JsonEncoder(run=run, quiet=chosen.quiet, stream=sys.stdout, clock=clock)
+        return output.Screen(job.command, [lines], clock)
 
     def stream(file: TextIO) -> TextStream:
         is_local = file.isatty() and job.command not in _OF_DOCUMENTS
@@ -291,17 +278,17 @@ def open_screen(job: Job, environment: Environment, run: str = "") -> Screen:
 
     text = TextEncoder(
         words=job.render,
-        options=output,
+        options=chosen,
         out=stream(sys.stdout),
         err=stream(sys.stderr),
         progress=choose_progress(job, environment, sys.stderr, clock),
         acts=job.acts,
     )
-    return Screen(job.command, [text], clock)
+    return output.Screen(job.command, [text], clock)
 
 
 @contextmanager
-def warnings_on_screen(screen: Screen) -> Iterator[None]:
+def warnings_on_screen(screen: output.Screen) -> Iterator[None]:
     """Show the library's log messages of level WARNING, while a command runs."""
     handler, logger = _WarningHandler(screen), logging.getLogger(_LOGGERS[0])
     logger.addHandler(handler)
@@ -314,7 +301,7 @@ def warnings_on_screen(screen: Screen) -> Iterator[None]:
 class _WarningHandler(logging.Handler):
     """A handler that shows the library's warnings: each once in an hour, up to a limit."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: output.Screen) -> None:
         super().__init__(logging.WARNING)
         self._screen = screen
         self._since = 0.0
@@ -343,8 +330,12 @@ class _WarningHandler(logging.Handler):
         self._shown.add(message)
         if len(self._shown) > _MOST_WARNINGS:
             message = "there are more warnings; see them all with --log-file FILE"
-        with suppress(OutputLostError):  # this may be any thread; the command itself notices it
-            self._screen.report("warning", {"code": LIBRARY, "message": message, "evidence": ()})
+        with suppress(
+            output.OutputLostError
+        ):  # this may be any thread; the command itself notices it
+            self._screen.report(
+                "warning", {"code": output.LIBRARY, "message": message, "evidence": ()}
+            )
 
 
 def _silence_logs() -> None:
@@ -356,7 +347,7 @@ def _silence_logs() -> None:
 
 
 def choose_progress(
-    job: Job, environment: Environment, stream: TextIO, clock: Clock
+    job: output.Job, environment: Environment, stream: TextIO, clock: Clock
 ) -> Progress | None:
     """Return the display of progress: the chosen style, else what the stream can show."""
     style = job.output.progress

@@ -10,6 +10,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from resourcesync import errors
+from resourcesync.discovery import uris
 from resourcesync.discovery.document_fetcher import (
     DocumentFetcher,
     DocumentProvider,
@@ -17,14 +18,6 @@ from resourcesync.discovery.document_fetcher import (
     fetch,
 )
 from resourcesync.discovery.sets import ANY, OfferedSet, choose
-from resourcesync.discovery.uris import (
-    folder_of,
-    folders_above,
-    is_at_home,
-    is_document,
-    join,
-    origin_if_any,
-)
 from resourcesync.documents.blocks import TEXT_HINT
 from resourcesync.model.entries import Part
 from resourcesync.model.vocabulary import WELL_KNOWN_PATH, Capability, Relation
@@ -112,14 +105,14 @@ class Search(Generic[T]):
         what is not there, or is a page, lets the search go on: a list that is broken, refused or
         late must not be replaced by a weaker one.
         """
-        if not origin_if_any(address):
+        if not uris.origin_if_any(address):
             raise errors.ConfigurationError(
                 f"not an http or https address: {address}",
                 hint="write the whole address, such as https://HOST/: "
                 "resourcesync pull https://HOST/",
             )
         self._goal = _SearchGoal(address, use, several)
-        self._folders = [folder_of(address)]
+        self._folders = [uris.folder_of(address)]
         try:
             found = next((found for found in self._search() if found is not None), None)
         except errors.MalformedDocumentError as error:
@@ -134,7 +127,7 @@ class Search(Generic[T]):
     def _search(self) -> Iterator[T | None]:
         """Take one road after the other; yield ``None`` for each that leads nowhere."""
         address, home = self._goal.address, self._folders[0]
-        if is_document(address):
+        if uris.is_document(address):
             is_robots = address.endswith(f"/{_ROBOTS_NAME}")
             yield (self._search_robots(address) if is_robots else self._probe(address, is_own=True))
             return
@@ -158,7 +151,7 @@ class Search(Generic[T]):
 
     def _search_above(self) -> Iterator[T | None]:
         """Find a list of more than what was given, the nearest one, to name it."""
-        *between, root = folders_above(self._folders[0]) or ("",)
+        *between, root = uris.folders_above(self._folders[0]) or ("",)
         for folder in filter(None, (*between, "" if self._robots_above else root)):
             if not self._above:
                 yield from self._search_usual(folder)
@@ -245,7 +238,7 @@ class Search(Generic[T]):
 
     def _land(self, uri: str) -> None:
         """Note where the address that was given leads by a redirect: its folder counts, too."""
-        folder, home = folder_of(uri), self._folders[0]
+        folder, home = uris.folder_of(uri), self._folders[0]
         if not urlsplit(home).path.startswith(urlsplit(folder).path):
             self._folders.append(folder)
 
@@ -259,7 +252,8 @@ class Search(Generic[T]):
         return document.header.capability in _SETS and (
             self._names_set
             or any(
-                self._is_below(join(document.uri, entry.uri) or "") for entry in document.entries()
+                self._is_below(uris.join(document.uri, entry.uri) or "")
+                for entry in document.entries()
             )
         )
 
@@ -309,9 +303,9 @@ class Search(Generic[T]):
         """
         homes = (*homes, *self._allowed)
         for target in targets:
-            if not is_at_home(target, homes):
+            if not uris.is_at_home(target, homes):
                 self._note(target, _OTHER_ORIGIN)
-        return tuple(target for target in targets if is_at_home(target, homes))
+        return tuple(target for target in targets if uris.is_at_home(target, homes))
 
     def _search_robots(self, uri: str) -> T | None:
         """Follow the ``Sitemap`` lines of ``robots.txt``; ``None`` when they lead nowhere.
@@ -434,7 +428,7 @@ class Search(Generic[T]):
             if error is not None and (is_refused or _is_faulty(error)):
                 error.evidence = (*error.evidence, *tried)
                 return error
-            if uri == address and isinstance(error, errors.NotAListError) and is_document(uri):
+            if uri == address and isinstance(error, errors.NotAListError) and uris.is_document(uri):
                 return error
         elsewhere = [item.uri for item in self._tried if item.outcome == _OTHER_ORIGIN]
         hint = f"{_HINT}: resourcesync pull {_SOME_LIST}"
@@ -474,7 +468,7 @@ def _open(fetched: FetchedDocument, *, is_given: bool = False) -> "Document":
         if isinstance(error, errors.NotAListError):
             raise
         leads_on = Relation.RESOURCESYNC in fetched.links
-        is_page = is_given and (leads_on or not is_document(fetched.uri))
+        is_page = is_given and (leads_on or not uris.is_document(fetched.uri))
         may_be_xml = head.lstrip(" \t\r\n")[:1] in ("<", "\x1f", "")
         if is_html(head) or (is_page and not may_be_xml):
             what = "HTML" if is_html(head) else "neither XML nor HTML, nor a list of addresses"
@@ -490,7 +484,9 @@ def _parts_among(targets: Iterable[str], document: "Document") -> set[str]:
         return set()
     wanted = set(targets)
     parts = (
-        join(document.uri, entry.uri) for entry in document.entries() if isinstance(entry, Part)
+        uris.join(document.uri, entry.uri)
+        for entry in document.entries()
+        if isinstance(entry, Part)
     )
     return {part for part in parts if part in wanted}
 

@@ -17,6 +17,7 @@ from typing import ClassVar, Final, TypeVar
 
 from msgspec.structs import asdict, astuple
 
+from resourcesync import sqlite_file
 from resourcesync.push_state.rows import (
     ChannelSubscription,
     DeliveryOutcome,
@@ -25,19 +26,11 @@ from resourcesync.push_state.rows import (
     SubscriptionIntent,
     TopicSubscriber,
 )
-from resourcesync.sqlite_file import (
-    Connection,
-    Durability,
-    Parameters,
-    SqliteFile,
-    SqliteFormat,
-    read_schema,
-)
 
 _T = TypeVar("_T")
 _format: Final = partial(
-    SqliteFormat,
-    durability=Durability.SHARED,
+    sqlite_file.SqliteFormat,
+    durability=sqlite_file.Durability.SHARED,
     folder_mode=0o777,
     any_thread=True,
     retained="what it contained",
@@ -45,13 +38,13 @@ _format: Final = partial(
 )
 
 
-class _SharedFile(SqliteFile):
+class _SharedFile(sqlite_file.SqliteFile):
     """A file whose one connection several threads use in turn.
 
     Only the owner may read it: it contains secrets.
     """
 
-    FORMAT: ClassVar[SqliteFormat]
+    FORMAT: ClassVar[sqlite_file.SqliteFormat]
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, self.FORMAT)
@@ -62,12 +55,12 @@ class _SharedFile(SqliteFile):
             super().close()
 
     @contextmanager
-    def writing(self, *, commits: bool = True) -> Iterator[Connection]:
+    def writing(self, *, commits: bool = True) -> Iterator[sqlite_file.Connection]:
         """Lend the connection in a transaction that is durable when the block ends."""
         with self._lock, super().writing(commits=commits) as connection:
             yield connection
 
-    def rows(self, kind: type[_T], query: str, values: Parameters = ()) -> list[_T]:
+    def rows(self, kind: type[_T], query: str, values: sqlite_file.Parameters = ()) -> list[_T]:
         with self._lock:
             return super().rows(kind, query, values)
 
@@ -75,7 +68,7 @@ class _SharedFile(SqliteFile):
 _HUB: Final = _format(
     noun="the state of a hub",
     application_id=0x52534831,  # "RSH1"
-    schema=read_schema(__file__, "hub.sql"),
+    schema=sqlite_file.read_schema(__file__, "hub.sql"),
 )
 _MOST_PAYLOADS: Final = 100
 _REMEMBERED: Final = 1_000
@@ -262,7 +255,7 @@ class FileHub(_SharedFile):
         return self.rows(tuple[int], text)[0][0]
 
 
-def _prune_payloads(connection: Connection, topic: str) -> None:
+def _prune_payloads(connection: sqlite_file.Connection, topic: str) -> None:
     """Retain the bodies of the newest payloads of a topic, and their digests for longer."""
     values = {"topic": topic, "bodies": _MOST_PAYLOADS, "digests": _REMEMBERED}
     connection.execute(
@@ -282,7 +275,7 @@ def _prune_payloads(connection: Connection, topic: str) -> None:
 _FOLLOWERS: Final = _format(
     noun="the state of a subscriber",
     application_id=0x52535331,  # "RSS1"
-    schema=read_schema(__file__, "followers.sql"),
+    schema=sqlite_file.read_schema(__file__, "followers.sql"),
 )
 
 

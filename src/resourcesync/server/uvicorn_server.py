@@ -22,14 +22,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from resourcesync.errors import ConfigurationError
+from resourcesync.server import connection_limits
 from resourcesync.server.asgi import refuse
-from resourcesync.server.connection_limits import (
-    EXTRA_CONNECTIONS,
-    ConnectionGuard,
-    ConnectionLimits,
-    ConnectionShares,
-    RequestShares,
-)
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -39,7 +33,7 @@ _LAST_PORT: Final = 65_535
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
-_DEFAULT_LIMITS: Final = ConnectionLimits()
+_DEFAULT_LIMITS: Final = connection_limits.ConnectionLimits()
 
 
 def serve_forever(
@@ -48,7 +42,7 @@ def serve_forever(
     port: int,
     *,
     on_ready: Callable[..., None],
-    limits: ConnectionLimits = _DEFAULT_LIMITS,
+    limits: connection_limits.ConnectionLimits = _DEFAULT_LIMITS,
     aside: "ServerThread | None" = None,
 ) -> None:
     """Serve ``app`` until SIGINT or SIGTERM, then shut down cleanly and return.
@@ -67,7 +61,7 @@ def serve_forever(
 
 
 def _allow_files(connections: int) -> None:
-    needed = 2 * (connections + EXTRA_CONNECTIONS) + _RESERVED_FILES
+    needed = 2 * (connections + connection_limits.EXTRA_CONNECTIONS) + _RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
@@ -106,7 +100,7 @@ class ServerThread:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
-        limits: ConnectionLimits = _DEFAULT_LIMITS,
+        limits: connection_limits.ConnectionLimits = _DEFAULT_LIMITS,
     ) -> None:
         self._address = host, port
         self._is_ready = threading.Event()
@@ -187,10 +181,10 @@ def _uri_of(listener: socket.socket) -> str:
 class _UvicornConfig(uvicorn.Config):
     """Settings of uvicorn, all of them ours: none comes from the environment."""
 
-    def __init__(self, app: ASGIApp, limits: ConnectionLimits) -> None:
+    def __init__(self, app: ASGIApp, limits: connection_limits.ConnectionLimits) -> None:
         super().__init__(
             cast("Any", app),
-            http=ConnectionGuard,
+            http=connection_limits.ConnectionGuard,
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -207,14 +201,18 @@ class _UvicornConfig(uvicorn.Config):
             h11_max_incomplete_event_size=limits.header_bytes,
         )
         self.limits = limits
-        self.shares = ConnectionShares(limits.connections - 1, limits.share, limits.proxies)
+        self.shares = connection_limits.ConnectionShares(
+            limits.connections - 1, limits.share, limits.proxies
+        )
 
     def load(self) -> None:
         """Load the application; requests unanswered when the server stops get an answer too."""
         super().load()
         app, proxies = cast("ASGIApp", self.loaded_app), self.limits.proxies
         if proxies:
-            shared = cast("Any", RequestShares(app, self.limits.share, self.shares))
+            shared = cast(
+                "Any", connection_limits.RequestShares(app, self.limits.share, self.shares)
+            )
             app = cast("ASGIApp", ProxyHeadersMiddleware(shared, list(proxies)))
         self.loaded_app = _ShutdownReply(app)
 

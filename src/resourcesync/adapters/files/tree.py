@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from resourcesync.adapters.files import names_and_uris
 from resourcesync.adapters.files.folders import (
     GONE,
     FileOpener,
@@ -25,15 +26,6 @@ from resourcesync.adapters.files.folders import (
     listing_error,
     open_root,
     resolve_link,
-)
-from resourcesync.adapters.files.names_and_uris import (
-    are_segments,
-    media_type,
-    media_types,
-    names_of,
-    to_name,
-    to_names,
-    to_segment,
 )
 from resourcesync.adapters.files.selection import (
     LEFT_OUT,
@@ -192,7 +184,7 @@ class FileTreeOriginals(Originals):
     ) -> tuple[list[str], list[os.stat_result]]:
         """Return the files that are there and published, with their status."""
         try:
-            found = [os.lstat(name, dir_fd=descriptor) for name in names_of(keys)]
+            found = [os.lstat(name, dir_fd=descriptor) for name in names_and_uris.names_of(keys)]
         except OSError:  # one of them is gone
             found = []
         if {status.st_mode & _KIND for status in found} == _REGULAR_ONLY:  # as in most folders
@@ -222,8 +214,8 @@ class FileTreeOriginals(Originals):
             reason = self._judge.exclusion_of_folder(folder.path, name)
             if reason is None and self._has_documents(folder, name):
                 continue
-            if self._fits(folder, name, f"{to_segment(name)}/", reason):
-                yield f"{to_segment(name)}/"
+            if self._fits(folder, name, f"{names_and_uris.to_segment(name)}/", reason):
+                yield f"{names_and_uris.to_segment(name)}/"
 
     def _has_documents(self, folder: ScannedFolder, name: str) -> bool:
         """True if a folder has the documents of another publication, that of ``folder``."""
@@ -236,10 +228,10 @@ class FileTreeOriginals(Originals):
 
     def _file_keys(self, folder: ScannedFolder, names: Sequence[str]) -> Iterable[str]:
         room = MAX_URI - len(folder.uri)
-        is_usual = are_segments(names) and max(map(len, names)) <= room
+        is_usual = names_and_uris.are_segments(names) and max(map(len, names)) <= room
         if is_usual and self._judge.publishes_all(folder.path, names):
             return names
-        keys = [(name, to_segment(name)) for name in names]
+        keys = [(name, names_and_uris.to_segment(name)) for name in names]
         judge = self._judge.exclusion_of_file
         return [
             key for name, key in keys if self._fits(folder, name, key, judge(folder.path, name))
@@ -257,7 +249,7 @@ class FileTreeOriginals(Originals):
     def _enter(self, descent: FolderStack, key: str) -> bool:
         """Enter a folder; return whether it is still there and on the same device."""
         folder, descriptor = descent.deepest()
-        name = to_name(key[:-1])
+        name = names_and_uris.to_name(key[:-1])
         assert name is not None
         try:
             below = open_below(descriptor, (name,))
@@ -276,7 +268,7 @@ class FileTreeOriginals(Originals):
 
     def _stat(self, folder: ScannedFolder, descriptor: int, key: str) -> os.stat_result | None:
         """Return the status of a file, or ``None`` if it is gone or not published."""
-        (name,) = names_of([key])
+        (name,) = names_and_uris.names_of([key])
         try:
             found = os.lstat(name, dir_fd=descriptor)
             if found[stat.ST_MODE] & _KIND != stat.S_IFREG:
@@ -333,7 +325,7 @@ class FileTreeOriginals(Originals):
                 os.close(descriptor)
             if seen == _signature(found) and count == found.st_size:
                 lastmod, digests = from_seconds(int(found[stat.ST_MTIME])), parse_digests(text)
-                resource = Resource(uri, lastmod, count, digests, media_type(uri))
+                resource = Resource(uri, lastmod, count, digests, names_and_uris.media_type(uri))
                 # What is unchanged since the scan, which trusted it, is not fresh.
                 is_trusted = not looked or not self._is_fresh(found, looked)
                 return resource, seen if is_trusted else ""
@@ -349,7 +341,7 @@ class FileTreeOriginals(Originals):
         assert self._current is not None
         assert isinstance(run, OriginalRun), "as runs yields them"
         folder, descriptor = self._current
-        names = names_of([uri[len(folder) :] for uri in run.uris])
+        names = names_and_uris.names_of([uri[len(folder) :] for uri in run.uris])
         files = zip(names, run.fingerprints, run.lengths, strict=True)
         hashes = [self._hash_of_trusted(descriptor, *file) for file in files]
         rest = run.select([at for at, text in enumerate(hashes) if not text])
@@ -361,7 +353,7 @@ class FileTreeOriginals(Originals):
             lastmods=run.lastmods,
             lengths=run.lengths,
             hashes=hashes,
-            media_types=media_types(run.uris),
+            media_types=names_and_uris.media_types(run.uris),
         )
         return MeasuredRun(resources, run.fingerprints, rest)
 
@@ -413,7 +405,11 @@ class FileTreeOriginals(Originals):
             yield nearby
 
     def _names(self, uri: str) -> tuple[str, ...] | None:
-        return to_names(uri.removeprefix(self._base)) if uri.startswith(self._base) else None
+        return (
+            names_and_uris.to_names(uri.removeprefix(self._base))
+            if uri.startswith(self._base)
+            else None
+        )
 
     def _shown(self, uri: str) -> str:
         names = self._names(uri)
@@ -442,7 +438,7 @@ class FileTreeOriginals(Originals):
         if self._current is not None:
             folder, descriptor = self._current
             segment = uri.removeprefix(folder)
-            name = to_name(segment) if len(segment) < len(uri) else None
+            name = names_and_uris.to_name(segment) if len(segment) < len(uri) else None
             if name is not None:
                 try:
                     return os.open(name, FILE, dir_fd=descriptor)

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from resourcesync import errors
 from resourcesync.destination.dumps.dump_policy import (
     REQUEST_COST,
     AgeIndex,
@@ -31,15 +32,6 @@ from resourcesync.destination.transfers.commit import CommitBatch, StagedResourc
 from resourcesync.destination.transfers.verification import check_installed, verify_staged
 from resourcesync.discovery.document_fetcher import FetchedDocument
 from resourcesync.documents.packages.planning import content_of
-from resourcesync.errors import (
-    BudgetError,
-    DocumentError,
-    PackageError,
-    PackedMemberError,
-    PatchError,
-    SourceError,
-    VerificationError,
-)
 from resourcesync.mirror_state.rows import PendingTask
 from resourcesync.model.entries import Header
 from resourcesync.model.timestamps import known_microseconds, to_microseconds
@@ -99,7 +91,12 @@ _MAX_BAD_PACKAGES: Final = 8
 """Bad packages in a row after which a dump is abandoned."""
 _MAX_FAILED_TRIES: Final = 3
 """Failed single requests for a resource after which its dump is used at any cost."""
-_PACKAGE_ERRORS: Final = (SourceError, PackageError, DocumentError, VerificationError)
+_PACKAGE_ERRORS: Final = (
+    errors.SourceError,
+    errors.PackageError,
+    errors.DocumentError,
+    errors.VerificationError,
+)
 
 
 class DumpTransfer:
@@ -132,7 +129,7 @@ class DumpTransfer:
                     rest.count and packages.has_retained
                 ):
                     self._fetch_from(uri)
-        except BudgetError:
+        except errors.BudgetError:
             self._pull.budget.expire()
         finally:
             self._commit_batch.flush()
@@ -158,7 +155,7 @@ class DumpTransfer:
     def _fetch_from(self, uri: str) -> None:
         try:
             packages = self._pull.packages.packages_at(uri)
-        except (SourceError, DocumentError) as error:
+        except (errors.SourceError, errors.DocumentError) as error:
             self._pull.warn("bad-dump", f"the dump at {uri} cannot be used: {error.message}")
             return
         if not packages:
@@ -261,7 +258,7 @@ class DumpTransfer:
                     for held in self._manifest_rows(document, position, terms[position]):
                         entries[position] += 1
                         listing.add(held)
-                except DocumentError as error:
+                except errors.DocumentError as error:
                     _log.info("the copy of a manifest cannot be used: %s", error)
                     del copied[position]
             for fetch, found in manifests.join_wanted(wanted, listing):
@@ -383,7 +380,7 @@ class DumpTransfer:
             for chunk in reader.linked(link):
                 staged.write(chunk)
             patching.apply(fetch, staged)
-        except (PatchError, PackedMemberError, VerificationError) as error:
+        except (errors.PatchError, errors.PackedMemberError, errors.VerificationError) as error:
             self._commit_batch.add_failed_patch(fetch, error.message)
             return False
         finally:
@@ -402,7 +399,7 @@ class DumpTransfer:
             for chunk in member.chunks():
                 staged.write(chunk)
             received = verify_staged(listed, staged)
-        except (PackedMemberError, VerificationError):
+        except (errors.PackedMemberError, errors.VerificationError):
             staged.discard()
             return False
         except BaseException:
