@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from resourcesync.app.mirror_changes import read_resources
 from resourcesync.cli.commands.why import next_step
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
@@ -128,6 +129,39 @@ def test_a_kept_file_that_was_changed_or_removed_here_is_told_by_all_and_ended_b
     assert not kept.exists()
     assert world.audit().in_sync
     assert world.pull().state is MirrorState.IN_SYNC
+
+
+def test_a_copy_that_an_audit_found_altered_or_missing_counts_as_proven_nowhere(
+    world: World[PublishedSource],
+) -> None:
+    world.pull()
+    number = world.status().evidence.by_hash
+    (world.folder / "objects/0003.html").unlink()
+    (world.folder / "objects/0004.html").write_text("edited")
+    world.audit()
+
+    shown = {each.path.name: each.fixity for each in read_resources(world.folder)}
+    assert (shown.pop("0003.html"), shown.pop("0004.html")) == ("missing", "altered")
+    assert set(shown.values()) == {"verified"}
+    assert world.status().evidence.by_hash == number - 2
+    planned = world.pull(dry_run=True)
+    assert (planned.created, planned.updated) == (0, 0)
+    plan = world.told("plan")[-1]
+    assert (plan["create"], plan["update"]) == (1, 1), "as a repair says"
+    report = world.pull()
+    assert (report.created, report.updated, report.evidence.by_hash) == (1, 1, number)
+
+
+def test_a_restored_file_is_not_known_by_its_date(world: World[PublishedSource]) -> None:
+    world.pull()
+    before = world.status().evidence
+    world.source.remove("objects/0003.html")
+    world.source.publish()
+    world.pull()
+    restore(world)
+
+    for evidence in (world.status().evidence, world.pull().evidence):
+        assert (evidence.by_hash, evidence.by_date) == (before.by_hash - 1, 0)
 
 
 def test_a_restored_file_that_cannot_be_deleted_as_asked_is_not_kept_by_the_next_pull(

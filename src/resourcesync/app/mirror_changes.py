@@ -58,7 +58,8 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
         media_type: Media type by the ending of the address, else of the file's name;
             ``application/octet-stream`` if unknown.
         fixity: How well its bytes are proven to be those that the Source lists: ``verified``,
-            ``server-verified``, ``weak``, ``unverified``, ``restored`` or ``stale``.
+            ``server-verified``, ``weak``, ``unverified``, ``restored`` or ``stale``; ``altered`` or
+            ``missing`` if an audit found its file so.
         fetched: Time when the copy was put in place, UTC.
         confirmed: Last moment at which the Source is known to have had the resource, by its own
             clocks, UTC; ``None`` if unknown.
@@ -94,7 +95,7 @@ def _resource(folder: Path, copy: "Copy", uri: str) -> MirroredResource:
         digests=parse_digests(copy.digests) if is_known else (),
         lastmod=from_microseconds(copy.lastmod) if copy.lastmod is not None else None,
         media_type=_media_type(copy.uri, copy.path),
-        fixity=copy.fixity,
+        fixity=copy.signature if copy.is_suspect else copy.fixity,
         fetched=from_microseconds(copy.installed),
         confirmed=from_microseconds(copy.evidence) if copy.evidence else None,
     )

@@ -187,5 +187,5 @@ def _removal(equipment: Dependencies, copy: Copy) -> CopyRemoval:
     known = copy.signature
     if planner.is_unknown(copy):
         known = equipment.copies.signature(copy.path) or known
-    content, is_altered = installed_content(copy), planner.is_suspect(copy)
+    content, is_altered = installed_content(copy), copy.is_suspect
     return CopyRemoval(path=copy.path, signature=known, content=content, is_altered=is_altered)

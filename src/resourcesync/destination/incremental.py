@@ -33,12 +33,7 @@ from resourcesync.destination.pending_tasks import MISMATCH_CODES
 from resourcesync.destination.pull_session import Next, SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.reports import Mode
 from resourcesync.destination.runs import RecordedPlan, fetch_planned
-from resourcesync.destination.sync_state import (
-    cursor_note,
-    damaged_kept,
-    encode_notes,
-    undone_tasks,
-)
+from resourcesync.destination.sync_state import cursor_note, encode_notes, undone_tasks
 from resourcesync.errors import DocumentError, SourceError
 from resourcesync.mirror_state.rows import Copy, Fixity, Pending, PendingTask, StateTransaction
 from resourcesync.model.timestamps import format_w3c, from_microseconds
@@ -297,7 +292,7 @@ class Incremental:
         """
         self._retained_count = 0
         is_reviewed = self._pull.options.review is not None
-        damaged = {row.uri for row in damaged_kept(self._pull.state)}
+        damaged = {copy.uri for copy in self._pull.state.suspects()}
         orphans = (_UNLINKED._replace(uri=uri) for uri in self._found_orphans())
         merged: Iterator[planner.ListedEntry | Pending] = merge(
             rows, orphans, undone_tasks(self._pull.state), key=_by_uri

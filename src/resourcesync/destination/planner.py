@@ -15,6 +15,8 @@ from resourcesync.compare import Created, Deleted, Same, Updated, compare
 from resourcesync.destination.reports import Mode, PlanSummary
 from resourcesync.destination.scope_and_filters import LinkTarget
 from resourcesync.mirror_state.rows import (
+    ALTERED,
+    MISSING,
     ONLY_BY_REQUEST,
     Copy,
     Fixity,
@@ -47,9 +49,6 @@ MAY_BE_GONE: Final = frozenset({DISPUTED, MADE_AGAIN, UNLISTED})
 
 UNREADABLE: Final = "unreadable"
 """Value of ``ListedEntry.change``: a change that cannot be read; `last_changes` consumes it."""
-
-ALTERED: Final = "altered"
-"""Value in place of a copy's signature: no file has it, so any file there goes to quarantine."""
 
 UNKNOWN_CONTENT: Final = "its content is not verified"
 
@@ -121,7 +120,7 @@ def match_copy(copy: Copy, listed: ListedEntry) -> Match:
 
 
 def _match(copy: Copy, listed: ListedEntry) -> Match:
-    if is_suspect(copy) or (listed.length is not None and listed.length != copy.length):
+    if copy.is_suspect or (listed.length is not None and listed.length != copy.length):
         return Match.DIFFERENT
     if copy.fixity in ONLY_BY_REQUEST:
         return Match.UNKNOWN
@@ -148,7 +147,7 @@ def has_moved_date(copy: Copy, listed: ListedEntry) -> bool:
     if listed.lastmod is None or copy.lastmod is None or listed.lastmod == copy.lastmod:
         return False
     is_dated = not (listed.undated or usable(parse_digests(listed.hash)))
-    return is_dated and not is_suspect(copy) and listed.length in {None, copy.length}
+    return is_dated and not copy.is_suspect and listed.length in {None, copy.length}
 
 
 def recordable_lastmod(listed: ListedEntry, as_of: int) -> int | None:
@@ -169,14 +168,9 @@ def is_unknown(copy: Copy) -> bool:
     return copy.length < 0
 
 
-def as_suspect(copy: Copy) -> Copy:
+def as_suspect(copy: Copy, found: str = ALTERED) -> Copy:
     """Return a copy whose file is not as installed; what was installed stays recorded."""
-    return copy._replace(signature=ALTERED)
-
-
-def is_suspect(copy: Copy) -> bool:
-    """True if an audit found the copy's file altered or gone, and it was not repaired yet."""
-    return copy.signature == ALTERED
+    return copy._replace(signature=MISSING if found == MISSING else ALTERED)
 
 
 def is_restored(copy: Copy) -> bool:
@@ -379,7 +373,7 @@ def decide(
     listed = row if is_news else without_patch(row)
     # A change says more than its date: it is fetched.
     may_be_same = match is not Match.DIFFERENT or (not is_news and has_moved_date(copy, row))
-    return _fetch((listed, copy, may_be_same, False))
+    return _fetch((listed, copy, may_be_same, copy.signature == MISSING))
 
 
 def _as_question(
@@ -459,14 +453,11 @@ def _reason_of_absence(copy: Copy, task: Pending | None, policy: DecisionPolicy)
 def decide_gone(
     copy: Copy, reason: str, policy: DecisionPolicy, task: Pending | None = None
 ) -> Delete | Retain:
-    """Return the decision about a copy whose resource is gone; no reason: it is not gone.
-
-    Only the operator deletes what was restored; that a file is in the way ends no such task.
-    """
+    """Return the decision about a copy whose resource is gone; no reason: it is not gone."""
     if reason in OPEN_REASONS and not is_restored(copy):
         return Retain(copy, reason=reason)
     is_asked = policy.deletes_restored or (task is not None and task.task == PendingTask.DELETE)
-    if not reason or (is_restored(copy) and not is_asked):
+    if not reason or (is_restored(copy) and not is_asked):  # only the operator deletes it
         return Retain(copy)
     return Retain(copy, reason=reason) if policy.retains(reason) else Delete(copy, reason)
 
@@ -552,7 +543,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
                 untold += reason == ABSENT
             case Retain(copy, listed, reason):
                 missed += reason in OPEN_REASONS
-                retained += not (listed or is_restored(copy) or is_suspect(copy))
+                retained += not (listed or is_restored(copy) or copy.is_suspect)
                 filtered += listed
             case Postponed(task, before):
                 postponed += 1
@@ -573,7 +564,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
 
 def agrees_with_list(copy: Copy | None, row: ListedEntry) -> bool:
     """True if a copy is as the Resource List has it, and only an older change says otherwise."""
-    if not row.is_older or copy is None or is_suspect(copy):
+    if not row.is_older or copy is None or copy.is_suspect:
         return False
     listed = row.rivals[0] if row.rivals else (row.hash, row.length)
     return _match(copy, row._replace(hash=listed[0], length=listed[1])) is Match.SAME
@@ -610,7 +601,7 @@ def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:
     """True if a copy has these very bytes, and is not suspect."""
-    return copy is not None and copy.digests == digests and not is_suspect(copy)
+    return copy is not None and copy.digests == digests and not copy.is_suspect
 
 
 def algorithms_for(listed: ListedEntry, own: str) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ class Repair:
                 case Deleted(copy):
                     waiting = state.pending_of(copy.uri)
                     is_kept = waiting is not None and waiting.task == PendingTask.RETAIN
-                    if not is_kept or planner.is_suspect(copy):
+                    if not is_kept or copy.is_suspect:
                         return False
                 case Created(row) if self._is_wrong(None, row, is_read=listed.was_read):
                     return False
@@ -137,7 +137,7 @@ class Repair:
             return False
         task = self._pull.state.pending_of(row.uri)
         if task is not None and self._pull.sync_state.accepts(task.code):
-            return copy is not None and (planner.is_suspect(copy) or planner.is_unknown(copy))
+            return copy is not None and (copy.is_suspect or planner.is_unknown(copy))
         known = listing_status(row, copy, task, is_read=is_read)
         if known is ListingStatus.LISTED:
             return copy is None or not _agrees(copy, row._replace(undated=False))

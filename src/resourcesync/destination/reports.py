@@ -237,7 +237,7 @@ class FetchedCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvidenceCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of all copies by the evidence that they are as at the Source.
+    """Counts of the listed copies by the evidence that they are as at the Source.
 
     Attributes:
         by_hash: By a listed hash.
@@ -291,8 +291,8 @@ class RunReport(msgspec.Struct, frozen=True, kw_only=True):
         listed: What the Source lists, by result.
         created, updated, deleted: Copies that the run changed.
         renamed: Files moved to other names; in a dry run, to be moved.
-        failed: Listed resources that are not in the mirror as listed, and copies that are damaged or
-            could not be deleted.
+        failed: Listed resources that are not in the mirror as listed, and copies that are damaged
+            or could not be deleted.
         reasons: The failed, by the code of their reasons.
         held: Deletions that wait for confirmation or proof, or would in a dry run.
         held_of: Number of copies when they were first held, before that run.

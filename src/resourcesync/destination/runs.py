@@ -268,7 +268,7 @@ def build_report(
         held_of=deletions.held_of if held else 0,
         retained=retained,
         fetched=_fetched_counts(pulled),
-        evidence=sync_state.count_evidence(memory, resources, tally.by_request),
+        evidence=memory.evidence(resources, tally.by_request, counts),
         faults=faults,
         requests=requests,
         received_bytes=received,

@@ -224,6 +224,21 @@ class SyncState:
         """State of the mirror after the last run."""
         return self.decode("word", MirrorWord) or MirrorWord.NEW
 
+    def evidence(
+        self, resources: int, by_request: int, counts: rows.PendingCounts
+    ) -> reports.EvidenceCounts:
+        """Return the numbers of listed copies by the evidence that they are as at the Source."""
+        unhashed, _ = self.unhashed()
+        undated = unhashed.copies - counts.with_codes(pending_tasks.RESTORED)
+        requested = min(by_request, undated)
+        suspect = sum(copy.listed != "" for copy in self._state.suspects())
+        return reports.EvidenceCounts(
+            by_hash=resources - unhashed.copies - suspect,
+            by_request=requested,
+            by_date=undated - requested,
+            unconfirmed=unhashed.unconfirmed,
+        )
+
     @property
     def refused_count(self) -> int:
         """Number of entries of the Source that cannot be used."""
@@ -341,7 +356,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         size_bytes=state.size(),
         is_refuted=memory.is_refuted,
         is_counted=not (cursor.checkpoint is None or cursor.is_incomplete or cursor.has_gap),
-        **_rechecks(memory, resources),
+        **_rechecks(memory, resources, counts),
     )
 
 
@@ -414,26 +429,14 @@ def _last_run(
     return found | {"last_run": from_microseconds(ended)}
 
 
-def _rechecks(memory: SyncState, resources: int) -> dict[str, Any]:
+def _rechecks(memory: SyncState, resources: int, counts: rows.PendingCounts) -> dict[str, Any]:
     rechecks = memory.rechecks
     by_request = 0 if rechecks is None else rechecks.by_request
-    found: dict[str, Any] = {"evidence": count_evidence(memory, resources, by_request)}
+    found: dict[str, Any] = {"evidence": memory.evidence(resources, by_request, counts)}
     if rechecks is not None:
         found["recheck_seconds"] = rechecks.period / SECOND
         found["recheck_reached_seconds"] = rechecks.reached / SECOND if rechecks.period else 0.0
     return found
-
-
-def count_evidence(memory: SyncState, resources: int, by_request: int) -> reports.EvidenceCounts:
-    """Return the numbers of copies by the evidence that they are as at the Source."""
-    unhashed, _ = memory.unhashed()
-    requested = min(by_request, unhashed.copies)
-    return reports.EvidenceCounts(
-        by_hash=resources - unhashed.copies,
-        by_request=requested,
-        by_date=unhashed.copies - requested,
-        unconfirmed=unhashed.unconfirmed,
-    )
 
 
 def count_unknown(state: SqliteMirrorState, counts: rows.PendingCounts) -> int:
@@ -486,7 +489,8 @@ def absent_folder(state: SqliteMirrorState) -> str:
 
 def damaged_kept(state: SqliteMirrorState) -> Iterator[rows.Pending]:
     """Yield the rows of unlisted copies that stay although their files are not as installed."""
-    return filter(pending_tasks.is_kept, state.suspect_rows(rows.PendingTask.RETAIN))
+    tasks = filter(None, (state.pending_of(copy.uri) for copy in state.suspects()))
+    return filter(pending_tasks.is_kept, tasks)
 
 
 def failing_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:

@@ -63,9 +63,8 @@ _LOWER_PATHS: Final = " UNION ALL ".join(
     f" AND path < :path || '0' AND {PATH_NOT_IN_URI}{of_task} LIMIT 1)"
     for table, of_task in _PATH_TABLES
 )
-_SUSPECT_ROWS: Final = (
-    "SELECT pending.* FROM copy JOIN pending USING (uri)"
-    " WHERE signature = 'altered' AND task = ? AND uri > ? ORDER BY uri LIMIT ?"
+_SUSPECTS: Final = (
+    "SELECT * FROM copy WHERE signature IN ('altered', 'missing') AND uri > ? ORDER BY uri LIMIT ?"
 )
 
 
@@ -244,9 +243,9 @@ class SqliteMirrorState(MirrorLogs):
             counted += f" AND code IN ({','.join('?' * len(codes))})"
         return self.value(int, counted, (task, *codes)) or 0
 
-    def suspect_rows(self, task: PendingTask) -> Iterator[Pending]:
-        """Yield the rows of a task whose copies are suspect, in rising URI order."""
-        return chain.from_iterable(self._pages(Pending, _SUSPECT_ROWS, task))
+    def suspects(self) -> Iterator[Copy]:
+        """Yield the copies whose files an audit found altered or missing, by URI."""
+        return chain.from_iterable(self._pages(Copy, _SUSPECTS))
 
     def pending_after(self, task: PendingTask, moment: int) -> tuple[int, int]:
         """Return the number of a task's rows due only after a moment, and when the first is."""

@@ -138,6 +138,13 @@ ONLY_BY_REQUEST: Final = frozenset({Fixity.STALE, Fixity.RESTORED})
 """Proofs that no list replaces: what was deleted and is listed again is a new resource."""
 
 
+ALTERED: Final = "altered"
+"""Value in place of a copy's signature: no file has it, so any file there goes to quarantine."""
+
+MISSING: Final = "missing"
+"""The same, of a copy without a file."""
+
+
 class Copy(NamedTuple):
     """One resource in the mirror. A named tuple, since millions are read in a row.
 
@@ -167,6 +174,11 @@ class Copy(NamedTuple):
     def is_stale(self) -> bool:
         """True if an audit was served other bytes or none, and no answer had these since."""
         return self.fixity == Fixity.STALE
+
+    @property
+    def is_suspect(self) -> bool:
+        """True if an audit found the file altered or missing, and it was not repaired yet."""
+        return self.signature in {ALTERED, MISSING}
 
 
 make_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)

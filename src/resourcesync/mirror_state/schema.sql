@@ -7,7 +7,7 @@ CREATE TABLE copy (
 ) WITHOUT ROWID;
 CREATE INDEX copy_digests ON copy (digests) WHERE length >= 16384;
 CREATE INDEX copy_path ON copy (path) WHERE {path_not_in_uri};
-CREATE INDEX copy_suspect ON copy (uri) WHERE signature = 'altered';
+CREATE INDEX copy_suspect ON copy (uri) WHERE signature IN ('altered', 'missing');
 CREATE INDEX copy_unhashed ON copy (uri, lastmod) WHERE listed = '';
 CREATE TABLE unconfirmed (uri TEXT PRIMARY KEY, since INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE proof (uri TEXT PRIMARY KEY, proven INTEGER NOT NULL) WITHOUT ROWID;

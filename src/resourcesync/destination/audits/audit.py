@@ -296,32 +296,24 @@ class Audit:
 
     def _check_kept(self, copy: Copy, inspector: CopyInspector) -> str:
         """Return what is wrong with the file of an unlisted copy that stays; else empty."""
-        content = None
-        if self._method == "hash":
-            content = next(inspector.digest_all([_request(copy, fixity.listed_from_copy(copy))]))
-        bad = self._check_file(copy, content, inspector)
-        if bad is None and self._method == "lists" and planner.is_suspect(copy):
-            bad = fixity.FailedCheck(FindingKind.DIFFERENT, planner.UNKNOWN_CONTENT)
-        if bad is None or not bad.is_local:
-            return ""
-        self._suspects.mark_suspect(copy, None, bad.reason)
-        self._counts.damaged += 1
-        return f"{bad.reason}; no longer listed"
-
-    def _check_file(
-        self, copy: Copy, content: CopyContent | StorageError | None, inspector: CopyInspector
-    ) -> fixity.FailedCheck | None:
-        if self._method == "hash":
-            return fixity.check_content(copy, content, inspector, self._suspects, self._counts)
-        if self._method != "stat":
-            return self._failed_checks.get(copy.uri)
-        if inspector.signature(copy.path) is None:
-            return fixity.FailedCheck(FindingKind.MISSING, "missing")
-        return fixity.check_by_stat(copy, inspector, self._suspects, self._counts)
+        bad, reason = self._failed_checks.get(copy.uri), ""
+        if self._method != "lists":
+            bad = fixity.check_file(copy, self._method, inspector, self._suspects, self._counts)
+        elif copy.is_suspect:
+            reason = planner.UNKNOWN_CONTENT
+        if bad is not None and bad.is_local:
+            reason = bad.reason
+            self._suspects.mark_suspect(copy, None, reason)
+        self._counts.damaged += bool(reason)
+        return reason and f"{reason}; no longer listed"
 
     def _check(self, copy: Copy, row: planner.ListedEntry, inspector: CopyInspector) -> None:
-        content = self._contents.pop(copy.uri, None)
-        bad = self._check_file(copy, content, inspector)
+        bad, content = self._failed_checks.get(copy.uri), None
+        if self._method == "hash":
+            content = self._contents.pop(copy.uri)
+            bad = fixity.check_content(copy, content, inspector, self._suspects, self._counts)
+        elif self._method == "stat":
+            bad = fixity.check_file(copy, "stat", inspector, self._suspects, self._counts)
         self._counts.present += bad is None or bad.kind is not FindingKind.MISSING
         if bad is not None:
             if bad.is_local:
@@ -339,7 +331,7 @@ class Audit:
     def _check_against_state(self, copy: Copy, row: planner.ListedEntry) -> None:
         match planner.match_copy(copy, row):
             case planner.Match.DIFFERENT:
-                known = not (planner.is_unknown(copy) or planner.is_suspect(copy))
+                known = not (planner.is_unknown(copy) or copy.is_suspect)
                 reason = "the Source lists another version" if known else planner.UNKNOWN_CONTENT
                 self._add_finding(FindingKind.DIFFERENT, copy.uri, copy.path, reason)
             case planner.Match.UNKNOWN if self._is_to_be_fetched(copy):
@@ -462,6 +454,6 @@ def _is_plainly_same(copy: Copy, row: planner.ListedEntry) -> bool:
         and (row.length == copy.length or row.length is None)
         and row.change != planner.FILTERED
         and not row.undated
-        and not planner.is_suspect(copy)
+        and not copy.is_suspect
         and not copy.is_stale
     )

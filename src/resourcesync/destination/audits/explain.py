@@ -8,26 +8,12 @@ from urllib.parse import quote
 
 import msgspec
 
+from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.audits.fixity import SuspectMarker, listed_from_copy
 from resourcesync.destination.audits.reports import AuditFinding
 from resourcesync.destination.baseline import Baseline
 from resourcesync.destination.mapping.names import uris_at
 from resourcesync.destination.path_assignment import owner_of
-from resourcesync.destination.pending_tasks import (
-    CONTRADICTING,
-    DAMAGED,
-    STALE,
-    is_kept,
-    is_resting,
-)
-from resourcesync.destination.planner import (
-    FILTERED,
-    ListedEntry,
-    Match,
-    is_suspect,
-    is_unknown,
-    match_copy,
-)
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import normalise, percent_encode, present_uri
@@ -39,7 +25,7 @@ from resourcesync.model.own_names import OWN_FOLDER
 from resourcesync.model.vocabulary import ChangeKind
 
 Findings = Callable[[], Iterable[AuditFinding]]
-_DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", CONTRADICTING})
+_DISAGREEING: Final = frozenset({"hash-mismatch", "length-mismatch", pending_tasks.CONTRADICTING})
 
 
 class ResourceVerdict(StrEnum):
@@ -73,23 +59,12 @@ class ResourceVerdict(StrEnum):
     @property
     def is_well(self) -> bool:
         """True if nothing is wrong with the resource."""
-        return self in _SOUND_VERDICTS
+        return self.name in _SOUND_VERDICTS
 
 
-_SOUND_VERDICTS: Final = frozenset(
-    {
-        ResourceVerdict.AS_LISTED,
-        ResourceVerdict.AS_FETCHED,
-        ResourceVerdict.ABSENT,
-        ResourceVerdict.GONE,
-        ResourceVerdict.FILTERED,
-        ResourceVerdict.KEPT,
-        ResourceVerdict.UNWANTED,
-        ResourceVerdict.UNPROVEN,
-        ResourceVerdict.SOUND_AGAIN,
-        ResourceVerdict.FOREIGN,
-        ResourceVerdict.OWN,
-    }
+_SOUND_VERDICTS: Final = (
+    *("AS_LISTED", "AS_FETCHED", "ABSENT", "GONE", "FILTERED", "KEPT", "UNWANTED", "UNPROVEN"),
+    *("SOUND_AGAIN", "FOREIGN", "OWN"),
 )
 _MAX_REFERRERS: Final = 20
 _URI_SAFE: Final = "/%?&=;:@!$'()*+,"
@@ -111,7 +86,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     is_present: bool = False
     file_content: tuple[int, tuple[Digest, ...]] | None = None
     is_altered: bool = False
-    listed: ListedEntry | None = None
+    listed: planner.ListedEntry | None = None
     list_uri: str = ""
     is_source_read: bool = False
     source_error: str = ""
@@ -137,27 +112,28 @@ class Explanation(msgspec.Struct, kw_only=True):
     def next_try(self) -> int | None:
         """The time of the next try, if the resource failed so often that it waits."""
         pending = self.pending
-        return pending.due if pending is not None and is_resting(pending) else None
+        return pending.due if pending is not None and pending_tasks.is_resting(pending) else None
 
     @property
     def retained_copy(self) -> str:
         """Copy that stays while something is wrong, in words."""
         if self.copy is None or not self.is_present:
             return "no copy"
-        is_damaged = self.is_altered or (self.pending and self.pending.code == DAMAGED)
+        code = self.pending.code if self.pending else ""
+        is_damaged = self.is_altered or code == pending_tasks.DAMAGED
         is_verified = self.copy.fixity == rows.Fixity.VERIFIED
         return f"the {'altered ' if is_damaged else 'verified ' * is_verified}copy is kept"
 
     def _verdict_of_task(self) -> ResourceVerdict | None:
         pending = self.pending
-        if pending is None or pending.code == DAMAGED:
+        if pending is None or pending.code == pending_tasks.DAMAGED:
             return None
         if self.is_accepted:
             is_sound = self.copy is None or (self.is_present and not self.is_altered)
             return ResourceVerdict.ABSENT if is_sound else None
         if pending.task == rows.PendingTask.DELETE:
             return ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.HELD
-        if pending.code == STALE:
+        if pending.code == pending_tasks.STALE:
             return None if self.is_altered or not self.is_present else ResourceVerdict.STALE
         if pending.code in _DISAGREEING:
             return ResourceVerdict.DISAGREES
@@ -171,10 +147,10 @@ class Explanation(msgspec.Struct, kw_only=True):
                 return ResourceVerdict.LOST
             if self.is_altered:
                 return ResourceVerdict.ALTERED
-            if is_suspect(self.copy):
+            if self.copy.is_suspect:
                 return ResourceVerdict.SOUND_AGAIN
             return None if self.refused is None else ResourceVerdict.REFUSED
-        if self.listed is not None and self.listed.change == FILTERED:
+        if self.listed is not None and self.listed.change == planner.FILTERED:
             return ResourceVerdict.FILTERED
         if self.listed is not None and self.listed.change != ChangeKind.DELETED:
             return ResourceVerdict.WAITING
@@ -194,14 +170,14 @@ class Explanation(msgspec.Struct, kw_only=True):
             return ResourceVerdict.AS_FETCHED
         if self.listed is None or self.listed.change == ChangeKind.DELETED:
             return ResourceVerdict.KEPT if self.is_kept else ResourceVerdict.UNLISTED
-        if self.listed.change == FILTERED:
+        if self.listed.change == planner.FILTERED:
             return ResourceVerdict.UNWANTED
-        match match_copy(self.copy, self.listed):
-            case Match.SAME:
+        match planner.match_copy(self.copy, self.listed):
+            case planner.Match.SAME:
                 return ResourceVerdict.AS_LISTED
-            case Match.DIFFERENT:
+            case planner.Match.DIFFERENT:
                 return ResourceVerdict.OUTDATED
-            case Match.UNKNOWN:
+            case planner.Match.UNKNOWN:
                 return ResourceVerdict.UNPROVEN
 
 
@@ -298,7 +274,7 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
-    known.is_kept = pending is not None and is_kept(pending)
+    known.is_kept = pending is not None and pending_tasks.is_kept(pending)
     known.is_accepted = pending is not None and SyncState(state).accepts(pending.code)
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
@@ -320,17 +296,17 @@ def _read_file(pull: SyncSession, known: Explanation) -> None:
     known.is_present, known.file_content = found is not None, found
     if copy is not None and found is not None:
         is_same = found[0] == copy.length and not disagree(found[1], digests)
-        known.is_altered = is_unknown(copy) or not is_same
+        known.is_altered = planner.is_unknown(copy) or not is_same
 
 
 def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
     """Mark a copy suspect that is not as installed, so that the advised command repairs it."""
     copy, row = known.copy, known.listed
-    if copy is None or is_unknown(copy) or (known.is_present and not known.is_altered):
+    if copy is None or planner.is_unknown(copy) or (known.is_present and not known.is_altered):
         return
     if known.pending is not None and known.pending.task == rows.PendingTask.DELETE:
         return  # to be deleted, not fetched again
-    is_listed = row is not None and row.change not in (FILTERED, ChangeKind.DELETED)
+    is_listed = row is not None and row.change not in (planner.FILTERED, ChangeKind.DELETED)
     is_fetched_again = is_listed or not known.is_source_read
     if not (is_fetched_again or known.is_kept):
         return

@@ -15,16 +15,9 @@ import msgspec
 
 from resourcesync import ports
 from resourcesync.compare import Created, Deleted, Same, Updated, compare
-from resourcesync.destination import planner
+from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.audits.reports import FindingKind
 from resourcesync.destination.held_deletion_probes import exists, probe_all
-from resourcesync.destination.pending_tasks import (
-    DAMAGED,
-    STALE,
-    STALE_REASON,
-    UNAVAILABLE_CODES,
-    pending_fetch,
-)
 from resourcesync.destination.pull_session import SyncSession
 from resourcesync.destination.transfers.derived_bytes import decode_staged
 from resourcesync.destination.transfers.verification import check_installed, verify_bytes
@@ -68,8 +61,9 @@ class SuspectMarker:
         is_wanted = known is None or (known.task == PendingTask.RETAIN and not self._is_offline)
         if row is not None and is_wanted:
             self._pending.append(self._task(copy, row, reason))
-        if not planner.is_suspect(copy) and not planner.is_unknown(copy):
-            self._copies.append(planner.as_suspect(copy))
+        marked = planner.as_suspect(copy, reason)
+        if marked != copy and not planner.is_unknown(copy):
+            self._copies.append(marked)
         self._flush_when_full()
 
     def mark_answer(self, copy: Copy, row: planner.ListedEntry, answer: "FailedCheck") -> None:
@@ -77,13 +71,15 @@ class SuspectMarker:
 
         What the list shows by itself, the next pull learns from the list.
         """
-        is_gone = answer.code in UNAVAILABLE_CODES
+        is_gone = answer.code in pending_tasks.UNAVAILABLE_CODES
         if answer.is_of_origin or not (is_gone or answer.kind is FindingKind.DIFFERENT):
             return  # it proves nothing of the copy
         known = self._pull.state.pending_of(copy.uri)
         if planner.match_copy(copy, row) is not planner.Match.DIFFERENT and known is None:
             task = self._task(copy, row, answer.reason)
-            self._pending.append(task._replace(code=answer.code if is_gone else STALE))
+            self._pending.append(
+                task._replace(code=answer.code if is_gone else pending_tasks.STALE)
+            )
             # Without validators: the next answer has bytes, whatever the server compares.
             self._copies.append(copy._replace(fixity=Fixity.STALE, etag="", last_modified=""))
         self._flush_when_full()
@@ -91,7 +87,10 @@ class SuspectMarker:
     def mark_served(self, copy: Copy) -> None:
         """Record that the Source served the bytes of a copy, if that was not so before."""
         known = self._pull.state.pending_of(copy.uri)
-        if known is None or known.code not in {STALE, *UNAVAILABLE_CODES}:
+        if known is None or known.code not in {
+            pending_tasks.STALE,
+            *pending_tasks.UNAVAILABLE_CODES,
+        }:
             return
         row = planner.listed_from_task(known)
         if (
@@ -116,7 +115,7 @@ class SuspectMarker:
         # The entry at the time of the fetch, not the present one, which may be later than T.
         length = copy.length if copy.listed else None
         row = row._replace(hash=copy.listed, length=length)
-        task = pending_fetch(
+        task = pending_tasks.pending_fetch(
             row,
             known=None,
             now=self._pull.now,
@@ -124,7 +123,7 @@ class SuspectMarker:
             generation=self._generation,
             failed=False,
         )
-        return task._replace(code=DAMAGED, reason=reason)
+        return task._replace(code=pending_tasks.DAMAGED, reason=reason)
 
     def record_sound(self, copy: Copy, sound: Copy) -> Copy:
         """Record the present signature of a file whose bytes are as installed; clear its mark."""
@@ -132,7 +131,7 @@ class SuspectMarker:
             return copy
         self._copies.append(sound)
         known = self._pull.state.pending_of(copy.uri)
-        if known is not None and known.code == DAMAGED:
+        if known is not None and known.code == pending_tasks.DAMAGED:
             self._finished.append(copy.uri)
         self._flush_when_full()
         return sound
@@ -176,7 +175,7 @@ def stored_rows(state: SqliteMirrorState) -> Iterator[planner.ListedEntry]:
                 if next_to_go != copy.uri:
                     yield listed_from_copy(copy)
             case Updated(copy, waiting) | Same(copy, waiting):
-                is_by_audit = waiting.code in {DAMAGED, STALE}
+                is_by_audit = waiting.code in {pending_tasks.DAMAGED, pending_tasks.STALE}
                 yield listed_from_copy(copy) if is_by_audit else planner.listed_from_task(waiting)
             case Created(waiting):
                 yield planner.listed_from_task(waiting)
@@ -293,7 +292,7 @@ class FixityChecker:
         proven = self._result
         for copy in self._pull.dependencies.cancel.checked(group, every=1):
             proven.count += 1
-            bad = self._check_file(copy, look)
+            bad = check_file(copy, self._method, look, self._suspects, proven)
             if bad is not None:
                 proven.failed[copy.uri] = bad
         if self._method in {"remote", "origin"}:
@@ -310,24 +309,13 @@ class FixityChecker:
         tasks = (
             task
             for task in pull.state.pending(PendingTask.FETCH)
-            if task.code in UNAVAILABLE_CODES and pull.state.copy(task.uri) is None
+            if task.code in pending_tasks.UNAVAILABLE_CODES and pull.state.copy(task.uri) is None
         )
         while group := list(islice(tasks, _GROUP)):
             asked = {pull.selection.source_uri(task.uri): task for task in group}
             for uri, outcome in probe_all(pull.dependencies, asked):
                 if exists(outcome):
                     self._suspects.mark_returned(asked[uri])
-
-    def _check_file(self, copy: Copy, look: ports.CopyInspector) -> FailedCheck | None:
-        if look.signature(copy.path) is None:
-            return FailedCheck(FindingKind.MISSING, "missing")
-        if planner.is_unknown(copy):
-            return FailedCheck(FindingKind.DIFFERENT, planner.UNKNOWN_CONTENT)
-        if self._method == "stat":
-            return check_by_stat(copy, look, self._suspects, self._result)
-        wanted = [digest.algorithm for digest in parse_digests(copy.digests)]
-        content = next(look.digest_all([(copy.path, wanted)]))
-        return check_content(copy, content, look, self._suspects, self._result)
 
     def _check_source(self, copies: Iterable[Copy]) -> None:
         """Request the resources from the Source, or their originals, and compare the bytes."""
@@ -383,12 +371,25 @@ class ReadBytes(Protocol):
     read_bytes: int
 
 
-def check_by_stat(
+def check_file(
+    copy: Copy, method: str, look: ports.CopyInspector, suspects: SuspectMarker, counts: ReadBytes
+) -> FailedCheck | None:
+    """Compare a copy's file with what was installed: its bytes, or by method ``stat`` its size."""
+    if look.signature(copy.path) is None:
+        return FailedCheck(FindingKind.MISSING, "missing")
+    if planner.is_unknown(copy):
+        return FailedCheck(FindingKind.DIFFERENT, planner.UNKNOWN_CONTENT)
+    if method == "stat":
+        return _check_by_stat(copy, look, suspects, counts)
+    wanted = [digest.algorithm for digest in parse_digests(copy.digests)]
+    content = next(look.digest_all([(copy.path, wanted)]))
+    return check_content(copy, content, look, suspects, counts)
+
+
+def _check_by_stat(
     copy: Copy, look: ports.CopyInspector, suspects: SuspectMarker, counts: ReadBytes
 ) -> FailedCheck | None:
     """Compare size and time of a copy's file; read it if these differ."""
-    if planner.is_unknown(copy):  # no file is as installed; the state says so
-        return None
     try:
         sound = check_installed(copy, look)
     except StorageError as error:
@@ -436,7 +437,7 @@ def is_as_recorded(copy: Copy, content: CopyContent | StorageError | None) -> bo
 def as_read(copy: Copy, content: CopyContent, look: ports.CopyInspector) -> Copy:
     """Return a copy whose bytes were just read and are as installed, with its present signature."""
     signature = content.signature
-    if signature is None and planner.is_suspect(copy):
+    if signature is None and copy.is_suspect:
         signature = look.signature(copy.path)
     return copy if signature is None else copy._replace(signature=signature)
 
@@ -458,7 +459,7 @@ def _compare_answer(
                 codings and _has_content_of(copy, sink, codings, copies)
             ):
                 return None
-            return FailedCheck(FindingKind.DIFFERENT, STALE_REASON, is_local=False)
+            return FailedCheck(FindingKind.DIFFERENT, pending_tasks.STALE_REASON, is_local=False)
 
 
 def _has_bytes_of(copy: Copy, staged: ports.StagedCopy) -> bool:

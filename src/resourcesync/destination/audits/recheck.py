@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from resourcesync.destination.lists import recheck_plan
-from resourcesync.destination.planner import Fetch, ListedEntry, is_suspect
+from resourcesync.destination.planner import Fetch, ListedEntry
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession, timed_phase
 from resourcesync.destination.transfers.transfer import ResourceTransfer
 from resourcesync.mirror_state.rows import Copy, RecheckState
@@ -84,7 +84,7 @@ class Recheck:
     def _fetches(self, due: int) -> Iterator[Fetch]:
         for copy in self._walk(due):
             is_chosen, self._state = recheck_plan.with_visit(self._state, copy)
-            if not is_chosen or copy.installed >= self._pull.now or is_suspect(copy):
+            if not is_chosen or copy.installed >= self._pull.now or copy.is_suspect:
                 continue
             doubted = self._pull.state.unconfirmed_since(copy.uri)
             if doubted is None or doubted < self._pull.now:  # else it was requested just now
