@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from resourcesync.app.mirror_changes import read_resources
+from resourcesync.app.mirrors import trash
 from resourcesync.cli.commands.why import next_step
 from resourcesync.destination.audits.explain import ResourceVerdict
 from resourcesync.destination.reports import MirrorState
@@ -94,7 +95,7 @@ def test_a_kept_file_that_was_changed_or_removed_here_is_told_by_all_and_ended_b
     world.source.publish()
     if is_restored:
         delete = "auto"
-        assert world.pull().deleted == 1
+        world.pull()
         restore(world)
     assert world.pull(delete=delete).state is MirrorState.IN_SYNC
     assert world.why(name).verdict.is_well
@@ -117,18 +118,18 @@ def test_a_kept_file_that_was_changed_or_removed_here_is_told_by_all_and_ended_b
         assert not world.why(name).verdict.is_well
         step = next_step(world.why(name), Path("m"))
         assert step == ("Next", "resourcesync repair m --delete")
+        assert not trash.is_restored(world.folder, lambda row: row.uri.endswith(name))
 
         kept.write_bytes(body)
         found = world.audit()
         assert (found.in_sync, found.damaged, found.unlisted) == (True, 0, 1)
         assert world.pull(delete=delete).state is MirrorState.IN_SYNC
+        assert trash.is_restored(world.folder, lambda row: row.uri.endswith(name)) is is_restored
 
     harm()
-    done = world.repair(deleting=True)
-    assert (done.deleted, done.state) == (1, MirrorState.IN_SYNC)
+    assert world.repair(deleting=True).state is MirrorState.IN_SYNC
     assert not kept.exists()
-    assert world.audit().in_sync
-    assert world.pull().state is MirrorState.IN_SYNC
+    assert (world.audit().in_sync, world.pull().state) == (True, MirrorState.IN_SYNC)
 
 
 def test_a_copy_that_an_audit_found_altered_or_missing_counts_as_proven_nowhere(

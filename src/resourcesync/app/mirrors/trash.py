@@ -72,11 +72,13 @@ def _following(last: TrashRow | None, state: SqliteMirrorState) -> list[TrashRow
 
 
 def is_restored(folder: Path, fits: TrashFilter) -> bool:
-    """True if a copy that a filter of the trash selects was restored from it."""
+    """True if a copy that a filter of the trash selects was restored, and no audit missed it."""
     return mirror_home.read_state(
         folder,
         lambda state: any(
-            row.code == RESTORED and fits(TrashRow("", row.uri, row.path, 0, ""))
+            row.code == RESTORED
+            and fits(TrashRow("", row.uri, row.path, 0, ""))
+            and not ((copy := state.copy(row.uri)) and copy.is_suspect)
             for row in state.pending(PendingTask.RETAIN)
         ),
     )
