@@ -171,7 +171,7 @@ def task_of(
     return task._replace(task=PendingTask.RETAIN, reason=reason, code=code)
 
 
-def is_kept(row: Pending) -> bool:
+def is_retained(row: Pending) -> bool:
     """True if a copy stays although the Source does not list it, and no pull is to decide that."""
     return row.task == PendingTask.RETAIN and row.code != planner.FILTERED and not is_missed(row)
 

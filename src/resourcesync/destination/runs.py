@@ -241,9 +241,7 @@ def build_report(
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
         held = sync_state.deletions_to_confirm(counts) if pulled.are_deletions_done else 0
-    retained = _retained_counts(pulled, state, counts)
-    reasons = _failed_reasons(counts, memory) + Counter({DAMAGED: retained.damaged})
-    reasons += Counter(row.code for row in deletions.failures)
+    reasons = _failed_reasons(state, counts) + Counter(row.code for row in deletions.failures)
     failed = reasons.total()
     resources, waits = state.count(), to_delete and not pulled.are_deletions_done
     requests, received = equipment.traffic()
@@ -266,7 +264,7 @@ def build_report(
         reasons=dict(reasons),
         held=held,
         held_of=deletions.held_of if held else 0,
-        retained=retained,
+        retained=_retained_counts(pulled, state, counts),
         fetched=_fetched_counts(pulled),
         evidence=memory.evidence(resources, tally.by_request, counts),
         faults=faults,
@@ -289,11 +287,12 @@ def _list_faults(
     )
 
 
-def _failed_reasons(counts: PendingCounts, memory: SyncState) -> Counter[str]:
-    """Return how many listed resources are not in the mirror as listed, by their reasons."""
-    rows = counts.rows.items()
+def _failed_reasons(state: SqliteMirrorState, counts: PendingCounts) -> Counter[str]:
+    """Return how many resources are not in the mirror as listed or fetched, by their reasons."""
+    memory, rows = SyncState(state), counts.rows.items()
     fetches = ((code, number) for (task, code), number in rows if task == PendingTask.FETCH)
-    return Counter({code: number for code, number in fetches if not memory.accepts(code)})
+    damaged = Counter(DAMAGED for _ in sync_state.damaged_retained(state))
+    return damaged + Counter({code: n for code, n in fetches if not memory.accepts(code)})
 
 
 def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:

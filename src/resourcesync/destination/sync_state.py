@@ -230,12 +230,11 @@ class SyncState:
         """Return the numbers of listed copies by the evidence that they are as at the Source."""
         unhashed, _ = self.unhashed()
         undated = unhashed.copies - counts.with_codes(pending_tasks.RESTORED)
-        requested = min(by_request, undated)
         suspect = sum(copy.listed != "" for copy in self._state.suspects())
         return reports.EvidenceCounts(
             by_hash=resources - unhashed.copies - suspect,
-            by_request=requested,
-            by_date=undated - requested,
+            by_request=min(by_request, undated),
+            by_date=max(undated - by_request, 0),
             unconfirmed=unhashed.unconfirmed,
         )
 
@@ -396,7 +395,7 @@ def deletions_to_confirm(counts: rows.PendingCounts) -> int:
 
 def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> reports.RetainedCounts:
     """Return the numbers of copies that are not what the Source lists, as they are stored."""
-    damaged = Counter(row.code for row in damaged_kept(state))
+    damaged = Counter(row.code for row in damaged_retained(state))
     filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
     return reports.RetainedCounts(
         unlisted=counts.of_task(rows.PendingTask.RETAIN) - filtered - restored - damaged[""],
@@ -487,16 +486,16 @@ def absent_folder(state: SqliteMirrorState) -> str:
     return commonprefix([first, last]).rpartition("/")[0] + "/"
 
 
-def damaged_kept(state: SqliteMirrorState) -> Iterator[rows.Pending]:
+def damaged_retained(state: SqliteMirrorState) -> Iterator[rows.Pending]:
     """Yield the rows of unlisted copies that stay although their files are not as installed."""
     tasks = filter(None, (state.pending_of(copy.uri) for copy in state.suspects()))
-    return filter(pending_tasks.is_kept, tasks)
+    return filter(pending_tasks.is_retained, tasks)
 
 
 def failing_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
     """Yield the tasks of edited files, and of what is not in the mirror as listed or fetched."""
     memory = SyncState(state)
-    for row in damaged_kept(state):
+    for row in damaged_retained(state):
         yield row._replace(code=pending_tasks.DAMAGED, reason=pending_tasks.DAMAGED_REASON, due=0)
     for row in state.pending(rows.PendingTask.DELETE):
         if row.code == pending_tasks.EDITED:

@@ -219,7 +219,7 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     if is_proven or verdict not in _NEXT:
         return None
     (label, text), lists = _NEXT[verdict], found.list_uri or found.source
-    if found.is_kept and verdict in {"LOST", "ALTERED"}:  # it cannot be fetched
+    if found.is_retained and verdict in {"LOST", "ALTERED"}:  # it cannot be fetched
         text += " --delete"
     values = {"lists": lists, "file": mirror / found.path, "address": found.address}
     return label, text.format(mirror=mirror, **values)

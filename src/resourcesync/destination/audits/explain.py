@@ -91,7 +91,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     is_source_read: bool = False
     source_error: str = ""
     pending: rows.Pending | None = None
-    is_kept: bool = False
+    is_retained: bool = False
     is_accepted: bool = False
     refused: rows.RefusedRow | None = None
     trash: rows.TrashRow | None = None
@@ -169,7 +169,7 @@ class Explanation(msgspec.Struct, kw_only=True):
         if not self.is_source_read:
             return ResourceVerdict.AS_FETCHED
         if self.listed is None or self.listed.change == ChangeKind.DELETED:
-            return ResourceVerdict.KEPT if self.is_kept else ResourceVerdict.UNLISTED
+            return ResourceVerdict.KEPT if self.is_retained else ResourceVerdict.UNLISTED
         if self.listed.change == planner.FILTERED:
             return ResourceVerdict.UNWANTED
         match planner.match_copy(self.copy, self.listed):
@@ -274,7 +274,7 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     known.copy = copy = state.copy(uri)
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
-    known.is_kept = pending is not None and pending_tasks.is_kept(pending)
+    known.is_retained = pending is not None and pending_tasks.is_retained(pending)
     known.is_accepted = pending is not None and SyncState(state).accepts(pending.code)
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
@@ -308,7 +308,7 @@ def _mark_suspect(pull: SyncSession, known: Explanation) -> None:
         return  # to be deleted, not fetched again
     is_listed = row is not None and row.change not in (planner.FILTERED, ChangeKind.DELETED)
     is_fetched_again = is_listed or not known.is_source_read
-    if not (is_fetched_again or known.is_kept):
+    if not (is_fetched_again or known.is_retained):
         return
     suspects = SuspectMarker(pull, offline=row is None)
     reason = "changed locally since it was fetched" if known.is_present else "missing"
