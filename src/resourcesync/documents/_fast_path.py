@@ -323,7 +323,6 @@ def _read_addresses(columns: dict[str, Sequence[Any]], text: str) -> bool:
 
 
 def _attributes_of_links(text: str) -> list[list[str]] | None:
-    """Return names and values of each link in turn."""
     return [
         [_unescaped(part) for pair in _ATTRIBUTE.findall(tag) for part in pair]
         for tag in text.split("<")[1:]
@@ -575,7 +574,6 @@ def _digests(column: Sequence[str]) -> Iterable[tuple[Digest, ...]]:
 
 
 def _hashes(column: Sequence[str]) -> Sequence[str]:
-    """Return the digests as text in our form."""
     return (
         column if are_sha256(column) else [format_digests(_values.digests(text)) for text in column]
     )

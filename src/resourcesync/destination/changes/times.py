@@ -75,12 +75,20 @@ def mark_of(change: "Change", latest: int) -> ChangeMark:
 
 
 def is_newest_first(changes: Sequence[ChangeMark], known: "Window | None") -> bool | None:
-    """Return whether a list has the newest change first; ``None`` if nothing shows its order."""
+    """Return whether a list has the newest change first; ``None`` if nothing shows its order.
+
+    Where the list is in another order, such as that of addresses, its resources tell.
+    """
     times = [change.time for change in changes if change.time is not None]
-    if len(set(times)) > 1 and times == sorted(times, reverse=True):
-        return True
-    if len(set(times)) > 1 and times == sorted(times):
-        return False
+    if len(set(times)) > 1 and times in (sorted(times), sorted(times, reverse=True)):
+        return times[0] > times[-1]
+    last, falls = dict[str, int](), set[bool]()
+    for uri, time in ((change.uri, change.own_time) for change in changes):
+        if time is not None and last.setdefault(uri, time) != time:
+            falls.add(time < last[uri])
+            last[uri] = time
+    if falls:
+        return None if len(falls) > 1 else falls.pop()
     return None if known is None else known.is_newest_first
 
 
