@@ -69,7 +69,10 @@ def _ends_with_a_list(world: World[LooseSource]) -> None:
 
 @pytest.mark.parametrize(
     ("style", "end"),
-    [({}, _ends_with_a_time_of_its_own), ({"index": True, "times": False}, _ends_with_a_list)],
+    [
+        ({}, _ends_with_a_time_of_its_own),
+        ({"index": True, "times": False}, _ends_with_a_list),
+    ],
 )
 def test_an_old_copy_that_no_asking_gets_past_is_refused_and_takes_nothing_away(
     tmp_path: Path, style: dict[str, Any], end: Callable[[World[LooseSource]], None]

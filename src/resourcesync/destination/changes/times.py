@@ -8,8 +8,8 @@ what the two lists share, or by the time of a change.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import dropwhile
-from operator import itemgetter
+from itertools import dropwhile, pairwise
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -82,11 +82,12 @@ def is_newest_first(changes: Sequence[ChangeMark], known: "Window | None") -> bo
     times = [change.time for change in changes if change.time is not None]
     if len(set(times)) > 1 and times in (sorted(times), sorted(times, reverse=True)):
         return times[0] > times[-1]
-    last, falls = dict[str, int](), set[bool]()
-    for uri, time in ((change.uri, change.own_time) for change in changes):
-        if time is not None and last.setdefault(uri, time) != time:
-            falls.add(time < last[uri])
-            last[uri] = time
+    own = sorted((change for change in changes if change.is_own), key=attrgetter("uri"))
+    falls = {
+        (later.time or 0) < (earlier.time or 0)
+        for earlier, later in pairwise(own)
+        if earlier.uri == later.uri and earlier.time != later.time
+    }
     if falls:
         return None if len(falls) > 1 else falls.pop()
     return None if known is None else known.is_newest_first
