@@ -77,6 +77,23 @@ def test_a_follower_has_what_the_mirror_has_after_any_life(
     assert lazy.index == eager.index == held(world)
 
 
+def test_who_stores_the_position_of_each_change_gets_none_twice(
+    world: World[PublishedSource],
+) -> None:
+    position: ChangeLogPosition | None = None
+    for told in (held, lambda _: {f"{BASE}objects/9999.html": ""}):
+        world.source.publish()
+        world.pull()
+        with world.destination() as destination:
+            state = destination.read_only_session().state
+            reader, found = ChangeLogReader(state=state, position=position), []
+            for change in reader.read_new():
+                found.append(change.uri)
+                position = reader.position
+        assert found == sorted(told(world))
+        world.source.put("objects/9999.html", "after all others")
+
+
 def test_a_cursor_that_cannot_be_written_stays(tmp_path: Path) -> None:
     consumers = ConsumerFiles(tmp_path)
     consumers.acknowledge("index", ChangeLogPosition(7, 1))

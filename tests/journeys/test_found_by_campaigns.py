@@ -12,6 +12,7 @@ import pytest
 from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.scope_and_filters import Filters
 from resourcesync.errors import RollbackError, SourceUnavailableError
+from resourcesync.model.settings import Limit
 from resourcesync.model.timestamps import to_microseconds
 from tests.support.worlds.daily_source import WEEK, DailySource
 from tests.support.worlds.loose_source import LooseSource
@@ -419,3 +420,23 @@ def test_an_old_replica_at_the_new_address_is_not_in_sync(tmp_path: Path) -> Non
         moving.pull(world)
     world.network.origin = source.serve
     assert moving.pull(world).state is MirrorState.IN_SYNC
+
+
+def test_a_list_by_addresses_does_not_look_like_one_with_the_newest_change_first(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, DailySource("daily", own_times=True, archive=True))
+    source = world.source
+    world.pull()
+    source.put("2.txt", "first")
+    source.put("1.txt", "then")
+    source.end_day()
+    world.pull()
+    source.remove("5.txt")
+    source.remove("4.txt")
+    source.put("4.txt", "again")
+    source.end_day()
+
+    world.pull(max_delete=Limit(number=9))
+
+    assert world.in_sync()

@@ -13,15 +13,7 @@ from typing import Any
 
 import pytest
 
-from resourcesync import (
-    Catalogue,
-    Event,
-    Mirror,
-    MirrorChange,
-    MirrorState,
-    ports,
-    read,
-)
+from resourcesync import Catalogue, Event, Mirror, MirrorChange, MirrorState, ports, read
 from resourcesync.destination.planner import as_unknown
 from resourcesync.errors import (
     ConfigurationError,

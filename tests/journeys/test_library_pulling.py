@@ -11,12 +11,7 @@ from pathlib import Path
 import pytest
 
 import resourcesync
-from resourcesync import (
-    Mirror,
-    Publisher,
-    discover,
-    validate,
-)
+from resourcesync import Mirror, Publisher, discover, validate
 from resourcesync.app.serving.applications import LateApplication
 from resourcesync.errors import (
     ConfigurationError,

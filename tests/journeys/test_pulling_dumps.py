@@ -89,11 +89,7 @@ NO_HASH = [item.wrong(hash="") for item in TOLD]
     ],
 )  # fmt: skip
 def test_what_is_not_in_a_package_as_it_is_listed_is_fetched_singly(
-    world: World[DumpSource],
-    listed: list[Told],
-    body: bytes,
-    number: int,
-    warned: list[str],
+    world: World[DumpSource], listed: list[Told], body: bytes, number: int, warned: list[str]
 ) -> None:
     offer(world, listed, body)
 

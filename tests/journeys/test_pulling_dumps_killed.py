@@ -26,16 +26,7 @@ from tests.support.documents.text import document
 from tests.support.documents.written import sha256
 from tests.support.servers.hostile_server import CLOSE, HostileServer
 from tests.support.sources.scripted_source import cut_at, serve
-from tests.support.worlds.dump_source import (
-    AT,
-    DumpSource,
-    Packed,
-    Told,
-    many,
-    md,
-    rows,
-    zipped,
-)
+from tests.support.worlds.dump_source import AT, DumpSource, Packed, Told, many, md, rows, zipped
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.world import World
 

@@ -143,8 +143,7 @@ def test_a_mirror_made_with_dumps_is_the_mirror_made_without(dumped: Dumped) -> 
 
 
 KINDS = st.lists(
-    st.tuples(st.integers(0, 4), st.sampled_from(["updated", "deleted", "created"])),
-    max_size=12,
+    st.tuples(st.integers(0, 4), st.sampled_from(["updated", "deleted", "created"])), max_size=12
 )
 
 

@@ -3,11 +3,7 @@
 import pytest
 
 from resourcesync.destination.reports import MirrorState
-from resourcesync.errors import (
-    ConfigurationError,
-    DocumentError,
-    TruncatedDocumentError,
-)
+from resourcesync.errors import ConfigurationError, DocumentError, TruncatedDocumentError
 from tests.support.worlds.network import BASE, Answer
 from tests.support.worlds.published_source import PublishedSource
 from tests.support.worlds.world import World

@@ -70,9 +70,7 @@ def failures(ran: Ran) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.timeout(300)
-def test_a_source_that_misbehaves_in_every_way_is_left_in_bounded_time(
-    tortured: Tortured,
-) -> None:
+def test_a_source_that_misbehaves_in_every_way_is_left_in_bounded_time(tortured: Tortured) -> None:
     assert len(tortured.source.ways) + len(tortured.source.refused) >= 70
     assert tortured.first.code == 3, tortured.first.said[-3_000:]
     assert tortured.seconds < BOUND
@@ -140,9 +138,7 @@ def test_each_entry_that_cannot_be_used_is_explained_by_why(
 
 
 @pytest.mark.timeout(300)
-def test_a_second_pull_is_as_the_first_and_a_healed_source_is_in_sync(
-    tortured: Tortured,
-) -> None:
+def test_a_second_pull_is_as_the_first_and_a_healed_source_is_in_sync(tortured: Tortured) -> None:
     source, before = tortured.source, tortured.files()
     second = tortured.pull()
 

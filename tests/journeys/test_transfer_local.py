@@ -57,12 +57,7 @@ def test_a_copy_that_cannot_be_read_is_no_hindrance(
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        {"digest": ""},
-        {"digest": "md5:00000000000000000000000000000000"},
-        {"length": False},
-    ],
+    "more", [{"digest": ""}, {"digest": "md5:00000000000000000000000000000000"}, {"length": False}]
 )
 def test_without_a_strong_digest_and_a_length_nothing_is_copied(
     source: ScriptedSource, more: dict[str, object]

@@ -78,9 +78,7 @@ def test_a_resource_that_had_its_time_is_continued_by_the_next_run(
     assert source.file("/big.bin") == BODY
 
 
-def test_a_resource_that_changed_between_two_runs_is_fetched_whole(
-    source: ScriptedSource,
-) -> None:
+def test_a_resource_that_changed_between_two_runs_is_fetched_whole(source: ScriptedSource) -> None:
     source.put("/big.bin", BODY)
     break_off(source)
     source.put("/big.bin", OTHER)

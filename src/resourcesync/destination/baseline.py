@@ -457,7 +457,6 @@ class Baseline:
         pull.cursor = cursor
 
     def _cursor_after(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> Cursor:
-        """Return the cursor once all that was read is stored."""
         pull, at, through = self._pull, snapshot.at, self._through
         cursor = structs.replace(
             pull.cursor,

@@ -36,13 +36,21 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
         yield from self._read_changes(begin.number)
 
     def _read_copies(self, begin: ChangeLogPosition) -> Iterator[LoggedChange]:
-        """Yield the copies after a URI; what changes meanwhile is in the log after ``begin``."""
-        for listed in self.state.copies():
-            copy = listed if listed.length >= 0 else self._content(listed.uri)
-            if copy is not None and copy.uri > begin.uri:
-                self.position = begin._replace(uri=copy.uri)
-                seen = (copy.uri, copy.path, copy.length, copy.digests)
-                yield LoggedChange(begin.number, copy.installed, "created", *seen, "")
+        """Yield the copies after a URI; what changes meanwhile is in the log after ``begin``.
+
+        The position after the last one is in the log, where nothing comes a second time.
+        """
+        copies = (
+            each if each.length >= 0 else self._content(each.uri) for each in self.state.copies()
+        )
+        rest = (copy for copy in copies if copy is not None and copy.uri > begin.uri)
+        copy = next(rest, None)
+        while copy is not None:
+            following = next(rest, None)
+            self.position = begin._replace(uri="" if following is None else copy.uri)
+            seen = (copy.uri, copy.path, copy.length, copy.digests)
+            yield LoggedChange(begin.number, copy.installed, "created", *seen, "")
+            copy = following
         self.position = begin._replace(uri="")
 
     def _content(self, uri: str) -> Copy | None:

@@ -73,7 +73,6 @@ class SourceLists(msgspec.Struct, frozen=True, kw_only=True):
         return hash(self._compared())
 
     def _compared(self) -> tuple[object, ...]:
-        """Return what was found, whichever way led there."""
         return astuple(replace(self, road="", unanswered=""))
 
     @property

@@ -1,5 +1,8 @@
 """What is taken, tried again, waited for and given up; on loopback."""
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 
 from resourcesync.adapters.system import SystemClock
@@ -91,3 +94,38 @@ def test_a_bandwidth_is_kept(server: HostileServer) -> None:
     fetch_all(fetcher, [f"{server.origin}/{number}" for number in range(24)])
 
     assert 0.8 <= clock.monotonic() - started < 3
+
+
+@pytest.mark.parametrize(("version", "most"), [("HTTP/1.0", 6), ("HTTP/1.1", 32)])
+def test_a_server_that_closes_each_connection_gets_no_more_at_a_time_than_browsers_open(
+    version: str, most: int
+) -> None:
+    busy, peaks, lock = [0], [0], threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = version
+
+        def do_GET(self) -> None:
+            with lock:
+                busy[0] += 1
+                peaks.append(busy[0])
+            SystemClock().sleep(0.01)
+            with lock:
+                busy[0] -= 1
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as simple:
+        threading.Thread(target=simple.serve_forever, daemon=True).start()
+        origin = f"http://127.0.0.1:{simple.server_port}"
+        fetcher = quick_fetcher(origin, per_host=32, timeout=20.0)
+        outcomes = fetch_all(fetcher, [f"{origin}/{number}" for number in range(150)])
+        simple.shutdown()
+
+    assert {response(outcome).status for outcome in outcomes} == {200}
+    assert 4 <= max(peaks) <= most
+    assert most == 6 or max(peaks) > 6

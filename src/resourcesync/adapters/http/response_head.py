@@ -100,6 +100,11 @@ class ResponseHead(Mapping[str, str]):
         end = self._text.find("\r", start)
         return self._text[start : end if end > 0 else None].strip(" \t")
 
+    @property
+    def is_last(self) -> bool:
+        """True if the server closes the connection after the response (RFC 9112 §9.3)."""
+        return self._text.startswith("HTTP/1.0") or self.get("connection").lower() == "close"
+
     def forget(self, *names: str) -> None:
         """Leave out some fields from now on."""
         fields = self._fields()

@@ -36,6 +36,10 @@ _SOON = 0.02
 """Seconds until the requests are polled again, if there are none for the moment."""
 _BURST = 0.05
 _MAX_QUEUES = 2048
+_BROWSERS = 6
+"""Connections that browsers open to a server. One that closes each after its answer, as Python's
+``http.server`` does, has a short queue for new ones, and what overflows waits for up to a minute.
+"""
 _ROBOTS_RETRIES = 1
 _UNRULED = frozenset({Purpose.MESSAGE, Purpose.STREAM})
 """Purposes exempt from ``robots.txt``: the operator, or the Source, named the very address."""
@@ -261,7 +265,10 @@ class TransferRun:
         if error is not None and isinstance(error, errors.SourceUnavailableError):
             self._record_trouble(lane, transfer, error, now)
         elif head is not None:
-            lane.origin.politeness.record_answer(transfer.latency(), lane.peak)
+            politeness = lane.origin.politeness
+            may_grow = _BROWSERS <= politeness.allowance < self._settings.per_host
+            is_enough = may_grow and head.is_last
+            politeness.record_answer(transfer.latency(), 0 if is_enough else lane.peak)
         if transfer.broken_range:
             self._request_whole(errand, now)
         elif error is not None:

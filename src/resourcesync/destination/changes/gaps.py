@@ -8,8 +8,8 @@ what the two lists share, or by the time of a change.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import dropwhile
-from operator import itemgetter
+from itertools import dropwhile, pairwise
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -75,12 +75,21 @@ def mark_of(change: "Change", latest: int) -> ChangeMark:
 
 
 def is_newest_first(changes: Sequence[ChangeMark], known: "Window | None") -> bool | None:
-    """Return whether a list has the newest change first; ``None`` if nothing shows its order."""
+    """Return whether a list has the newest change first; ``None`` if nothing shows its order.
+
+    Where the list is in another order, such as that of addresses, its resources tell.
+    """
     times = [change.time for change in changes if change.time is not None]
-    if len(set(times)) > 1 and times == sorted(times, reverse=True):
-        return True
-    if len(set(times)) > 1 and times == sorted(times):
-        return False
+    if len(set(times)) > 1 and times in (sorted(times), sorted(times, reverse=True)):
+        return times[0] > times[-1]
+    own = sorted((change for change in changes if change.is_own), key=attrgetter("uri"))
+    falls = {
+        (later.time or 0) < (earlier.time or 0)
+        for earlier, later in pairwise(own)
+        if earlier.uri == later.uri and earlier.time != later.time
+    }
+    if falls:
+        return None if len(falls) > 1 else falls.pop()
     return None if known is None else known.is_newest_first
 
 

@@ -165,7 +165,6 @@ def length_of(entry: ManifestEntry) -> int:
 
 
 def _placed(parts: Sequence[_Part]) -> Sequence[ManifestEntry]:
-    """Return the entries as one sequence, with their paths."""
     runs = [part for part in parts if isinstance(part, ResourceRun)]
     if runs and len(runs) == len(parts):
         run = joined_runs(runs)
