@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from resourcesync import errors
 from resourcesync.destination import known_lists, runs
 from resourcesync.destination.cursor import Phase
 from resourcesync.destination.deletion import TRASHING
@@ -34,6 +33,13 @@ from resourcesync.destination.scope_and_filters import Filters, link_filter
 from resourcesync.destination.sync_state import MirrorIdentity, SyncState, gone_rows
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
+from resourcesync.errors import (
+    BudgetError,
+    ConfigurationError,
+    NotAListError,
+    ResourceMissingError,
+    UnexpectedDocumentError,
+)
 from resourcesync.mirror_state.rows import ProcessedDocument, StateTransaction
 from resourcesync.model.settings import AuditMethod
 from resourcesync.model.timestamps import to_microseconds
@@ -44,11 +50,7 @@ if TYPE_CHECKING:
     from resourcesync.destination.audits.reports import AuditFinding, AuditReport
     from resourcesync.destination.baseline import Baseline
 
-_LISTS_MOVED_ERRORS: Final = (
-    errors.ResourceMissingError,
-    errors.UnexpectedDocumentError,
-    errors.NotAListError,
-)
+_LISTS_MOVED_ERRORS: Final = (ResourceMissingError, UnexpectedDocumentError, NotAListError)
 """Errors at a list's stored address that may mean that the Source moved its lists."""
 _IF_MOVED: Final = "if the Source moved, follow it: resourcesync pull MIRROR --moved URL"
 
@@ -104,7 +106,7 @@ class Destination:
             yield
         except BaseException as error:
             is_kept = self._sync_state.identity is not None or self._dependencies.is_expected
-            is_of_mirror = is_kept and not isinstance(error, errors.ConfigurationError)
+            is_of_mirror = is_kept and not isinstance(error, ConfigurationError)
             if is_of_mirror and not options.dry_run:
                 run.record_failure(error)
             raise
@@ -150,7 +152,7 @@ class Destination:
                         error.hint = error.hint or ("" if self._is_first else _IF_MOVED)
                         raise
                     return self._read_lists(moved, options)
-        except errors.BudgetError:
+        except BudgetError:
             if self._sync_state.identity is None:
                 raise
             return out_of_time()

@@ -9,8 +9,6 @@ from resourcesync.mirror_state.rows import Copy, Pending, PendingTask, RefusedRo
 DAMAGED: Final = "damaged"
 """Value of ``Pending.code``: an audit found that the file is not as installed."""
 
-DAMAGED_REASON: Final = "its file was changed or removed here, and the Source does not list it"
-
 STALE: Final = "stale"
 """Value of ``Pending.code``: an audit was served other bytes than the copy has."""
 

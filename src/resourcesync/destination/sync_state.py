@@ -496,7 +496,8 @@ def failing_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
     """Yield the tasks of edited files, and of what is not in the mirror as listed or fetched."""
     memory = SyncState(state)
     for row in damaged_retained(state):
-        yield row._replace(code=pending_tasks.DAMAGED, reason=pending_tasks.DAMAGED_REASON, due=0)
+        reason = "its file was changed or removed here, and the Source does not list it"
+        yield row._replace(code=pending_tasks.DAMAGED, reason=reason, due=0)
     for row in state.pending(rows.PendingTask.DELETE):
         if row.code == pending_tasks.EDITED:
             yield row._replace(code=pending_tasks.LOCAL_CHANGE, reason=pending_tasks.EDITED_REASON)
