@@ -1,11 +1,13 @@
 """After a Source moved, all use its present address, and have the former one beside it."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from resourcesync import Mirror
 from resourcesync.cli.main import run
+from resourcesync.model.timestamps import format_w3c
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import put
@@ -13,7 +15,8 @@ from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.several_sets import SETS, offer
 
 FILES = {f"/{name}.txt": b"text" for name in ("a", "b")}
-LATER, STILL_LATER = "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"
+LATER = "2026-02-01T00:00:00Z"
+SOON = format_w3c(datetime.now(UTC) + timedelta(hours=1))  # later than all that is served
 
 
 @pytest.fixture
@@ -87,3 +90,29 @@ def test_a_folder_of_sets_follows_its_source_as_a_whole(home: Path, said: Said) 
         assert run(["pull", "m", "--moved", second.url]) == 0
         assert run(["pull", "m"]) == 0
     assert files_of(home / "m").keys() == before.keys()
+
+
+def test_a_wrong_address_is_corrected_by_the_right_one_though_the_first_source_is_gone(
+    home: Path,
+) -> None:
+    """What the wrong Source served later than the right one made its list stays, as no question."""
+    with TinySource() as wrong, TinySource() as right:
+        with TinySource() as first:
+            first.offer(FILES)
+            assert run(["pull", first.url, "m"]) == 0
+        wrong.offer({"/z.txt": b"of another Source"}, at=SOON)
+        right.offer(FILES, at=LATER)
+        assert run(["pull", "m", "--moved", wrong.url]) == 7
+        ends = [run(["pull", "m", *more]) for more in (["--moved", f"{right.url}/"], [], ["-n"])]
+    assert ends == [0, 0, 0]
+    assert {Path(name).name for name in files_of(home / "m")} == {"a.txt", "b.txt", "z.txt"}
+
+
+def test_a_move_whose_deletions_are_held_is_confirmed_with_their_number(home: Path) -> None:
+    with TinySource() as first, TinySource() as second:
+        first.offer(FILES)
+        assert run(["pull", first.url, "m"]) == 0
+        second.offer({"/c.txt": b"text"}, at=SOON)
+        move = ["pull", "m", "--moved", second.url]
+        assert (run(move), run(move), run([*move, "--max-delete", "2"])) == (7, 7, 0)
+    assert {Path(name).name for name in files_of(home / "m")} == {"c.txt"}
