@@ -73,6 +73,11 @@ def test_the_line_of_the_configuration_file_that_a_move_leaves_behind_is_named(
 
         assert run(["pull", "m"]) == 2
         assert line in said.readouterr().err
+        assert run(["status", "m", "--check"]) == 1
+        text = said.readouterr().out
+        assert line in text
+        assert "each pull fails: " in text
+        assert "the last pull" not in text  # it was in sync
 
 
 def test_a_folder_of_sets_follows_its_source_as_a_whole(home: Path, said: Said) -> None:

@@ -406,7 +406,8 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
             here. ``None``: none has, with the present filters.
         last_run: End of the last run, UTC.
         outcome: Outcome of the last run, one of its codes or ``ok``.
-        failed_run: Error that ended the last run; ``None`` if it completed.
+        failed_run: Error that ended the last run, or by which the configuration file lets none
+            begin; ``None`` if there is none.
         failing_since: End of the first of the runs that failed in a row up to now, UTC; ``None`` if
             the last one did not fail.
         failures: The first listed resources that are not in the mirror as listed, and the reasons.

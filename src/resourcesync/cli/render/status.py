@@ -261,14 +261,20 @@ def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     is_idle = mirror.state is not MirrorState.SYNCING
     again = f"resourcesync pull {mirror.mirror}" if mirror.source and is_idle else ""
     other = f"resourcesync why {failed.code}" if failed.kind else again
-    yield from _failed(
-        "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or other
-    )
+    next_step = with_mirror(failed.hint, mirror.mirror) or other
+    if failed.code == mirror.outcome:
+        yield from _failed("pull", failed, mirror.last_run, next_step)
+    else:  # no pull has failed: the configuration file lets none begin
+        yield from (f"each pull fails: {failed.text}{_end(failed)}", f"next   {next_step}")
+
+
+def _end(failed: FailedRun) -> str:
+    code = exit_code_of_kind(failed.kind)
+    return "" if code is None else f"  exit {int(code)}"
 
 
 def _failed(noun: str, failed: FailedRun, at: datetime | None, next_step: str) -> Iterator[str]:
-    code, moment = exit_code_of_kind(failed.kind), "" if at is None else f" {formatting.moment(at)}"
-    end = "" if code is None else f"  exit {int(code)}"
+    moment, end = "" if at is None else f" {formatting.moment(at)}", _end(failed)
     how = f"was asked to stop{moment}" if failed.is_stop else f"failed{moment}: {failed.text}{end}"
     yield f"the last {noun} {how}"
     if next_step:
