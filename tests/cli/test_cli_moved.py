@@ -113,11 +113,17 @@ def test_a_wrong_address_is_corrected_by_the_right_one_though_the_first_source_i
     assert {Path(name).name for name in files_of(home / "m")} == {"a.txt", "b.txt", "z.txt"}
 
 
-def test_a_move_whose_deletions_are_held_is_confirmed_with_their_number(home: Path) -> None:
+def test_a_move_whose_deletions_are_held_is_confirmed_with_their_number(
+    home: Path, said: Said
+) -> None:
     with TinySource() as first, TinySource() as second:
         first.offer(FILES)
         assert run(["pull", first.url, "m"]) == 0
         second.offer({"/c.txt": b"text"}, at=SOON)
         move = ["pull", "m", "--moved", second.url]
-        assert (run(move), run(move), run([*move, "--max-delete", "2"])) == (7, 7, 0)
+        said.readouterr()
+        assert run([*move, "-n"]) == 7  # it stores no move: the proposal repeats it
+        confirm = [*move, "--max-delete", "2"]
+        assert f"resourcesync {' '.join(confirm)}\n" in said.readouterr().out
+        assert (run(move), run(move), run(confirm)) == (7, 7, 0)
     assert {Path(name).name for name in files_of(home / "m")} == {"c.txt"}

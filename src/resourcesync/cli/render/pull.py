@@ -273,10 +273,13 @@ def conclude(
     *,
     first: bool,
     plan: Mapping[str, object],
-    pruning: bool = False,
+    repeated: str = "",
     place: str = "",
 ) -> CommandOutcome:
-    """Return the outcome of a pull, with its closing lines."""
+    """Return the outcome of a pull, with its closing lines.
+
+    ``repeated`` are options without which the next command would do something else.
+    """
     code = exit_code_of_pull(report)
     if report.dry_run:
         lines = _dry_run_lines(report, plan)
@@ -289,7 +292,7 @@ def conclude(
     else:
         lines = _not_in_sync(report, folder, code)
     if report.held and not report.spent:
-        lines = [*lines, *_release_steps(report, folder, pruning=pruning)]
+        lines = [*lines, *_release_steps(report, folder, repeated)]
     if code is not ExitCode.OK:
         lines[0] = lines[0]._replace(text=f"{lines[0].text}  exit {int(code)}")
     return CommandOutcome(
@@ -326,14 +329,13 @@ def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLi
     return [*lines, *(TextLine(f"{_INDENT}{text}") for text in kept)]
 
 
-def _release_steps(report: RunReport, folder: str, *, pruning: bool) -> Iterator[TextLine]:
+def _release_steps(report: RunReport, folder: str, repeated: str) -> Iterator[TextLine]:
     """Yield the commands that release held deletions; first, that a wrong move is undone."""
     again = f"resourcesync pull {folder}"
     if former := report.faults.moved_from:
         yield TextLine(f"{_NEXT}if the Source did not move: {again} --moved {former}")
-    meant = "if this is intended" if pruning else "if the Source really shrank"
-    how = f"{'--prune ' if pruning else ''}--max-delete {report.held}"
-    yield TextLine(f"{_NEXT}{meant}: {again} {how}")
+    meant = "if this is intended" if "--prune" in repeated else "if the Source really shrank"
+    yield TextLine(f"{_NEXT}{meant}: {again} {repeated}--max-delete {report.held}")
 
 
 def _budget_lines(report: RunReport, folder: str, plan: Mapping[str, object]) -> list[TextLine]:
