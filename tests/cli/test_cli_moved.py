@@ -125,5 +125,9 @@ def test_a_move_whose_deletions_are_held_is_confirmed_with_their_number(
         assert run([*move, "-n"]) == 7  # it stores no move: the proposal repeats it
         confirm = [*move, "--max-delete", "2"]
         assert f"resourcesync {' '.join(confirm)}\n" in said.readouterr().out
-        assert (run(move), run(move), run(confirm)) == (7, 7, 0)
+        assert (run(move), run(move)) == (7, 7)
+        assert said.readouterr().out.count("would delete 2 of 2 (100 %)") == 2
+        assert run(["status", "m"]) == 0
+        assert "would delete 2 of 2 (100 %)" in said.readouterr().out  # the new one is no share
+        assert run(confirm) == 0
     assert {Path(name).name for name in files_of(home / "m")} == {"c.txt"}

@@ -400,6 +400,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         tried_again: Time of the next attempt of the first of the resting, UTC; ``None`` if there is
             none.
         held: Deletions on hold.
+        held_of: Number of copies when they were first held; 0 before a pull has held them.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: Start of the last run that found the mirror in sync, UTC; the lag counts from
@@ -433,6 +434,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     resting: int = 0
     tried_again: datetime | None = None
     held: int = 0
+    held_of: int = 0
     moved_from: str = ""
     as_of: datetime | None = None
     in_sync_at: datetime | None = None

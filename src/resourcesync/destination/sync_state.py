@@ -29,6 +29,8 @@ T = TypeVar("T")
 
 CURSOR_NOTE: Final = "cursor"
 """Name of the note of the cursor."""
+HELD_OF: Final = "held-of"
+"""Name of the note of the number of copies when deletions were held; 0 if none is."""
 MOVING: Final = "moving"
 """Name of the note that copies are being moved to the paths of the mapping."""
 
@@ -330,7 +332,8 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         retained=retained,
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
-        held=deletions_to_confirm(counts),
+        held=(held := deletions_to_confirm(counts)),
+        held_of=(memory.decode(HELD_OF, int) or 0) if held else 0,
         moved_from=memory.moved_from,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
