@@ -63,12 +63,15 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         self, address: str, found: SourceLists, known: SourceLists | None
     ) -> "MirrorIdentity":
         """Return the identity after the Source moved, with the lists known before, if any."""
+        if known is not None and self.set_uri and known.set_uri == found.set_uri:
+            return structs.replace(self, source=address)  # the same set by another address
         now = dict.fromkeys((f"{origin(address)}/", f"{origin(found.entry)}/"), self.base)
         homes = {there: here for there, here in self.moved if there not in now} | now
         if homes.pop(self.base, None):  # moved back
             homes = {}
         old, new = site_folder(self.source), site_folder(address)
-        if known is not None and not (old and new):  # an address of a document
+        # The address may be of a document, or of a site in which the set has another place.
+        if known is not None and (self.set_uri or not (old and new)):
             old, new = moved_folders(known.set_uri, found.set_uri)
         if old and new:  # what was below the one is below the other
             homes.pop(new, None)
