@@ -131,3 +131,20 @@ def test_a_move_whose_deletions_are_held_is_confirmed_with_their_number(
         assert "would delete 2 of 2 (100 %)" in said.readouterr().out  # the new one is no share
         assert run(confirm) == 0
     assert {Path(name).name for name in files_of(home / "m")} == {"c.txt"}
+
+
+def test_what_fails_after_a_move_is_told_by_its_present_address(home: Path, said: Said) -> None:
+    with TinySource() as first, TinySource() as second:
+        first.offer(FILES)
+        assert run(["pull", first.url, "m"]) == 0
+        (home / "m/b.txt").write_bytes(b"mine")
+        second.offer({"/a.txt": b"text"}, at=SOON)
+        second.offer_entries(
+            [second.entry("/a.txt", b"text"), second.entry("/c.txt", b"")], at=SOON
+        )
+        said.readouterr()
+        assert run(["pull", "m", "--moved", second.url, "--json"]) == 3
+        failing = {failure["uri"] for failure in rows(said)[-1]["failures"]}
+        assert run(["status", "m", "--json"]) == 0
+        assert {each["uri"] for each in rows(said)[1]["failures"]} == failing
+        assert failing == {f"{second.url}/b.txt", f"{second.url}/c.txt"}

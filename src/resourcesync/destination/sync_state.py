@@ -20,7 +20,14 @@ from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope_and_filters import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
-from resourcesync.discovery.uris import known_uri, longest_first, moved_folders, origin, site_folder
+from resourcesync.discovery.uris import (
+    known_uri,
+    longest_first,
+    moved_folders,
+    origin,
+    present_uri,
+    site_folder,
+)
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds
@@ -500,9 +507,10 @@ def failing_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
 
 def failures_of(state: SqliteMirrorState, most: int) -> tuple[reports.Failing, ...]:
     """Return the first failures: see `failing_tasks`."""
+    moved = SyncState(state).moved
     return tuple(
         reports.Failing(
-            uri=row.loc,
+            uri=present_uri(row.uri, moved) if moved else row.loc,
             code=row.code,
             reason=row.reason,
             tries=row.tries,
