@@ -242,7 +242,6 @@ class Baseline:
         return pulled
 
     def _plan(self, lists: _ListsRead) -> tuple[planner.DecisionCounts, pull_session.SyncOutcome]:
-        """Count the decisions, report the plan, and pass it to the review."""
         dry_run = self._pull.options.dry_run
         with RecordedPlan(self._pull) as planned:
             groups = self._keep_few(self._decisions(lists))
@@ -457,7 +456,6 @@ class Baseline:
         pull.cursor = cursor
 
     def _cursor_after(self, snapshot: ListSnapshot, history: ChangeHistory | None) -> Cursor:
-        """Return the cursor once all that was read is stored."""
         pull, at, through = self._pull, snapshot.at, self._through
         cursor = structs.replace(
             pull.cursor,

@@ -267,7 +267,6 @@ class CapabilityListProbe:
         return bool(open_lists) and last is not None and 0 <= self._pull.now - last.at < _HOUR
 
     def _read_capability_list(self, uri: str, known: SourceLists) -> SourceLists | None:
-        """Read the Capability List; ``None`` if it did not change."""
         before = self._last_probe(uri)
         fetched = self._pull.documents.get(uri, before)
         if fetched is None:

@@ -485,7 +485,6 @@ def _open(fetched: FetchedDocument, *, is_given: bool = False) -> "Document":
 
 
 def _parts_among(targets: Iterable[str], document: "Document") -> set[str]:
-    """Return which of the targets an index lists."""
     if not document.header.is_index:
         return set()
     wanted = set(targets)

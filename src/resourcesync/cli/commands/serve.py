@@ -148,7 +148,6 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
 def _access_log(
     application: "ASGIApp", clock: Clock, values: Mapping[str, Any], screen: Screen
 ) -> "Iterator[ASGIApp]":
-    """Yield the application with the log of its answers, if there is to be one."""
     from resourcesync.cli.log_file import is_json  # noqa: PLC0415 - help stays quick
 
     path: Path | None = values["access_log"]

@@ -261,7 +261,6 @@ def held_text(report: RunReport | MirrorStatus) -> str:
 
 
 def _numbers(report: Any, of: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the fields of a report, those within a value of it with a dot."""
     for name in report.__struct_fields__:
         value = getattr(report, name)
         if hasattr(value, "__struct_fields__"):

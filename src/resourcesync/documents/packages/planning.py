@@ -136,7 +136,6 @@ def _length_and_text(part: _Part, header: Header) -> tuple[int, int]:
 
 
 def _most_text(entry: ManifestEntry, header: Header) -> int:
-    """Return a bound for the bytes of an entry in its manifest."""
     resource = entry if isinstance(entry, Resource) else entry.resource
     if resource.links or resource.extra or resource.foreign:
         return _MARKUP + len(render(_placed([[entry]])[0], header))
@@ -165,7 +164,6 @@ def length_of(entry: ManifestEntry) -> int:
 
 
 def _placed(parts: Sequence[_Part]) -> Sequence[ManifestEntry]:
-    """Return the entries as one sequence, with their paths."""
     runs = [part for part in parts if isinstance(part, ResourceRun)]
     if runs and len(runs) == len(parts):
         run = joined_runs(runs)

@@ -271,7 +271,6 @@ class TarContainer:
         return found
 
     def _next_header(self, size: int, *, since: int | None = None) -> None:
-        """Go to the header after a member of ``size`` bytes."""
         start = self._bytes.position if since is None else since
         end = start + -(-size // _SIZE) * _SIZE
         if end > (self.budget if self._bytes.is_packed else self._size):
