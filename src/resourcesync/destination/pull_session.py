@@ -180,8 +180,7 @@ class SyncSession:
         self.now = to_microseconds(equipment.clock.now())
         self.cursor: Cursor = self.sync_state.cursor
         self.generation = self.cursor.generation + 1
-        self.list_clock = self.cursor.list_clock or 0
-        self.is_old_reading = False
+        self.list_clock, self.is_old_reading = self.cursor.list_clock or 0, False
         self.doubted_until = self.sync_state.decode("doubted-until", int) or 0
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         received = equipment.traffic
