@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED
+from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.started import Started
 from tests.support.servers.listening import get
@@ -65,6 +65,14 @@ def test_serve_serves_a_tree_in_each_version_that_publish_writes(
     assert lines[1] == f"Pull      resourcesync pull {address}"
     assert f"resourcesync pull {address}" in page
     assert files_of(Path("museum")) == files_of(tree)
+
+
+def test_a_folder_to_be_published_is_proposed_at_the_address_of_bind(
+    here: Path, said: Said
+) -> None:
+    (here / "new").mkdir()
+    assert run(["serve", "new", "--bind", "127.0.0.1:8156"]) == 2
+    assert "resourcesync publish new --url http://127.0.0.1:8156/\n" in said.readouterr().err
 
 
 def test_serve_warns_when_the_lists_lead_elsewhere(tree: Path, here: Path) -> None:

@@ -115,7 +115,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
     )
     is_alone = values["hub"] or values["admin"] is not None
-    found = app.site.find(tree, values["out"], alone=is_alone)
+    found = app.site.find(tree, values["out"], alone=is_alone, port=values["bind"][1] or 8080)
     if isinstance(found, app.site.PublishedSite):
         application: ASGIApp = found.application(clock)
     else:
