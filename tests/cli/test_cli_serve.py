@@ -94,6 +94,24 @@ def test_serve_warns_when_the_lists_lead_elsewhere(tree: Path, here: Path) -> No
     assert fix.endswith("resourcesync serve public --url https://museum.example/")
 
 
+def test_serve_says_that_a_path_of_its_own_address_needs_a_site(tree: Path, here: Path) -> None:
+    port = free_port()
+    base = f"http://127.0.0.1:{port}/new/"
+    run(["publish", "public", "--url", base])
+    bound = ("--bind", f"127.0.0.1:{port}", "--url", base)
+    with served("public", *bound, cwd=here) as (process, lines):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert lines[1] == "Pull      not from here: the lists name another address"
+    assert f"resourcesync publish SITE/new --url {base} -o site=SITE; then: " in err
+
+    Path("site").mkdir()
+    Path("public").rename("site/new")
+    assert run(["publish", "site/new", "--url", base, "-o", "site=site", "-q"]) == 0
+    with served("site", *bound[:2], cwd=here):
+        assert run(["pull", base, "mirror", "-q"]) == 0
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_answers_are_logged_to_a_file_that_is_begun_again_when_it_was_moved(
     tree: Path, here: Path, form: str
