@@ -276,7 +276,6 @@ class Incremental:
                 yield row.uri, None, planner.decide(copy, row, None, self._policy)
 
     def _decide_task(self, task: Pending) -> planner.Decision | None:
-        """Return the decision for a task of which nothing new was read."""
         if self._is_void(task):
             return None
         row = planner.listed_from_task(task) if task.task == PendingTask.FETCH else None

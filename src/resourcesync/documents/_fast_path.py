@@ -322,7 +322,6 @@ def _read_addresses(columns: dict[str, Sequence[Any]], text: str) -> bool:
 
 
 def _attributes_of_links(text: str) -> list[list[str]] | None:
-    """Return names and values of each link in turn."""
     return [
         [_unescaped(part) for pair in _ATTRIBUTE.findall(tag) for part in pair]
         for tag in text.split("<")[1:]

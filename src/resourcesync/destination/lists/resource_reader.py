@@ -378,7 +378,6 @@ class ResourceListReader:
     def _add_resources(
         self, document: "Document", spool: ExternalSorter[ListedEntry], version: int | None = None
     ) -> int:
-        """Add the resources; one without a version gets that of its package."""
         entries = 0
         self._selection.moment = document.header.at
         if document.header.capability is None:
