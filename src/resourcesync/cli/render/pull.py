@@ -255,7 +255,8 @@ def say(
 
 def deletions_in_words(report: RunReport | MirrorStatus) -> str:
     """Return the number of held deletions, and their share of the copies when they were held."""
-    held, of = report.held, report.held_of or report.resources
+    held = report.held
+    of = max(held, report.held_of or report.resources)  # a second wrong move may hold more
     share = formatting.share(held, of)
     return f"would delete {formatting.count(held)} of {formatting.count(of)} ({share})"
 
