@@ -269,6 +269,7 @@ def pull_3_of_a_list_that_was_cut(at: Scene) -> None:
     at.run("resourcesync pull museum --mode baseline")
     at.run("resourcesync audit museum")
     at.run("resourcesync pull museum --mode baseline --json")
+    at.run("resourcesync why cut-list")
 
 
 @scene

@@ -1,11 +1,13 @@
 """After a Source moved, all use its present address, and have the former one beside it."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from resourcesync import Mirror
 from resourcesync.cli.main import run
+from resourcesync.model.timestamps import format_w3c
 from tests.support.commands.command_line import Said, rows
 from tests.support.commands.run import files_of
 from tests.support.commands.settings_file import put
@@ -13,7 +15,8 @@ from tests.support.servers.tiny_source import TinySource
 from tests.support.sources.several_sets import SETS, offer
 
 FILES = {f"/{name}.txt": b"text" for name in ("a", "b")}
-LATER, STILL_LATER = "2026-02-01T00:00:00Z", "2026-03-01T00:00:00Z"
+LATER = "2026-02-01T00:00:00Z"
+SOON = format_w3c(datetime.now(UTC) + timedelta(hours=1))  # later than all that is served
 
 
 @pytest.fixture
@@ -70,6 +73,10 @@ def test_the_line_of_the_configuration_file_that_a_move_leaves_behind_is_named(
 
         assert run(["pull", "m"]) == 2
         assert line in said.readouterr().err
+        assert run(["status", "m", "--check"]) == 1
+        text = said.readouterr().out
+        assert line in text
+        assert ("each pull fails: " in text, "the last pull" in text) == (True, False)
 
 
 def test_a_folder_of_sets_follows_its_source_as_a_whole(home: Path, said: Said) -> None:
@@ -87,3 +94,56 @@ def test_a_folder_of_sets_follows_its_source_as_a_whole(home: Path, said: Said) 
         assert run(["pull", "m", "--moved", second.url]) == 0
         assert run(["pull", "m"]) == 0
     assert files_of(home / "m").keys() == before.keys()
+
+
+def test_a_wrong_address_is_corrected_by_the_right_one_though_the_first_source_is_gone(
+    home: Path,
+) -> None:
+    """What the wrong Source served later than the right one made its list stays, as no question."""
+    with TinySource() as wrong, TinySource() as right:
+        with TinySource() as first:
+            first.offer(FILES)
+            assert run(["pull", first.url, "m"]) == 0
+        wrong.offer({"/z.txt": b"of another Source"}, at=SOON)
+        right.offer(FILES, at=LATER)
+        assert run(["pull", "m", "--moved", wrong.url]) == 7
+        ends = [run(["pull", "m", *more]) for more in (["--moved", f"{right.url}/"], [], ["-n"])]
+    assert ends == [0, 0, 0]
+    assert {Path(name).name for name in files_of(home / "m")} == {"a.txt", "b.txt", "z.txt"}
+
+
+def test_a_move_whose_deletions_are_held_is_confirmed_with_their_number(
+    home: Path, said: Said
+) -> None:
+    with TinySource() as first, TinySource() as second:
+        first.offer(FILES)
+        assert run(["pull", first.url, "m"]) == 0
+        second.offer({"/c.txt": b"text"}, at=SOON)
+        move = ["pull", "m", "--moved", second.url]
+        said.readouterr()
+        assert run([*move, "-n"]) == 7  # it stores no move: the proposal repeats it
+        confirm = [*move, "--max-delete", "2"]
+        assert f"resourcesync {' '.join(confirm)}\n" in said.readouterr().out
+        assert (run(move), run(move)) == (7, 7)
+        assert said.readouterr().out.count("would delete 2 of 2 (100 %)") == 2
+        assert run(["status", "m"]) == 0
+        assert "would delete 2 of 2 (100 %)" in said.readouterr().out  # the new one is no share
+        assert run(confirm) == 0
+    assert {Path(name).name for name in files_of(home / "m")} == {"c.txt"}
+
+
+def test_what_fails_after_a_move_is_told_by_its_present_address(home: Path, said: Said) -> None:
+    with TinySource() as first, TinySource() as second:
+        first.offer(FILES)
+        assert run(["pull", first.url, "m"]) == 0
+        (home / "m/b.txt").write_bytes(b"mine")
+        second.put("/a.txt", b"text")
+        second.offer_entries(
+            [second.entry("/a.txt", b"text"), second.entry("/c.txt", b"")], at=SOON
+        )
+        said.readouterr()
+        assert run(["pull", "m", "--moved", second.url, "--json"]) == 3
+        failing = {failure["uri"] for failure in rows(said)[-1]["failures"]}
+        assert run(["status", "m", "--json"]) == 0
+        assert {each["uri"] for each in rows(said)[1]["failures"]} == failing
+        assert failing == {f"{second.url}/b.txt", f"{second.url}/c.txt"}

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 from resourcesync.cli.main import run
-from tests.support.commands.command_line import MIRRORED
+from tests.support.commands.command_line import MIRRORED, Said
 from tests.support.commands.run import files_of, free_port
 from tests.support.commands.started import Started
 from tests.support.servers.listening import get
@@ -67,6 +67,14 @@ def test_serve_serves_a_tree_in_each_version_that_publish_writes(
     assert files_of(Path("museum")) == files_of(tree)
 
 
+def test_a_folder_to_be_published_is_proposed_at_the_address_of_bind(
+    here: Path, said: Said
+) -> None:
+    (here / "new").mkdir()
+    assert run(["serve", "new", "--bind", "127.0.0.1:8156"]) == 2
+    assert "resourcesync publish new --url http://127.0.0.1:8156/\n" in said.readouterr().err
+
+
 def test_serve_warns_when_the_lists_lead_elsewhere(tree: Path, here: Path) -> None:
     run(["publish", "public", "--url", "https://museum.example"])
 
@@ -84,6 +92,24 @@ def test_serve_warns_when_the_lists_lead_elsewhere(tree: Path, here: Path) -> No
         f"  fix     resourcesync publish public --url {address}, or behind a proxy: "
     )
     assert fix.endswith("resourcesync serve public --url https://museum.example/")
+
+
+def test_serve_says_that_a_path_of_its_own_address_needs_a_site(tree: Path, here: Path) -> None:
+    port = free_port()
+    base = f"http://127.0.0.1:{port}/new/"
+    run(["publish", "public", "--url", base])
+    bound = ("--bind", f"127.0.0.1:{port}", "--url", base)
+    with served("public", *bound, cwd=here) as (process, lines):
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert lines[1] == "Pull      not from here: the lists name another address"
+    assert f"resourcesync publish SITE/new --url {base} -o site=SITE; then: " in err
+
+    Path("site").mkdir()
+    Path("public").rename("site/new")
+    assert run(["publish", "site/new", "--url", base, "-o", "site=site", "-q"]) == 0
+    with served("site", *bound[:2], cwd=here):
+        assert run(["pull", base, "mirror", "-q"]) == 0
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -287,3 +288,29 @@ def test_publishers_at_the_same_time_lose_no_set(here: Path) -> None:
 
     assert sorted(described(here / "www")) == [f"https://museum.example/{name}" for name in names]
     assert len(json.loads((here / "www/.resourcesync/site.json").read_text())["sets"]) == 6
+
+
+def test_mirrors_of_a_set_that_moves_within_its_site_follow_by_the_proposed_commands(
+    site: Path, port: int, said: Said
+) -> None:
+    address = f"http://127.0.0.1:{port}/"
+    assert [run(["publish", name, "-q"]) for name in SETS] == [0, 0]
+    with static(site, port):
+        assert run(["pull", address, "all", "--all-sets", "-q"]) == 0
+        for name in ("one", "other"):
+            assert run(["pull", address, name, "--set", "files", "-q"]) == 0
+        (site / "x").mkdir()
+        (site / "files").rename(site / "x/files")
+        for folder in (".resourcesync", ".well-known"):
+            rmtree(site / folder)
+        moved = f"{address}x/files/"
+        assert run(["publish", "www/x/files", "--url", moved, "-o", "site=www"]) == 0
+        assert run(["publish", "metadata", "-q"]) == 0
+        proposed = f"pull MIRROR --moved {address} --set files; those of --all-sets: "
+        assert f"{proposed}resourcesync pull FOLDER --moved {address}\n" in said.readouterr().err
+
+        for move in (["one", "--moved", address, "--set", "files"], ["all", "--moved", address]):
+            assert run(["pull", *move, "-q"]) == 0
+        by_set = ["other", "--moved", moved], ["other", "--moved", address, "--set", "files"]
+        assert [run(["pull", *move, "-q"]) for move in by_set] == [0, 0]
+    assert files_of(Path("one")) == files_of(Path("other"))

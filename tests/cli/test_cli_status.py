@@ -53,6 +53,7 @@ def test_what_a_run_that_goes_on_did_not_try_yet_is_not_failing() -> None:
     failures = tuple(Failing(uri=str(tries), code="", reason="r", tries=tries) for tries in (0, 1))
     counts, stop = ListedCounts(unchanged=4, pending=2), FailedRun(code="stopped")
     about: dict[str, Any] = {"listed": counts, "failures": failures, "failed_run": stop}
+    about["outcome"] = stop.code
     running = seen(status(MirrorState.SYNCING, source="https://s.example/", **about))
 
     assert status_table([running], NOW)[1].split()[-1] == "-"

@@ -171,7 +171,6 @@ class StoredCopies(StoreCopyInspector):
     def _run_batch(
         self, do: Callable[[_One], str], batch: Sequence[_One]
     ) -> list[str | StorageError]:
-        """Call a function for each of a batch, as concurrently as the store allows."""
         failures: list[StorageError] = []
 
         def tried(item: _One) -> str | StorageError:

@@ -162,7 +162,6 @@ def _check_url(file: ConfigFile, table: tuple[str, ...], url: str) -> None:
 
 
 def _is_address(path: str) -> bool:
-    """True if a Source's path is not that of a folder."""
     kinds = app.inputs.InputKind
     return ":" in path and app.inputs.kind_of(path) not in {kinds.FOLDER, kinds.MIRROR}
 

@@ -92,7 +92,6 @@ def _systemd(file: ConfigFile, mirrors: MirrorConfiguration, sources: Configured
 def _unit_lines(
     folders: Iterable[Path], mirrors: MirrorConfiguration, file: ConfigFile
 ) -> Iterator[str]:
-    """Yield the lines of the folders that are written, and of the secrets."""
     for folder in sorted(set(folders)):
         yield f"ReadWritePaths={_systemd_quote(_printable(folder))}"
     if log := mirrors.log.get("file"):  # the service also starts without its folder
@@ -184,7 +183,6 @@ def _written_folders(source: ConfiguredSource) -> Iterator[Path]:
 
 
 def _secrets(file: ConfigFile, kind: str) -> list[str]:
-    """Return the names of the secrets in one kind of places."""
     tables = (table for table in file.table("auth").values() if isinstance(table, dict))
     values = (value for table in tables for value in table.values() if isinstance(value, dict))
     return sorted({value[kind] for value in values if isinstance(value.get(kind), str)})

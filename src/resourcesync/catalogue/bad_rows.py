@@ -124,7 +124,6 @@ def _record_again(connection: Connection, uris: Iterable[str], moment: int, faul
 
 
 def _text(value: bytes) -> str:
-    """Decode text, also if it is not UTF-8."""
     return value.decode("utf-8", "surrogateescape")
 
 
@@ -133,7 +132,6 @@ def _bad_rows(rows: Iterable[Row], fault: Fault) -> Iterator[BadRow]:
 
 
 def _resource_of(row: Row) -> tuple[Row, Resource | StateError]:
-    """Return a row with its resource, or with the error that it has none."""
     if type(row[-1]) is not str:
         return row, StateError("its fingerprint is no text")
     try:

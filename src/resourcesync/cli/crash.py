@@ -63,7 +63,6 @@ def _report_text(error: Exception, arguments: Sequence[str]) -> str:
 
 
 def _error_chain(error: BaseException) -> list[BaseException]:
-    """Return an error and its causes, the first cause first."""
     chain, seen = [error], {id(error)}
     for exception in chain:
         group = exception.exceptions if isinstance(exception, BaseExceptionGroup) else ()

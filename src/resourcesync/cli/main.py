@@ -329,7 +329,6 @@ def _permitted(error: ResourceSyncError | PermissionError) -> ResourceSyncError:
 
 
 def _add_log(job: Job, screen: Screen, held: ExitStack, run: str) -> None:
-    """Log the run if that is requested; an unwritable log is a warning."""
     output = job.output
     if output.log_file is None:
         return

@@ -184,7 +184,7 @@ class Baseline:
             history = structs.replace(history, is_continuous=proven)
         if not self._is_forced:
             history = after_list(self._pull.cursor, history, self._pull.now)
-        if not self._pull.accepts_older:
+        if self._pull.options.mode != "baseline":
             self._pull.is_old_reading = is_old_reading(
                 self._pull.cursor, snapshot.at, history, self._pull.now
             )
@@ -242,7 +242,6 @@ class Baseline:
         return pulled
 
     def _plan(self, lists: _ListsRead) -> tuple[planner.DecisionCounts, pull_session.SyncOutcome]:
-        """Count the decisions, report the plan, and pass it to the review."""
         dry_run = self._pull.options.dry_run
         with RecordedPlan(self._pull) as planned:
             groups = self._keep_few(self._decisions(lists))

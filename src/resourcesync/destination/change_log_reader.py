@@ -77,7 +77,6 @@ class ChangeLogReader(msgspec.Struct, kw_only=True):
                 yield row
 
     def _time_of(self, number: int) -> int:
-        """Return the time of a change; 0 if it is not in the log."""
         row = next(self.state.changes(number - 1), None) if number else None
         return row.time if row is not None and row.seq == number else 0
 

@@ -148,6 +148,13 @@ class Cursor(msgspec.Struct, frozen=True, kw_only=True):
         """Return the cursor whose next step is a baseline."""
         return self if self.is_incomplete else replace(self, phase=Phase.BASELINE_DUE)
 
+    def before_a_wrong_move(self) -> "Cursor":
+        """Return the cursor by which nothing counts that another Source may have said."""
+        done = self.completed_generation
+        return Cursor(
+            phase=Phase.ROLLED_BACK, generation=self.generation, completed_generation=done
+        )
+
     def with_question(self) -> "Cursor":
         """Return the cursor after a contradiction that no answer of the Source decided.
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from msgspec import structs
 
 from resourcesync.destination import known_lists, runs
-from resourcesync.destination.cursor import Phase
+from resourcesync.destination.cursor import Cursor, Phase
 from resourcesync.destination.deletion import TRASHING
 from resourcesync.destination.lists.proof import is_trusted
 from resourcesync.destination.lists.selection import Refusals, ResourceSelection
@@ -67,6 +67,7 @@ class Destination:
         self._sync_state = SyncState(equipment.state)
         self._locator = known_lists.ListLocator(equipment, self._sync_state)
         self._moved_identity: MirrorIdentity | None = None
+        self._correction: tuple[Cursor, int] | None = None
         self._path_assignments: list[PathAssignment] = []
         self._is_first = False
 
@@ -173,13 +174,20 @@ class Destination:
         found, self._moved_identity = self._locator.locate_moved(
             options.moved, options.all_filters, options.set_name
         )
+        cursor, doubted_until = self._sync_state.cursor.with_baseline_due(), None
+        if self._locator.is_correction(options.moved):
+            cursor = cursor.before_a_wrong_move()
+            copies = self._dependencies.state.copies()
+            doubted_until = max((copy.evidence for copy in copies), default=0)
+            self._correction = cursor, doubted_until
         if not options.dry_run:
             self._sync_state.write(
                 identity=self._moved_identity,
                 moved_from=self._locator.previous_address(options.moved),
                 found=found,
                 found_at=to_microseconds(self._dependencies.clock.now()),
-                cursor=self._sync_state.cursor.with_baseline_due(),
+                cursor=cursor,
+                doubted_until=doubted_until,
             )
         return known_lists.SourcePlace(address=options.moved, lists=found, is_due=True)
 
@@ -339,6 +347,8 @@ class Destination:
         if found.superseded_by and found.resource_dump:  # only its packages have these bytes
             options = structs.replace(options, dumps="always")
         pull = SyncSession(equipment, options, found, selection, identity)
+        if self._correction is not None:
+            pull.cursor, pull.doubted_until = self._correction
         self._path_assignments.append(pull.path_assignment)
         pull.path_assignment.resume_moves()
         return pull

@@ -245,7 +245,6 @@ class PairSorter(ExternalSorter[tuple[str, str]]):
 
 
 def _write(file: BinaryIO, at: int, rows: Iterable[bytes]) -> int:
-    """Write rows in blocks at an offset; return their end."""
     file.seek(at)
     block: list[bytes] = []
     weight = 0

@@ -247,7 +247,6 @@ class Incremental:
         return is_version_before(state.copy(row.uri), state.pending_of(row.uri))
 
     def _plan(self, rows: Iterator[planner.ListedEntry], *, has_news: bool) -> SyncOutcome:
-        """Count the decisions, report the plan, and pass it to the review."""
         decisions = (decision for _, _, decision in self._decided(rows) if decision is not None)
         with RecordedPlan(self._pull) as planned:
             counts = planned.count(decisions, Mode.INCREMENTAL)
@@ -277,7 +276,6 @@ class Incremental:
                 yield row.uri, None, planner.decide(copy, row, None, self._policy)
 
     def _decide_task(self, task: Pending) -> planner.Decision | None:
-        """Return the decision for a task of which nothing new was read."""
         if self._is_void(task):
             return None
         row = planner.listed_from_task(task) if task.task == PendingTask.FETCH else None
@@ -322,7 +320,6 @@ class Incremental:
         self._store_decisions(self._new_rows(history), at)
 
     def _store_decisions(self, rows: Iterator[planner.ListedEntry], at: int) -> None:
-        """Store the tasks that the decisions leave, in place of earlier ones."""
         pending: list[Pending] = []
         completed: list[str] = []
         for uri, known, decision in self._decided(rows):

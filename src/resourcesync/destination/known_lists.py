@@ -135,7 +135,14 @@ class ListLocator:
         """
         identity = self._sync_state.identity
         previous = self._sync_state.moved_from or ("" if identity is None else identity.source)
-        return "" if address == previous else previous
+        return "" if is_same(address, previous) else previous
+
+    def is_correction(self, address: str) -> bool:
+        """True if a move before it was never complete: what came since may be of another Source."""
+        identity = self._sync_state.identity
+        is_here = identity is not None and is_same(address, identity.source)
+        is_second = self._sync_state.moved_from != "" and not is_here
+        return is_second or not self.previous_address(address)
 
     def known_place(self, source: str | None, options: PullOptions) -> SourcePlace:
         """Return the lists as they were found last; again after a day, or for a baseline.

@@ -325,7 +325,6 @@ def unite(rows: Iterable[ListedEntry]) -> ListedEntry:
 
 
 def _best(rows: Iterable[ListedEntry], key: Callable[[ListedEntry], Any]) -> list[ListedEntry]:
-    """Return the rows of which the key is the largest."""
     rows = list(rows)
     most = max(map(key, rows))
     return [row for row in rows if key(row) == most]

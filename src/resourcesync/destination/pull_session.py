@@ -180,8 +180,8 @@ class SyncSession:
         self.now = to_microseconds(equipment.clock.now())
         self.cursor: Cursor = self.sync_state.cursor
         self.generation = self.cursor.generation + 1
-        self.list_clock = self.cursor.list_clock or 0
-        self.is_old_reading = False
+        self.list_clock, self.is_old_reading = self.cursor.list_clock or 0, False
+        self.doubted_until = self.sync_state.decode("doubted-until", int) or 0
         documents = self.documents = DocumentFetcher(equipment.fetcher, equipment.scratch)
         received = equipment.traffic
         self.budget = Budget(options.max_bytes, lambda: received()[1], equipment.cancel)
@@ -309,15 +309,6 @@ class SyncSession:
             self.cursor.is_incomplete or self._has_unprocessed(read)
         )
 
-    @property
-    def accepts_older(self) -> bool:
-        """True if lists may report less than was processed.
-
-        The operator says so, or takes a move back: what came since may be of another Source.
-        """
-        is_taken_back = self.options.moved != "" and not self.sync_state.moved_from
-        return self.options.mode == "baseline" or is_taken_back
-
     def decision_policy(
         self, absence: planner.Absence, *, absent_at: int = 0, deletes_restored: bool = False
     ) -> planner.DecisionPolicy:
@@ -328,6 +319,7 @@ class SyncSession:
         return planner.DecisionPolicy(
             absence=absence,
             absent_at=absent_at,
+            doubted_until=self.doubted_until,
             delete=self.options.delete or "auto",
             prunes=self.options.prune,
             deletes_restored=deletes_restored,

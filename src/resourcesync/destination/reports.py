@@ -402,13 +402,15 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         tried_again: Time of the next attempt of the first of the resting, UTC; ``None`` if there is
             none.
         held: Deletions on hold.
+        held_of: Number of copies when they were first held; 0 before a pull has held them.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: Start of the last run that found the mirror in sync, UTC; the lag counts from
             here. ``None``: none has, with the present filters.
         last_run: End of the last run, UTC.
         outcome: Outcome of the last run, one of its codes or ``ok``.
-        failed_run: Error that ended the last run; ``None`` if it completed.
+        failed_run: Error that ended the last run, or by which the configuration file lets none
+            begin; ``None`` if there is none.
         failing_since: End of the first of the runs that failed in a row up to now, UTC; ``None`` if
             the last one did not fail.
         failures: The first listed resources that are not in the mirror as listed, and the reasons.
@@ -434,6 +436,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     resting: int = 0
     tried_again: datetime | None = None
     held: int = 0
+    held_of: int = 0
     moved_from: str = ""
     as_of: datetime | None = None
     in_sync_at: datetime | None = None

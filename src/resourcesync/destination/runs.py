@@ -26,6 +26,7 @@ from resourcesync.destination.pending_tasks import DAMAGED
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import MirrorState as Word
 from resourcesync.destination.sync_state import SyncState
+from resourcesync.discovery.uris import present_uri
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import Fixity, PendingCounts, PendingTask, RunRow
 from resourcesync.model.timestamps import from_microseconds, to_microseconds
@@ -324,7 +325,9 @@ def _retained_counts(
 
 def _first_failures(pulled: SyncOutcome, state: SqliteMirrorState) -> tuple[reports.Failing, ...]:
     found = [*pulled.tally.failures, *pulled.deletions.failures][:_MAX_REPORTED_FAILURES]
-    return tuple(found) or sync_state.failures_of(state, _MAX_REPORTED_FAILURES)
+    moved = SyncState(state).moved
+    here = (replace(each, uri=present_uri(each.uri, moved)) for each in found)
+    return tuple(here) or sync_state.failures_of(state, _MAX_REPORTED_FAILURES)
 
 
 class RecordedPlan:

@@ -228,7 +228,6 @@ def link_filter(scope: Scope, filters: Filters) -> LinkFilter | None:
 
 
 def _check_relation(name: str) -> str:
-    """Return a relation in the form in which it is compared."""
     relation = name.strip().lower()
     if not relation or len(relation.split()) > 1:
         raise ConfigurationError(

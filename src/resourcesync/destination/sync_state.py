@@ -21,7 +21,14 @@ from resourcesync.destination.planner import FILTERED, is_gone
 from resourcesync.destination.reports import MirrorState as MirrorWord
 from resourcesync.destination.scope_and_filters import Filters, Scope
 from resourcesync.discovery.sets import SourceLists
-from resourcesync.discovery.uris import known_uri, longest_first, moved_folders, origin, site_folder
+from resourcesync.discovery.uris import (
+    known_uri,
+    longest_first,
+    moved_folders,
+    origin,
+    present_uri,
+    site_folder,
+)
 from resourcesync.mirror_state import rows
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.model.timestamps import SECOND, ClockMicroseconds, Microseconds, from_microseconds
@@ -30,6 +37,8 @@ T = TypeVar("T")
 
 CURSOR_NOTE: Final = "cursor"
 """Name of the note of the cursor."""
+HELD_OF: Final = "held-of"
+"""Name of the note of the number of copies when deletions were held; 0 if none is."""
 MOVING: Final = "moving"
 """Name of the note that copies are being moved to the paths of the mapping."""
 
@@ -62,12 +71,15 @@ class MirrorIdentity(msgspec.Struct, frozen=True, kw_only=True):
         self, address: str, found: SourceLists, known: SourceLists | None
     ) -> "MirrorIdentity":
         """Return the identity after the Source moved, with the lists known before, if any."""
+        if known is not None and self.set_uri and known.set_uri == found.set_uri:
+            return structs.replace(self, source=address)  # the same set by another address
         now = dict.fromkeys((f"{origin(address)}/", f"{origin(found.entry)}/"), self.base)
         homes = {there: here for there, here in self.moved if there not in now} | now
         if homes.pop(self.base, None):  # moved back
             homes = {}
         old, new = site_folder(self.source), site_folder(address)
-        if known is not None and not (old and new):  # an address of a document
+        # The address may be of a document, or of a site in which the set has another place.
+        if known is not None and (self.set_uri or not (old and new)):
             old, new = moved_folders(known.set_uri, found.set_uri)
         if old and new:  # what was below the one is below the other
             homes.pop(new, None)
@@ -345,7 +357,8 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         retained=retained,
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
-        held=deletions_to_confirm(counts),
+        held=(held := deletions_to_confirm(counts)),
+        held_of=(memory.decode(HELD_OF, int) or 0) if held else 0,
         moved_from=memory.moved_from,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
@@ -508,9 +521,10 @@ def failing_tasks(state: SqliteMirrorState) -> Iterator[rows.Pending]:
 
 def failures_of(state: SqliteMirrorState, most: int) -> tuple[reports.Failing, ...]:
     """Return the first failures: see `failing_tasks`."""
+    moved = SyncState(state).moved
     return tuple(
         reports.Failing(
-            uri=row.loc,
+            uri=present_uri(row.uri, moved) if moved else row.loc,
             code=row.code,
             reason=row.reason,
             tries=row.tries,

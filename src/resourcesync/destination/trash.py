@@ -231,7 +231,6 @@ _NEWER: Final = ("occupied", "the mirror has a later copy without its file: repa
 
 
 def _newest_of_each_path(rows: Iterable[TrashRow]) -> Iterator[TrashRow]:
-    """Yield the first row of each path, and each row without a path."""
     last = ""
     for row in rows:
         if not row.path or row.path != last:

@@ -272,7 +272,6 @@ class _SourceResolver:
         return tuple(sets[uri] for uri in sets if uri not in indexes) or offered
 
     def _sets_of_part(self, uri: str, hops: int) -> Iterator[OfferedSet]:
-        """Yield the sets of one part of an index of Source Descriptions."""
         self._descriptions += 1
         if self._descriptions > _MAX_DESCRIPTIONS:
             raise NotAListError("an index of too many Source Descriptions", uri=uri)

@@ -233,7 +233,6 @@ def _refused(uri: str, code: str, reason: str) -> OutOfScopeError:
 
 
 def _unreadable(uri: str) -> OutOfScopeError:
-    """Return the error for an invalid URI, with the most specific reason."""
     scheme = _SCHEME.match(uri)
     if scheme is not None and scheme[1].lower() not in _PORTS:
         return _refused(uri, "URL_SCHEME", "is neither http nor https")

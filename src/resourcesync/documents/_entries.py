@@ -216,7 +216,6 @@ def draft_digests(entry: RawEntry) -> tuple[Digest, ...]:
 
 
 def _to_hex(text: str) -> str:
-    """Return base64 of an md5 as hex, any other text as it is."""
     try:
         octets = b64decode(text, validate=True)
     except ValueError:

@@ -244,7 +244,6 @@ class FeedEntryHandler:
         self._assembler.items.append(entry)
 
     def _resolved(self, address: str) -> str:
-        """Return an address, resolved against ``xml:base`` if there is one."""
         base = self._bases[-1]
         return address if base == self._context.uri else _joined(base, address)
 

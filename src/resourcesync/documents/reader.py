@@ -252,7 +252,6 @@ class Document:
         return self._has_changes and self.dialect is Dialect.P2
 
     def _oldest_first(self, entries: list[T]) -> list[T]:
-        """Return the whole list of a draft, oldest first, unless it already is."""
         if self._order.rises or len(entries) < 2:  # noqa: PLR2004 - one has no order
             return entries
         self._context.set_place(*self._scanner.header_place)

@@ -129,7 +129,6 @@ def _find(source: bytes, wanted: bytes, low: int, high: int) -> int:
 
 
 def _uri_at(source: bytes, start: int) -> tuple[bytes, int]:
-    """Return the URI of the entry at ``start``, and where it ends."""
     start += len(_START)
     end = source.index(_URI_END, start)
     return unescaped(source[start:end]), end

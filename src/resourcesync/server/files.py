@@ -239,7 +239,6 @@ def _open_real(root: int, names: Names) -> OpenFile | bytes | None:
 
 
 def _regular(descriptor: int) -> OpenFile | None:
-    """Return the open file if it is a regular one; close it if not."""
     status = os.fstat(descriptor)
     if is_regular(status):
         return OpenFile(descriptor, FileState.from_stat(status))

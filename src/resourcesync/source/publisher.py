@@ -306,7 +306,6 @@ class _PublicationRun:
         return {archive: naming.ARCHIVES[archive]}
 
     def _write_sitemap(self, plan: PublicationPlan) -> tuple[str, ...]:
-        """Write the plain sitemap, if there is one; return its parts."""
         pages = () if self._public is None else self._public.sitemap
         if not self._policy.sitemap:
             return ()

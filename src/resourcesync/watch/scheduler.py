@@ -429,7 +429,6 @@ class Scheduler:
         return chosen
 
     def _waiting(self, now: Now) -> list[tuple[float, str, JobKind]]:
-        """Return what is due, the longest waiting first."""
         return sorted(
             (_begin_moment(row, kind, due), name, kind)
             for name, row in self._rows.items()

@@ -155,7 +155,6 @@ def resolve_link(root: int, real_root: str, names: tuple[str, ...]) -> tuple[str
 
 
 def _read_link(root: int, names: tuple[str, ...]) -> str | None:
-    """Return the target of a link, or ``None`` for anything that is no link."""
     try:
         with opened(open_below(root, names[:-1])) as folder:
             return os.readlink(names[-1], dir_fd=folder)

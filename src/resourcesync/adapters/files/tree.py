@@ -182,7 +182,6 @@ class FileTreeOriginals(Originals):
     def _statuses(
         self, folder: ScannedFolder, descriptor: int, keys: list[str]
     ) -> tuple[list[str], list[os.stat_result]]:
-        """Return the files that are there and published, with their status."""
         try:
             found = [os.lstat(name, dir_fd=descriptor) for name in names_and_uris.names_of(keys)]
         except OSError:  # one of them is gone
@@ -238,7 +237,6 @@ class FileTreeOriginals(Originals):
         ]
 
     def _fits(self, folder: ScannedFolder, name: str, key: str, reason: str | None) -> bool:
-        """True if a name is published; if not, note the reason."""
         room = MAX_URI - len(folder.uri)
         if reason is None and (len(key) > room or "%0" in key):
             reason = uri_fault(key, room)
@@ -267,7 +265,6 @@ class FileTreeOriginals(Originals):
         return True
 
     def _stat(self, folder: ScannedFolder, descriptor: int, key: str) -> os.stat_result | None:
-        """Return the status of a file, or ``None`` if it is gone or not published."""
         (name,) = names_and_uris.names_of([key])
         try:
             found = os.lstat(name, dir_fd=descriptor)

@@ -140,7 +140,6 @@ class OriginState:
 
 
 def _is_trusted(name: str, trusted: frozenset[str]) -> bool:
-    """True if the operator named an origin, or its plain http equivalent."""
     named = {addresses.origin_of(origin) for origin in trusted}
     return name in named or name.replace("https://", "http://", 1) in named
 

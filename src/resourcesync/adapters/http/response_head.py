@@ -152,7 +152,6 @@ def _parse_steps(text: str, uri: str) -> ResponseHead | None:
 
 @lru_cache(256)
 def _read_status(line: str) -> tuple[int, str]:
-    """Return the status, and the status with its reason, printable."""
     return int(line[:3]), printable(line.strip())
 
 

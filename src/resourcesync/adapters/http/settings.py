@@ -57,7 +57,6 @@ def _is_bypassed(uri: str, bypass: tuple[str, ...]) -> bool:
 
 
 def _names(entry: str, host: str, port: int) -> bool:
-    """True if an entry of ``NO_PROXY`` names a host."""
     if entry == "*":
         return True
     network = _network_of(entry)

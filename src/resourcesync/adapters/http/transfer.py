@@ -128,7 +128,6 @@ class HttpTransfer:
             self.error = error
 
     def _handle_head(self, head: response_head.ResponseHead) -> None:
-        """Decide how to handle the body that follows a head."""
         part, request = self.errand.part, self.errand.request
         if request.purpose is Purpose.MESSAGE or request.is_head:
             if head.status in _SUCCESS and not request.is_head and request.message is None:

@@ -240,7 +240,6 @@ class TransferRun:
             self._engine.cancel.wait(ahead)
 
     def _exclude_caller_time(self, now: float) -> None:
-        """Exclude the time in which the caller had the thread."""
         still = now - self._resumed_at
         if still > _STILL:
             for transfer in self._engine.active.values():

@@ -153,7 +153,6 @@ def _dated(beginning: bytes, at: str) -> bytes:
 
 
 def _compress(stream: BinaryIO, file: IO[bytes]) -> int:
-    """Write the bytes of a stream compressed; return how many these are."""
     compressor = zlib.compressobj(1)
     stream.seek(0)
     while chunk := stream.read(_CHUNK):

@@ -132,7 +132,6 @@ class MirrorAccount(ResourceAccount):
             self._clock.sleep(min(_POLL_SECONDS, left))
 
     def _cursor(self, position: str) -> int:
-        """Return the number of a position, if it is one of this log."""
         number, time = (*position.split(" "), "")[:2]
         if number.isdecimal() and time.isdecimal():
             cursor, forgotten = int(number), self._state.change_bounds()[0]
@@ -146,7 +145,6 @@ class MirrorAccount(ResourceAccount):
         )
 
     def _latest_changes(self, rows: Sequence[LoggedChange]) -> list[Change]:
-        """Return the last change of each copy, as it is now."""
         builder = _EntryBuilder(self._state, self._base, all_hops=self._all_hops)
         last: dict[str, LoggedChange] = {}
         for row in rows:
@@ -226,7 +224,6 @@ class _EntryBuilder:
         return Change(kind=ChangeKind.DELETED, resource=resource, time=from_microseconds(time))
 
     def _tail(self, uri: str, path: str) -> str:
-        """Return the part after the base in the address of a copy."""
         if self._named:
             return published_tail(uri, self._named)
         return "/".join(map(to_segment, path.split("/")))

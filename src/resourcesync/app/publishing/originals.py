@@ -67,7 +67,6 @@ def _opened(
     settings: PublicationSettings,
     rereading: RereadSchedule,
 ) -> OpenedOriginals:
-    """Return originals with the links of the rules."""
     if not settings.links:
         return OpenedOriginals(originals, originals.reading, rereading, originals.unmatched)
     rules = [parse_rule(text) for text in settings.links]

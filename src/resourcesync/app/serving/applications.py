@@ -304,7 +304,7 @@ class CurrentApplication:
         await self._application(scope, receive, send)
 
 
-def _not_published_error(root: Path, description: Path) -> ConfigurationError:
+def _not_published_error(root: Path, description: Path, port: int) -> ConfigurationError:
     """Return the error for a folder that is not published.
 
     The current folder is mostly none to publish: it was not even named.
@@ -317,13 +317,13 @@ def _not_published_error(root: Path, description: Path) -> ConfigurationError:
     else:
         hint = (
             "publish it first: "
-            f"resourcesync publish {quoted(root, 'DIR')} --url http://127.0.0.1:8080/"
+            f"resourcesync publish {quoted(root, 'DIR')} --url http://127.0.0.1:{port}/"
         )
     return ConfigurationError(f"{root} is not published", evidence=tried, hint=hint)
 
 
-def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
-    """Return the tree in a folder, with the data of its documents."""
+def find_tree(root: Path, out: Path | None = None, port: int = 8080) -> PublishedTree:
+    """Return the tree in a folder, with the data of its documents; it is served at a port."""
     out = out or published_tree.documents_of(root)
     for catalogue in (root / CATALOGUE, out / CATALOGUE):
         if (known := published_tree.any_settings(catalogue)).site:
@@ -339,7 +339,7 @@ def find_tree(root: Path, out: Path | None = None) -> PublishedTree:
         with description.open("rb") as stream:
             found = list(_capability_lists(reader.read(stream, uri=str(description))))
     except FileNotFoundError as error:
-        raise _not_published_error(root, description) from error
+        raise _not_published_error(root, description, port) from error
     except OSError as error:
         raise StorageError(
             f"cannot read {description}: {error.strerror}",

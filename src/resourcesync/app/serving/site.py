@@ -111,13 +111,13 @@ def _documents(folder: Path, capability_list: str) -> ServedSource:
 
 
 def find(
-    root: Path, out: Path | None = None, *, alone: bool = False
+    root: Path, out: Path | None = None, *, alone: bool = False, port: int = 8080
 ) -> PublishedTree | PublishedSite:
     """Return the site in a folder, or the tree: also if it is to be served ``alone``."""
     state = None if alone or out is not None else shared_description.read_state(root)
     if state is not None and state.sets:
         return PublishedSite(folder=root.absolute(), state=state)
-    return applications.find_tree(root, out)
+    return applications.find_tree(root, out, port)
 
 
 @final

@@ -109,7 +109,6 @@ def command(output: OutputOptions, **values: Any) -> Job:
 
 
 def _rolling(values: Mapping[str, Any]) -> "AuditRolling | None":
-    """Return which of the copies are checked; ``None`` for all."""
     sample, seconds = values["sample"], values["max_duration"]
     if sample is not None and sample.percent is None:
         raise click.UsageError("--sample must be a share of the files, such as 15%")

@@ -17,6 +17,7 @@ from resourcesync.app.configured_pulls import PulledMirror, Puller, PullTarget, 
 from resourcesync.cli import options
 from resourcesync.cli.options import SectionedCommand, given_options, option
 from resourcesync.cli.output import CommandOutcome, Job, OutputOptions, Screen, TextLine, problem_of
+from resourcesync.errors import quoted
 from resourcesync.ports import Reporter
 from resourcesync.settings.schema import fields_of
 
@@ -243,7 +244,7 @@ class _PullView:
             target.name if target.is_configured and not pulled.of_set else folder,
             first=self._words.first,
             plan=self._plan,
-            pruning=target.options.prune,
+            repeated=_repeated(pulled, target),
             place=target.store or folder,
         )
         if self._words.fate and not ended.exit and not target.dry_run:
@@ -262,6 +263,16 @@ class _PullView:
         result = batch.BatchResult(name, {"mirror": name, "set": pulled.of_set}, outcome)
         batch.report_end(result, pulled.seconds, self._screen)
         return result
+
+
+def _repeated(pulled: PulledMirror, target: PullTarget) -> str:
+    """Return the options that a command after this one needs again; a dry run stores no move."""
+    options, chosen = target.options, pulled.of_set or "".join(target.place.set_names)
+    again = ["--prune "] * options.prune
+    if options.moved and target.dry_run:
+        again.append(f"--moved {quoted(options.moved, '')} ")
+        again += [f"--set {quoted(chosen, '')} "] if chosen else []
+    return "".join(again)
 
 
 def _with_moved_line(ended: CommandOutcome, target: PullTarget, puller: Puller) -> CommandOutcome:

@@ -115,7 +115,7 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
         connections=most, share=max(_LEAST_SHARE, most // 4), proxies=values["proxies"]
     )
     is_alone = values["hub"] or values["admin"] is not None
-    found = app.site.find(tree, values["out"], alone=is_alone)
+    found = app.site.find(tree, values["out"], alone=is_alone, port=values["bind"][1] or 8080)
     if isinstance(found, app.site.PublishedSite):
         application: ASGIApp = found.application(clock)
     else:
@@ -129,6 +129,8 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
 
     def ready(uri: str, admin: str = "") -> None:
         address = values["url"] or uri
+        if _address_parts(address)[:3] == _address_parts(uri)[:3]:
+            address = uri  # no proxy is in front: below another path there is nothing
         is_same = _address_parts(found.base) == _address_parts(address)
         # A pull from another address than that of the lists would be refused.
         fields = {"uri": uri, "pull": address if is_same else "", "tree": str(tree)}
@@ -148,7 +150,6 @@ def _serve(tree: Path, values: Mapping[str, Any], screen: Screen) -> CommandOutc
 def _access_log(
     application: "ASGIApp", clock: Clock, values: Mapping[str, Any], screen: Screen
 ) -> "Iterator[ASGIApp]":
-    """Yield the application with the log of its answers, if there is to be one."""
     from resourcesync.cli.log_file import is_json  # noqa: PLC0415 - help stays quick
 
     path: Path | None = values["access_log"]
@@ -181,6 +182,13 @@ def _render(event: str, fields: Mapping[str, object]) -> Iterator[TextLine]:
 
 def _address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
     """Return the warning that the lists name another address than the one served."""
+    *server, path = _address_parts(base)
+    hint = f"resourcesync publish {tree} --url {address}"
+    if server == list(_address_parts(address)[:3]):  # its own: a site has sets below paths
+        hint = f"move it to SITE{path}: resourcesync publish SITE{path} --url {base} -o site=SITE"
+        hint += "; then: resourcesync serve SITE"
+    else:
+        hint += f", or behind a proxy: resourcesync serve {tree} --url {base}"
     return {
         "code": "published-elsewhere",
         "message": "the lists of this tree name another address than the one it is served at",
@@ -188,8 +196,7 @@ def _address_warning(tree: Path, base: str, address: str) -> dict[str, object]:
             ("lists", f"{base}, for which the tree was published"),
             ("served", f"{address}: the lists send its clients to the other address"),
         ),
-        "hint": f"resourcesync publish {tree} --url {address}"
-        f", or behind a proxy: resourcesync serve {tree} --url {base}",
+        "hint": hint,
     }
 
 

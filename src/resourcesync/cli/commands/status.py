@@ -240,8 +240,6 @@ def _is_source(place: str, sources: ConfiguredSources) -> bool:
 def _read_apart(
     place: str, configuration: MirrorConfiguration, check: StatusCheck, now: datetime
 ) -> _Found:
-    """Return the mirrors of a name or a folder."""
-
     def read() -> _Found:
         is_paused = place in check.paused
         targets = _targets(place, configuration)
@@ -340,7 +338,6 @@ def _places_here() -> tuple[str, ...]:
 
 
 def _is_mirror_folder(folder: Path) -> bool:
-    """True if a folder is a mirror; False if it cannot be read."""
     try:
         return folder.is_dir() and app.mirror_home.is_present(folder)
     except OSError:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from resourcesync.source.dumps.dump_publisher import DumpOutcome
     from resourcesync.source.notifications import Notified
     from resourcesync.source.publication_options import PublicationResult
+    from resourcesync.source.publication_settings import PublicationSettings
 
 _INDENT: Final = " " * 10
 _SHOWN_LEFT: Final = 5
@@ -53,7 +54,7 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
             "evidence": [
                 ("dump", f"{name} is no longer listed: publish with --dumps") for name in dumps
             ],
-            "hint": f"mirrors follow with: resourcesync pull MIRROR --moved {url}",
+            "hint": f"mirrors follow with: {_follow(done.settings)}",
         }
     for pattern in done.unmatched:
         if pattern in done.settings.links:
@@ -66,6 +67,18 @@ def _warnings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:
     yield from _changed_settings(done)
     for left in done.scan.left:
         yield {"code": left.code, "message": left.reason, "hint": left.hint}
+
+
+def _follow(settings: "PublicationSettings") -> str:
+    """Return the command that follows a move; of a set in a site, by the site's address."""
+    pull = "resourcesync pull MIRROR --moved"
+    if not settings.site_uri:
+        return f"{pull} {settings.url}"
+    site = settings.site_uri
+    name = settings.url.removeprefix(site).rstrip("/").rpartition("/")[2] or "NAME"
+    return (
+        f"{pull} {site} --set {name}; those of --all-sets: resourcesync pull FOLDER --moved {site}"
+    )
 
 
 def _changed_settings(done: "PublicationResult") -> Iterator[Mapping[str, object]]:

@@ -253,8 +253,15 @@ def say(
             yield text.format(n=shown, **values)
 
 
+def deletions_in_words(report: RunReport | MirrorStatus) -> str:
+    """Return the number of held deletions, and their share of the copies when they were held."""
+    held = report.held
+    of = max(held, report.held_of or report.resources)  # a second wrong move may hold more
+    share = formatting.share(held, of)
+    return f"would delete {formatting.count(held)} of {formatting.count(of)} ({share})"
+
+
 def _numbers(report: Any, of: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the fields of a report, those within a value of it with a dot."""
     for name in report.__struct_fields__:
         value = getattr(report, name)
         if hasattr(value, "__struct_fields__"):
@@ -273,10 +280,13 @@ def conclude(
     *,
     first: bool,
     plan: Mapping[str, object],
-    pruning: bool = False,
+    repeated: str = "",
     place: str = "",
 ) -> CommandOutcome:
-    """Return the outcome of a pull, with its closing lines."""
+    """Return the outcome of a pull, with its closing lines.
+
+    ``repeated`` are options without which the next command would do something else.
+    """
     code = exit_code_of_pull(report)
     if report.dry_run:
         lines = _dry_run_lines(report, plan)
@@ -289,7 +299,7 @@ def conclude(
     else:
         lines = _not_in_sync(report, folder, code)
     if report.held and not report.spent:
-        lines = [*lines, *_release_steps(report, folder, pruning=pruning)]
+        lines = [*lines, *_release_steps(report, folder, repeated)]
     if code is not ExitCode.OK:
         lines[0] = lines[0]._replace(text=f"{lines[0].text}  exit {int(code)}")
     return CommandOutcome(
@@ -326,14 +336,13 @@ def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLi
     return [*lines, *(TextLine(f"{_INDENT}{text}") for text in kept)]
 
 
-def _release_steps(report: RunReport, folder: str, *, pruning: bool) -> Iterator[TextLine]:
+def _release_steps(report: RunReport, folder: str, repeated: str) -> Iterator[TextLine]:
     """Yield the commands that release held deletions; first, that a wrong move is undone."""
     again = f"resourcesync pull {folder}"
     if former := report.faults.moved_from:
         yield TextLine(f"{_NEXT}if the Source did not move: {again} --moved {former}")
-    meant = "if this is intended" if pruning else "if the Source really shrank"
-    how = f"{'--prune ' if pruning else ''}--max-delete {report.held}"
-    yield TextLine(f"{_NEXT}{meant}: {again} {how}")
+    meant = "if this is intended" if "--prune" in repeated else "if the Source really shrank"
+    yield TextLine(f"{_NEXT}{meant}: {again} {repeated}--max-delete {report.held}")
 
 
 def _budget_lines(report: RunReport, folder: str, plan: Mapping[str, object]) -> list[TextLine]:
@@ -414,10 +423,7 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
     lacks = ", ".join((*say("changes", report), *say("lacks", report, more=counts)))
     text = f"{_right_of(report)} ({lacks or 'nothing changed'})"
     if code is ExitCode.STOPPED:
-        of = report.held_of or report.resources
-        would = f"would delete {formatting.count(report.held)} of {formatting.count(of)}"
-        share = formatting.share(report.held, of)
-        held = TextLine(f"{_INDENT}{would} ({share}); none of these was deleted")
+        held = TextLine(f"{_INDENT}{deletions_in_words(report)}; none of these was deleted")
         return [TextLine(text, "Stopped", QUIET), held]
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
     others = counts["other_failed"] - counts["missing"] - counts["forbidden"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.output import with_mirror
-from resourcesync.cli.render.pull import say
+from resourcesync.cli.render.pull import deletions_in_words, say
 from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import (
     FailedRun,
@@ -215,9 +215,7 @@ def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
     if mirror.judged is not MirrorState.STOPPED:
         yield f"{formatting.counted(mirror.held, 'deletion')} pending until the next pull."
         return
-    share = formatting.share(mirror.held, mirror.resources)
-    held, all_ = formatting.count(mirror.held), formatting.count(mirror.resources)
-    yield f"would delete {held} of {all_} ({share}); held back."
+    yield f"{deletions_in_words(mirror)}; held back."
     if mirror.moved_from:
         yield f"If the Source did not move: {again} --moved {mirror.moved_from}"
     yield f"If the Source really shrank: {again} --max-delete {mirror.held}"
@@ -261,14 +259,20 @@ def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
     is_idle = mirror.state is not MirrorState.SYNCING
     again = f"resourcesync pull {mirror.mirror}" if mirror.source and is_idle else ""
     other = f"resourcesync why {failed.code}" if failed.kind else again
-    yield from _failed(
-        "pull", failed, mirror.last_run, with_mirror(failed.hint, mirror.mirror) or other
-    )
+    next_step = with_mirror(failed.hint, mirror.mirror) or other
+    if failed.code == mirror.outcome:
+        yield from _failed("pull", failed, mirror.last_run, next_step)
+    else:  # no pull has failed: the configuration file lets none begin
+        yield from (f"each pull fails: {failed.text}{_end(failed)}", f"next   {next_step}")
+
+
+def _end(failed: FailedRun) -> str:
+    code = exit_code_of_kind(failed.kind)
+    return "" if code is None else f"  exit {int(code)}"
 
 
 def _failed(noun: str, failed: FailedRun, at: datetime | None, next_step: str) -> Iterator[str]:
-    code, moment = exit_code_of_kind(failed.kind), "" if at is None else f" {formatting.moment(at)}"
-    end = "" if code is None else f"  exit {int(code)}"
+    moment, end = "" if at is None else f" {formatting.moment(at)}", _end(failed)
     how = f"was asked to stop{moment}" if failed.is_stop else f"failed{moment}: {failed.text}{end}"
     yield f"the last {noun} {how}"
     if next_step:

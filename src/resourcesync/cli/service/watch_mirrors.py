@@ -100,7 +100,6 @@ class WatchJobRunner:
         return outcome, report
 
     def _remember(self, folder: Path, report: JobReport, began: datetime) -> None:
-        """Remember the pull of a mirror, or those of sets that failed."""
         ended = EndedPull(started=began, ended=self._clock.now(), outcome="ok", report=report.run)
         if report.run is not None:
             self._cache.add_pull(folder, ended)

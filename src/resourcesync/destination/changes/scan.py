@@ -390,7 +390,6 @@ def is_same_prefix(prefix: gaps.ListPrefix, seen: ProcessedDocument) -> bool:
 
 
 def _since_list(changes: Sequence[gaps.ChangeMark], at: int, before: int | None) -> Sequence[int]:
-    """Return the changes that a Resource List may not include."""
     news: list[int] = []
     ended: set[str] = set()
     for position in range(len(changes) - 1, -1, -1):

@@ -321,7 +321,6 @@ class ResourceSelection:
         return row
 
     def _withdraw(self, *uris: str) -> None:
-        """Withdraw the refusal of an address, in any of its forms."""
         for uri in dict.fromkeys((*uris, *map(self.mirror_uri, uris))):
             self.refusals.withdraw(uri)
 
@@ -510,7 +509,6 @@ def usable_patch_of(resource: Resource, formats: "Mapping[str, PatchFormat]") ->
 
 
 def _encode_links(resource: Resource) -> str:
-    """Return the links of an entry as stored; empty if there are none."""
     found = [
         EntryLink(
             rel=rel,

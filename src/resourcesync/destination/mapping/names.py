@@ -249,7 +249,6 @@ class NameMapping(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return next(iter(self.uris(path)), None)
 
     def _exact_uris(self, path: str) -> Iterable[str]:
-        """Yield the URIs whose unescaped spelling gives exactly this path."""
         root, names = self.base, path.split("/")
         if names[0] == FOREIGN_FOLDER:
             whole = mapping.escapes.join_parts(names)

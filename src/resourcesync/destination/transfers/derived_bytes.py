@@ -109,7 +109,6 @@ class PatchApplication:
         return made
 
     def _check_patch(self, listed: ListedEntry, staged: StagedCopy) -> int:
-        """Return the length of a patch that is as its link says."""
         patch = _patch_link(listed)
         length, found = staged.seal()
         if patch.is_exact and length != patch.length:

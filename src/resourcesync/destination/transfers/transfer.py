@@ -272,7 +272,6 @@ class ResourceTransfer:
         return has_room
 
     def _begin_patch(self, attempt: FetchAttempt) -> FetchRequest | None:
-        """Return the request for a patch; ``None`` if it does not apply to the copy."""
         if self._commit_batch.tally.unpatched >= _MAX_FAILED_PATCHES:
             fetch = attempt.fetch._replace(listed=planner.without_patch(attempt.fetch.listed))
             self._try_next_location(replace(attempt, fetch=fetch))
@@ -371,7 +370,6 @@ class ResourceTransfer:
     def _check(
         self, attempt: FetchAttempt, staged: StagedCopy, headers: Mapping[str, str]
     ) -> ReceivedBytes:
-        """Return a body in the form that is listed, with what proves it."""
         listed = attempt.fetch.listed
         sent = verify_staged(listed, staged)
         served = None if listed.hash else verify_answer(headers, staged, sent.found)

@@ -136,7 +136,6 @@ def _length_and_text(part: _Part, header: Header) -> tuple[int, int]:
 
 
 def _most_text(entry: ManifestEntry, header: Header) -> int:
-    """Return a bound for the bytes of an entry in its manifest."""
     resource = entry if isinstance(entry, Resource) else entry.resource
     if resource.links or resource.extra or resource.foreign:
         return _MARKUP + len(render(_placed([[entry]])[0], header))

@@ -298,7 +298,6 @@ class PackageReader:
         return self._open(found, uri=link.href, length=link.length, digests=link.digests)
 
     def _find(self, entry: ManifestEntry) -> tuple[int, MemberFault | None]:
-        """Look up the member of an entry, and record it as listed."""
         resource = entry if isinstance(entry, Resource) else entry.resource
         for link in resource.links:
             if link.path:

@@ -159,7 +159,6 @@ def write_package(
 def _pieces(
     members: Sequence[_Member], content: Callable[[Resource | Link | None], Iterable[bytes]]
 ) -> Iterator[bytes]:
-    """Yield each member, then the directory and its end."""
     output = _Output()
     with ZipFile(output, "w") as package:
         for member, name in members:

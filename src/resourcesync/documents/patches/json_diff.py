@@ -76,7 +76,6 @@ class _JsonDiffer:
     def _put_last(
         self, before: dict[str, Json], after: dict[str, Json], name: str, path: str, depth: int
     ) -> None:
-        """Make a member the last one, with the value that it is to have."""
         place = _below(path, name)
         if name in before and len(self._text(before[name])) > _SMALL:
             aside = name + "-"
