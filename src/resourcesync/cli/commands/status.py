@@ -93,10 +93,15 @@ def command(output: OutputOptions, **values: Any) -> Job:
         asked = StatusCheck(is_requested=check, limits=limits, paused=_paused(configuration))
         sources = ConfiguredSources(configuration.file)
         configured = (*configuration.names, *sources.names)
-        given: tuple[str, ...] = values["places"] or configured or _places_here()
-        named = [place for place in given if _is_source(place, sources)]
-        published = [sources.named(place) for place in named]
-        mirrors = [place for place in given if place in configuration or place not in named]
+        # A mirror and a Source may have the same name.
+        given: dict[str, None] = dict.fromkeys(values["places"] or configured or _places_here())
+        is_source = {
+            place: place in sources.names
+            or (place not in configuration and _is_source_folder(place))
+            for place in given
+        }
+        published = [sources.named(place) for place in given if is_source[place]]
+        mirrors = [place for place in given if place in configuration or not is_source[place]]
         found = read_statuses(mirrors, configuration, screen, asked, published)
         if style == "prom":
             from resourcesync.cli.render import metrics  # noqa: PLC0415 - rarely needed
@@ -230,11 +235,10 @@ def _read_source(
         return _unreadable(source.name, Path(source.path), error, "source")
 
 
-def _is_source(place: str, sources: ConfiguredSources) -> bool:
-    """True if a place is a configured Source, or a published folder that is not a mirror."""
-    if place in sources.names or _is_mirror_folder(Path(place)):
-        return place in sources.names
-    return app.mirror_home.trace_of_source(Path(place)) is not None
+def _is_source_folder(place: str) -> bool:
+    """True if a place is a published folder that is not a mirror."""
+    folder = Path(place)
+    return not _is_mirror_folder(folder) and app.mirror_home.trace_of_source(folder) is not None
 
 
 def _read_apart(
