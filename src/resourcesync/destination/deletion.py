@@ -14,7 +14,7 @@ from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import DeletionResult, Failing
-from resourcesync.destination.sync_state import SyncState, gone_rows
+from resourcesync.destination.sync_state import HELD_OF, SyncState, gone_rows
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -26,8 +26,6 @@ from resourcesync.ports import CopyRemoval
 _GROUP: Final = 256
 TRASHING: Final = "trashing"
 """Name of the note that files are being moved to the trash."""
-_HELD_OF: Final = "held-of"
-"""Name of the note of the number of copies when deletions were held; 0 if none is."""
 _HELD_GONE: Final = "held-gone"
 """Name of the note of the number of held deletions done since, proven by the Source."""
 
@@ -42,7 +40,7 @@ def plan_deletions(
     unannounced: a resource that goes under one address may come under another, which cannot be
     parsed.
     """
-    held_of = state.read_note(_HELD_OF, int) or here
+    held_of = state.read_note(HELD_OF, int) or here
     # A number given by the operator counts the pending deletions, as a pull shows them.
     gone = (state.read_note(_HELD_GONE, int) or 0) if limit.number is None else 0
     is_understood = not state.read_note("refused", int)
@@ -85,9 +83,9 @@ def delete_pending(
     if not tally.held:
         _delete_all(equipment, pending_rows(), tally)
     if tally.held:
-        state.commit(StateTransaction(notes={_HELD_OF: str(tally.held_of)}))
+        state.commit(StateTransaction(notes={HELD_OF: str(tally.held_of)}))
     elif generation is None and _is_hold_released(state):
-        state.commit(StateTransaction(notes={_HELD_OF: "0", _HELD_GONE: "0"}))
+        state.commit(StateTransaction(notes={HELD_OF: "0", _HELD_GONE: "0"}))
 
 
 def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
@@ -103,7 +101,7 @@ def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
 
 def _is_hold_released(state: SqliteMirrorState) -> bool:
     """True if no deletion is pending any more that was not allowed; those a policy retains are."""
-    has_notes = state.note(_HELD_OF) or state.note(_HELD_GONE)
+    has_notes = state.note(HELD_OF) or state.note(_HELD_GONE)
     left = (row for row in gone_rows(state) if row.task != PendingTask.DELETE or not row.code)
     return bool(has_notes) and not any(True for _ in left)
 

@@ -399,7 +399,8 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         resting: Of the pending, those that failed so often that not every run tries them again.
         tried_again: Time of the next attempt of the first of the resting, UTC; ``None`` if there is
             none.
-        held: Deletions on hold.
+        deletions: Deletions that are to be done.
+        held: Of these, those that a limit holds; the others wait for the next pull.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
         as_of: The Source's time up to which the mirror is complete, UTC.
         in_sync_at: Start of the last run that found the mirror in sync, UTC; the lag counts from
@@ -431,6 +432,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     evidence: EvidenceCounts = EvidenceCounts()
     resting: int = 0
     tried_again: datetime | None = None
+    deletions: int = 0
     held: int = 0
     moved_from: str = ""
     as_of: datetime | None = None
@@ -465,12 +467,12 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
             + listed.refused
             + retained.unknown
             + retained.edited
-            + self.held
+            + self.deletions
         )
 
     @property
     def share(self) -> float | None:
-        """Share of the listed that are right, 0 to 1; ``None`` if it is unknown.
+        """Share of the wanted that are right, 0 to 1; ``None`` if it is unknown.
 
         It is after a failed first pull, if the Source delivered nothing, and if an audit found more
         to do than is known here.

@@ -239,10 +239,11 @@ def build_report(
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
-        held = sync_state.deletions_to_confirm(counts) if pulled.are_deletions_done else 0
+        held = sync_state.held_deletions(state, counts) if pulled.are_deletions_done else 0
     reasons = _failed_reasons(counts, memory) + Counter(row.code for row in deletions.failures)
     failed = reasons.total()
-    resources, waits = state.count(), to_delete and not pulled.are_deletions_done
+    is_decided = pulled.are_deletions_done and (dry_run or held)
+    resources, waits = state.count(), to_delete and not is_decided
     requests, received = equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))

@@ -224,6 +224,11 @@ class SyncState:
         return self.decode("word", MirrorWord) or MirrorWord.NEW
 
     @property
+    def is_holding(self) -> bool:
+        """True if a limit holds deletions."""
+        return bool(self._state.read_note(HELD_OF, int))
+
+    @property
     def refused_count(self) -> int:
         """Number of entries of the Source that cannot be used."""
         return self.decode("refused", int) or 0
@@ -304,6 +309,8 @@ def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:
     return (not found.is_sitemap, found.resource_list is not None, found.change_list is not None)
 
 
+HELD_OF: Final = "held-of"
+"""Name of the note of the number of copies when deletions were held; 0 if none is."""
 _MAX_SHOWN_FAILURES = 100
 _FEW = 4
 """Listed resources below which a share says little."""
@@ -330,7 +337,8 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         retained=retained,
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
-        held=deletions_to_confirm(counts),
+        deletions=deletions_to_confirm(counts),
+        held=held_deletions(state, counts),
         moved_from=memory.moved_from,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
@@ -374,8 +382,13 @@ def listed_since(memory: SyncState) -> dict[str, Any]:
 
 
 def deletions_to_confirm(counts: rows.PendingCounts) -> int:
-    """Return the number of deletions on hold; one that was tried and failed was allowed."""
+    """Return the number of deletions not allowed yet; one that was tried and failed was."""
     return counts.rows.get((rows.PendingTask.DELETE, ""), 0)
+
+
+def held_deletions(state: SqliteMirrorState, counts: rows.PendingCounts) -> int:
+    """Return the number of deletions that a limit holds; others wait for a pull to end."""
+    return deletions_to_confirm(counts) if SyncState(state).is_holding else 0
 
 
 def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> reports.RetainedCounts:

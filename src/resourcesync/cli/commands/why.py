@@ -200,7 +200,7 @@ _NEXT: Final = {
     **dict.fromkeys(("LOST", "ALTERED"), ("Next", "resourcesync repair {mirror}")),
     **dict.fromkeys(("DISAGREES", "REFUSED"), ("Check", "resourcesync validate {lists}")),
     **dict.fromkeys(
-        ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN"),
+        ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN", "UNDELETED"),
         ("Next", "resourcesync pull {mirror}"),
     ),
     "EDITED": ("Next", "move or remove {file}; then: resourcesync pull {mirror}"),

@@ -210,10 +210,9 @@ def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
 
 def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
     again = f"resourcesync pull {mirror.mirror}"
+    if mirror.deletions > mirror.held:
+        yield f"{formatting.counted(mirror.deletions, 'deletion')} pending until the next pull."
     if not mirror.held:
-        return
-    if mirror.judged is not MirrorState.STOPPED:
-        yield f"{formatting.counted(mirror.held, 'deletion')} pending until the next pull."
         return
     share = formatting.share(mirror.held, mirror.resources)
     held, all_ = formatting.count(mirror.held), formatting.count(mirror.resources)

@@ -24,7 +24,6 @@ from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.pull_session import SyncSession
-from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState, count_unavailable, serves_too_little
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
@@ -287,7 +286,7 @@ class Audit:
             self._has_gap = True  # the next pull decides
         self._counts.extra += not is_kept
         is_held = waiting is not None and waiting.task == PendingTask.DELETE
-        self._counts.held += is_held and self._pull.sync_state.last_state is MirrorState.STOPPED
+        self._counts.held += is_held and self._pull.sync_state.is_holding
         reason = "no longer listed (kept)" if is_kept else "not listed by the Source"
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 

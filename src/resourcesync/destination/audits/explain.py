@@ -51,6 +51,7 @@ class ResourceVerdict(StrEnum):
     UNPROVEN = "the list has too little information to check the copy: check it at the Source"
     ABSENT = "the Source lists it and does not deliver it, which this mirror accepts"
     EDITED = "deleted at the Source; the file was changed in the mirror and is kept"
+    UNDELETED = "deleted at the Source; the next pull deletes it here"
     HELD = "deleted at the Source; the deletion here is held back"
     KEPT = "the Source does not list it; the copy is kept"
     UNWANTED = "the Source lists it, but it no longer matches the filters; the copy is kept"
@@ -108,6 +109,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     is_source_read: bool = False
     source_error: str = ""
     pending: rows.Pending | None = None
+    is_holding: bool = False
     is_accepted: bool = False
     refused: rows.RefusedRow | None = None
     trash: rows.TrashRow | None = None
@@ -147,7 +149,8 @@ class Explanation(msgspec.Struct, kw_only=True):
             is_sound = self.copy is None or (self.is_present and not self.is_altered)
             return ResourceVerdict.ABSENT if is_sound else None
         if pending.task == rows.PendingTask.DELETE:
-            return ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.HELD
+            held = ResourceVerdict.HELD if self.is_holding else ResourceVerdict.UNDELETED
+            return ResourceVerdict.EDITED if self.is_altered else held
         if pending.code == STALE:
             return None if self.is_altered or not self.is_present else ResourceVerdict.STALE
         if pending.code in _DISAGREEING:
@@ -290,6 +293,7 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
     known.is_accepted = pending is not None and SyncState(state).accepts(pending.code)
+    known.is_holding = SyncState(state).is_holding
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
     known.last_change = next(state.changes_of(uri), None)
