@@ -13,6 +13,7 @@ from resourcesync.adapters.mirror.own_folder import STATE_FILE
 from resourcesync.adapters.system import SystemClock
 from resourcesync.app.mirrors import mirror_home
 from resourcesync.destination.path_assignment import owner_of
+from resourcesync.destination.planner import is_suspect
 from resourcesync.destination.sync_state import SyncState
 from resourcesync.discovery.uris import MovedBases, known_uri, normalise_if_possible, present_uri
 from resourcesync.errors import ConfigurationError, StoppedError, StorageError
@@ -58,7 +59,8 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
         media_type: Media type by the ending of the address, else of the file's name;
             ``application/octet-stream`` if unknown.
         fixity: How well its bytes are proven to be those that the Source lists: ``verified``,
-            ``server-verified``, ``weak``, ``unverified``, ``restored`` or ``stale``.
+            ``server-verified``, ``weak``, ``unverified``, ``restored`` or ``stale``; ``suspect`` if
+            an audit found its file changed or missing, or a run was killed while it replaced it.
         fetched: Time when the copy was put in place, UTC.
         confirmed: Last moment at which the Source is known to have had the resource, by its own
             clocks, UTC; ``None`` if unknown.
@@ -94,7 +96,7 @@ def _resource(folder: Path, copy: "Copy", uri: str) -> MirroredResource:
         digests=parse_digests(copy.digests) if is_known else (),
         lastmod=from_microseconds(copy.lastmod) if copy.lastmod is not None else None,
         media_type=_media_type(copy.uri, copy.path),
-        fixity=copy.fixity,
+        fixity=copy.fixity if is_known and not is_suspect(copy) else "suspect",
         fetched=from_microseconds(copy.installed),
         confirmed=from_microseconds(copy.evidence) if copy.evidence else None,
     )
