@@ -20,6 +20,7 @@ from resourcesync.cli.output import (
     Screen,
     TextLine,
 )
+from resourcesync.cli.render.pull import step_of_failure
 from resourcesync.model import formatting
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
@@ -218,6 +219,9 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     is_proven = verdict == "AS_LISTED" and listed is not None and listed.hash != ""
     if is_proven or verdict not in _NEXT:
         return None
+    code = found.pending.code if found.pending is not None and verdict == "FAILED" else ""
+    if step := step_of_failure(code, str(mirror)):
+        return "Next", step
     (label, text), lists = _NEXT[verdict], found.list_uri or found.source
     values = {"lists": lists, "file": mirror / found.path, "address": found.address}
     return label, text.format(mirror=mirror, **values)

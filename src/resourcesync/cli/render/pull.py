@@ -212,6 +212,11 @@ def _options(filters: Fields) -> dict[str, str]:
 
 _EITHER: Final = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 _TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
+AT_SOURCE: Final = {
+    "missing": ResourceMissingError.default_code,
+    "forbidden": SourceRefusedError.default_code,
+}
+"""The words for failures that no rerun mends, with their codes."""
 
 
 def say(
@@ -251,6 +256,13 @@ def say(
                 number = formatting.moment(number)
             shown = number if isinstance(number, str) else formatting.count(int(number))
             yield text.format(n=shown, **values)
+
+
+def step_of_failure(code: str, folder: str) -> str:
+    """Return the next step for one resource that failed: that of a pull; empty if it is a rerun."""
+    words = [_TABLES["faults"][name] for name, own in AT_SOURCE.items() if own == code]
+    one = _EITHER.sub(r"\1", " ".join("".join(words).split()))
+    return one.format(n=1, folder=folder)
 
 
 def _numbers(report: Any, of: str = "") -> Iterator[tuple[str, object]]:
@@ -404,8 +416,7 @@ def _hash_note(report: RunReport) -> str:
 def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLine]:
     retained, faults, listed = report.retained, report.faults, report.listed
     counts = {
-        "missing": report.reasons.get(ResourceMissingError.default_code, 0),
-        "forbidden": report.reasons.get(SourceRefusedError.default_code, 0),
+        **{name: report.reasons.get(code, 0) for name, code in AT_SOURCE.items()},
         "accept": listed.right if faults.absent_below else 0,
         "unusable": listed.refused - faults.unread,
         "other_failed": report.failed - retained.contradicting - retained.edited,

@@ -1,12 +1,13 @@
 """Mirrors as ``status``, ``watch`` and the pages show them: their fields, the table, and notes."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.output import with_mirror
-from resourcesync.cli.render.pull import say
+from resourcesync.cli.render.pull import AT_SOURCE, say
 from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import (
     FailedRun,
@@ -177,9 +178,12 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     is_running = mirror.state is MirrorState.SYNCING  # then what was not tried yet is no failure
     failures = [failing for failing in mirror.failures if failing.tries or not is_running][:3]
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
-    unusable = {"unusable": listed.refused}
+    codes = Counter(failing.code for failing in mirror.failures)
+    is_complete = len(mirror.failures) >= listed.pending
+    counts = {name: codes[code] for name, code in AT_SOURCE.items() if is_complete}
+    counts["unusable"] = listed.refused
     for said in (
-        *say("faults", mirror, mirror.mirror, more=unusable),
+        *say("faults", mirror, mirror.mirror, more=counts),
         *say("remarks", mirror, mirror.mirror),
     ):
         notes += said.split("\n")
