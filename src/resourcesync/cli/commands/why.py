@@ -224,6 +224,8 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
         return "Next", step
     (label, text), lists = _NEXT[verdict], found.list_uri or found.source
     values = {"lists": lists, "file": mirror / found.path, "address": found.address}
+    if verdict == "UNASKED" and found.source_error:
+        text = f"when the Source answers: {text}"
     return label, text.format(mirror=mirror, **values)
 
 
