@@ -133,7 +133,6 @@ class Puller(NamedTuple):
         return self.configuration.with_secrets(target.network, target.secrets, source)
 
     def _is_several(self, target: PullTarget) -> bool:
-        """True for a folder with a mirror for each set."""
         place, folder = target.place, target.folder
         is_several = place.all_sets or len(place.set_names) > 1
         if is_several and target.store:

@@ -223,7 +223,6 @@ class MirrorChange(msgspec.Struct, frozen=True, kw_only=True):
         return copy if agree(parse_digests(digests), self.digests) else None
 
     def _read(self, path: Path) -> bytes | None:
-        """Return the bytes of a file if they are those of this change."""
         try:
             content = path.read_bytes()
         except OSError:

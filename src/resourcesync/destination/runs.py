@@ -239,11 +239,10 @@ def build_report(
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
-        held = sync_state.held_deletions(state, counts) if pulled.are_deletions_done else 0
+        held = memory.on_hold(counts) if pulled.are_deletions_done else 0
     reasons = _failed_reasons(counts, memory) + Counter(row.code for row in deletions.failures)
     failed = reasons.total()
-    is_decided = pulled.are_deletions_done and (dry_run or held)
-    resources, waits = state.count(), to_delete and not is_decided
+    resources, waits = state.count(), to_delete and not (dry_run and pulled.are_deletions_done)
     requests, received = equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))
@@ -288,7 +287,6 @@ def _list_faults(
 
 
 def _failed_reasons(counts: PendingCounts, memory: SyncState) -> Counter[str]:
-    """Return how many listed resources are not in the mirror as listed, by their reasons."""
     rows = counts.rows.items()
     fetches = ((code, number) for (task, code), number in rows if task == PendingTask.FETCH)
     return Counter({code: number for code, number in fetches if not memory.accepts(code)})

@@ -147,6 +147,8 @@ class SyncState:
 
     Its row says the same, but a full disk may have room for this and not for that.
     """
+    held_of = _Note("held-of", int)
+    """Number of copies when deletions were held; 0 if none is."""
     is_refuted = _Flag("refuted")
     """An audit since the last complete run found that the mirror is not in sync."""
     has_uncertain_entries = _Flag("unsure")
@@ -157,6 +159,10 @@ class SyncState:
     def decode(self, key: str, kind: type[T]) -> T | None:
         """Return the value of a note; ``None`` if there is none."""
         return self._state.read_note(key, kind)
+
+    def on_hold(self, counts: rows.PendingCounts) -> int:
+        """Return how many deletions a limit holds; others wait for the next pull."""
+        return deletions_to_confirm(counts) if self.held_of else 0
 
     def is_note_set(self, key: str) -> bool:
         """True if the value of a note is "1"."""
@@ -222,11 +228,6 @@ class SyncState:
     def last_state(self) -> MirrorWord:
         """State of the mirror after the last run."""
         return self.decode("word", MirrorWord) or MirrorWord.NEW
-
-    @property
-    def is_holding(self) -> bool:
-        """True if a limit holds deletions."""
-        return bool(self._state.read_note(HELD_OF, int))
 
     @property
     def refused_count(self) -> int:
@@ -309,8 +310,6 @@ def discovery_rank(found: SourceLists) -> tuple[bool, bool, bool]:
     return (not found.is_sitemap, found.resource_list is not None, found.change_list is not None)
 
 
-HELD_OF: Final = "held-of"
-"""Name of the note of the number of copies when deletions were held; 0 if none is."""
 _MAX_SHOWN_FAILURES = 100
 _FEW = 4
 """Listed resources below which a share says little."""
@@ -338,7 +337,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
         deletions=deletions_to_confirm(counts),
-        held=held_deletions(state, counts),
+        held=memory.on_hold(counts),
         moved_from=memory.moved_from,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
@@ -384,11 +383,6 @@ def listed_since(memory: SyncState) -> dict[str, Any]:
 def deletions_to_confirm(counts: rows.PendingCounts) -> int:
     """Return the number of deletions not allowed yet; one that was tried and failed was."""
     return counts.rows.get((rows.PendingTask.DELETE, ""), 0)
-
-
-def held_deletions(state: SqliteMirrorState, counts: rows.PendingCounts) -> int:
-    """Return the number of deletions that a limit holds; others wait for a pull to end."""
-    return deletions_to_confirm(counts) if SyncState(state).is_holding else 0
 
 
 def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> reports.RetainedCounts:
@@ -454,7 +448,6 @@ def count_unknown(state: SqliteMirrorState, counts: rows.PendingCounts) -> int:
 
 
 def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> MirrorWord:
-    """Return the state after the last run, corrected by what an audit found since."""
     word = memory.last_state
     # After a killed run, or with other filters.
     is_behind = pending or cursor.is_incomplete or memory.has_gap or memory.refused_count

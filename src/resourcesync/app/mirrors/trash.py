@@ -83,7 +83,6 @@ def is_restored(folder: Path, fits: TrashFilter) -> bool:
 
 
 def _sizes(folder: Path) -> Callable[[str], int | None]:
-    """Return the function for the size of a file in the trash."""
     address = mirror_home.store_of(folder)
     if address:
         store = stores.open_store(address)

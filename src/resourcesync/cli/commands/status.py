@@ -95,13 +95,10 @@ def command(output: OutputOptions, **values: Any) -> Job:
         configured = (*configuration.names, *sources.names)
         # A mirror and a Source may have the same name.
         given: dict[str, None] = dict.fromkeys(values["places"] or configured or _places_here())
-        is_source = {
-            place: place in sources.names
-            or (place not in configuration and _is_source_folder(place))
-            for place in given
-        }
-        published = [sources.named(place) for place in given if is_source[place]]
-        mirrors = [place for place in given if place in configuration or not is_source[place]]
+        folders = (place for place in given if place not in configured and _is_source_folder(place))
+        named = {*sources.names, *folders}
+        published = [sources.named(place) for place in given if place in named]
+        mirrors = [place for place in given if place in configuration or place not in named]
         found = read_statuses(mirrors, configuration, screen, asked, published)
         if style == "prom":
             from resourcesync.cli.render import metrics  # noqa: PLC0415 - rarely needed
@@ -236,7 +233,6 @@ def _read_source(
 
 
 def _is_source_folder(place: str) -> bool:
-    """True if a place is a published folder that is not a mirror."""
     folder = Path(place)
     return not _is_mirror_folder(folder) and app.mirror_home.trace_of_source(folder) is not None
 
@@ -244,8 +240,6 @@ def _is_source_folder(place: str) -> bool:
 def _read_apart(
     place: str, configuration: MirrorConfiguration, check: StatusCheck, now: datetime
 ) -> _Found:
-    """Return the mirrors of a name or a folder."""
-
     def read() -> _Found:
         is_paused = place in check.paused
         targets = _targets(place, configuration)

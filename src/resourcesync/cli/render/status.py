@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from resourcesync.cli.exit_codes import exit_code_of_kind
 from resourcesync.cli.output import with_mirror
-from resourcesync.cli.render.pull import AT_SOURCE, say
+from resourcesync.cli.render.pull import say
 from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import (
     FailedRun,
@@ -113,7 +113,6 @@ def _ago(moment: datetime | None, now: datetime) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table as lines; the first row has the names of the columns."""
     columns = []
     for head, *cells in zip(*rows, strict=True):
         width = max(map(len, (head, *cells)))
@@ -178,9 +177,8 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     is_running = mirror.state is MirrorState.SYNCING  # then what was not tried yet is no failure
     failures = [failing for failing in mirror.failures if failing.tries or not is_running][:3]
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
-    codes = Counter(failing.code for failing in mirror.failures)
-    is_complete = len(mirror.failures) >= listed.pending
-    counts = {name: codes[code] for name, code in AT_SOURCE.items() if is_complete}
+    is_complete = len(mirror.failures) >= listed.pending  # only then the counts are right
+    counts = Counter(failing.code for failing in mirror.failures if is_complete)
     counts["unusable"] = listed.refused
     for said in (
         *say("faults", mirror, mirror.mirror, more=counts),
@@ -191,7 +189,6 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
 
 
 def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
-    """Yield that rechecks or the mirror are late, that no room is left, or the Source quiet."""
     mirror, as_of = seen.status, seen.status.as_of
     if mirror.is_recheck_late:
         reached = formatting.span(mirror.recheck_reached_seconds)
@@ -236,7 +233,6 @@ def _uncounted(mirror: MirrorStatus) -> Iterator[str]:
 
 
 def _failure(failing: Failing, ended: datetime | None) -> str:
-    """Return the reason of a failure, and the time of the next try if it waits beyond a run."""
     if failing.due is None or ended is None or failing.due <= ended:
         return failing.reason
     return f"{failing.reason}; next try after {formatting.moment(failing.due)}"
@@ -256,7 +252,6 @@ def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
 
 
 def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
-    """Yield the time, reason and exit code of the last failed run, and the next step."""
     failed = mirror.failed_run or FailedRun(code=mirror.outcome)
     is_cut = mirror.failed_run is not None and failed.is_stop
     if mirror.judged is not MirrorState.FAILING and not is_cut:

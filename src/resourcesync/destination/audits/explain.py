@@ -260,7 +260,6 @@ def _is_known(state: SqliteMirrorState, uri: str) -> bool:
 
 
 def _uri_at_source(pull: SyncSession, name: str) -> str:
-    """Return the URI of a path at the Source, where its path in the mirror differs."""
     identity = pull.sync_state.identity
     if identity is None:
         return name
@@ -293,7 +292,7 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     pending = state.pending_of(uri)
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
     known.is_accepted = pending is not None and SyncState(state).accepts(pending.code)
-    known.is_holding = SyncState(state).is_holding
+    known.is_holding = bool(SyncState(state).held_of)
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
     known.last_change = next(state.changes_of(uri), None)
@@ -304,7 +303,6 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
 
 
 def _read_file(pull: SyncSession, known: Explanation) -> None:
-    """Read the file in place, and compare it with what was installed."""
     copies, copy = pull.dependencies.copies, known.copy
     known.quarantined = copies.quarantined(known.path) if known.path else ()
     digests = () if copy is None else parse_digests(copy.digests)
