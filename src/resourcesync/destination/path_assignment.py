@@ -223,7 +223,6 @@ class PathAssignment:
     def _tasks_with_new_paths(
         self, uris: Iterable[str], moved: dict[str, str]
     ) -> Iterator[Pending]:
-        """Yield the tasks of resources with their present paths."""
         for uri in uris:
             row = self._state.pending_of(uri)
             if row is not None:

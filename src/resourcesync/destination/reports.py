@@ -414,6 +414,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         certificate_until: End of the first TLS certificate of the servers of the Source's lists, as
             the last run met it, UTC; ``None`` without TLS.
         size_bytes: Bytes of the copies; ``None`` if that takes too long to count.
+        has_trash: Its trash has a file.
         recheck_seconds: Time within which each copy that is known by its date only is requested
             again; 0: never; ``None``: no pull has completed yet.
         recheck_reached_seconds: Time in which that is really done.
@@ -444,6 +445,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failing, ...] = ()
     certificate_until: datetime | None = None
     size_bytes: int | None = None
+    has_trash: bool = False
     recheck_seconds: float | None = None
     recheck_reached_seconds: float = 0.0
     is_counted: bool = True

@@ -345,6 +345,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
         certificate_until=memory.certificate_until,
         size_bytes=state.size(),
+        has_trash=state.has_trash(),
         is_refuted=memory.is_refuted,
         is_counted=not (cursor.checkpoint is None or cursor.is_incomplete or cursor.has_gap),
         **_rechecks(memory, resources),

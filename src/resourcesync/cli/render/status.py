@@ -199,7 +199,8 @@ def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
         free = formatting.size(seen.disk.free)
         yield f"no space left on its disk ({free} free): pulls store nothing."
         again = f"resourcesync trash empty {quoted(mirror.mirror, 'MIRROR')} --all"
-        yield f"next   free disk space, such as in its trash: {again}"
+        more = f", such as in its trash: {again}" if mirror.has_trash else ""
+        yield f"next   free disk space{more}"
     if seen.is_late and seen.max_lag is not None:
         found = f"was last found in sync {formatting.age(seen.lag or 0)} ago"
         found = "was never found in sync" if seen.lag is None else found

@@ -195,7 +195,6 @@ class ResourceListReader:
         spool: ExternalSorter[ListedEntry],
         documents: ListDocuments,
     ) -> ListSnapshot:
-        """Read a list that was opened, or all parts of an index."""
         self._selection.add_source_addresses(fetched.uri, fetched.final_uri)
         if document.header.capability is Capability.RESOURCE_DUMP and self._packages:
             return self._read_dump(document, fetched, self._packages, spool)
@@ -410,7 +409,6 @@ class ResourceListReader:
 
 
 def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> ListSnapshot:
-    """Return several lists without moments as one."""
     return ListSnapshot(
         moments=proof.ListMoments(),
         entries=sum(each.entries for each in lists),
@@ -423,7 +421,6 @@ def _joined(lists: Sequence[ListSnapshot], *, unread: int, is_whole: bool) -> Li
 
 
 def _moments(head: "Document", parts: Mapping[str, int]) -> proof.ListMoments:
-    """Return the moments of an index or a dump, and of its parts."""
     return proof.ListMoments(head=known_microseconds(head.header.at), parts=parts)
 
 

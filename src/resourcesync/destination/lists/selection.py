@@ -321,7 +321,6 @@ class ResourceSelection:
         return row
 
     def _withdraw(self, *uris: str) -> None:
-        """Withdraw the refusal of an address, in any of its forms."""
         for uri in dict.fromkeys((*uris, *map(self.mirror_uri, uris))):
             self.refusals.withdraw(uri)
 

@@ -60,7 +60,6 @@ def verify_bytes(
 
 
 def _rivals_of(listed: ListedEntry) -> Iterator[ListedEntry]:
-    """Yield an entry with each content that it may have."""
     for digests, length in listed.rivals:
         yield listed._replace(hash=digests, length=length, rivals=())
 
