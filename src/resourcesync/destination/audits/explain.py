@@ -51,7 +51,7 @@ class ResourceVerdict(StrEnum):
     UNPROVEN = "the list has too little information to check the copy: check it at the Source"
     ABSENT = "the Source lists it and does not deliver it, which this mirror accepts"
     EDITED = "deleted at the Source; the file was changed in the mirror and is kept"
-    UNDELETED = "deleted at the Source; the next pull deletes it here"
+    UNDELETED = "deleted at the Source, and not here yet"
     HELD = "deleted at the Source; the deletion here is held back"
     KEPT = "the Source does not list it; the copy is kept"
     UNWANTED = "the Source lists it, but it no longer matches the filters; the copy is kept"
