@@ -36,7 +36,8 @@ ADDED = {
     "status": {
         "running": "A pull or an audit of the mirror runs.",
         "paused": "An operator paused it.",
-        "in_sync_ratio": "Share of the listed resources that are in the mirror as listed, 0 to 1.",
+        "in_sync_ratio": "Share of what is listed or to be deleted that is in the mirror as "
+        "listed, 0 to 1.",
         "lag_seconds": "Time since the last run that found the mirror in sync.",
         "max_lag_seconds": "Longest accepted lag (`max_lag`).",
         "source_quiet_seconds": "Time since the last publication of the Source.",

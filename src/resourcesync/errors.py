@@ -279,19 +279,21 @@ class DiskFullError(StorageError):
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
-def storage_error(
-    error: OSError, doing: str, *, kept: str, code: str = "", trash: bool = False
-) -> StorageError:
+ROOM: Final = "free disk space, then try again"
+ROOM_IN_TRASH: Final = (
+    "free disk space, such as by emptying the trash, then try again: "
+    "resourcesync trash empty MIRROR --all"
+)
+
+
+def storage_error(error: OSError, doing: str, *, kept: str, code: str = "") -> StorageError:
     """Return the error for a failure of a file system."""
     why = error.strerror or str(error)
     if error.errno in _NO_SPACE:
         return DiskFullError(
             f"no space left while {doing:.1000}",
             evidence=(("got", why), ("kept", kept)),
-            hint="free disk space, such as by emptying the trash, then try again: "
-            "resourcesync trash empty MIRROR --all"
-            if trash
-            else "free disk space, then try again",
+            hint=ROOM,
         )
     return StorageError(
         f"failed while {doing:.1000}: {why}",

@@ -58,7 +58,7 @@ class SqliteFormat(msgspec.Struct, frozen=True, kw_only=True):
     any_thread: bool = False  # several threads use the connection; they take turns
     retained: str  # what an error leaves as it was
     repair: str  # the hint for a damaged file; ``{path}`` is its path
-    room: str = "free disk space, then try again"  # the hint for a full disk
+    room: str = errors.ROOM  # the hint for a full disk
     bad_row: str = ""
     """The code of an error if a row has wrong types; empty: the file is damaged."""
 
@@ -194,7 +194,6 @@ class SqliteFile:
                 raise
 
     def _prepare(self, kind: SqliteFormat, *, read_only: bool) -> None:
-        """Check the file, and make the tables of a new one."""
         *before, journal = kind.durability.value
         connection = self.connection
         if kind.opens_when_full and not (read_only or self._has_room_for_index()):

@@ -148,6 +148,9 @@ def pull_of_all_sets_a_day_later(at: Scene) -> None:
     a_day_later()
     at.run("resourcesync pull museum -q")
     at.files("museum")
+    offer_sets(at.source, {**SETS, "films": {"/films/f.txt": b"film\n"}, "coins": {"/c": b"c"}})
+    at.run(f"resourcesync pull {at.source.url} museum --all-sets -q")
+    at.files("museum/coins")
     offer_sets(at.source, {"maps": SETS["maps"]})
     for name in ("capabilitylist", "resourcelist"):
         del at.source.answers[f"/rs/texts/{name}.xml"]

@@ -42,6 +42,7 @@ def why(at: Scene) -> None:
     at.run("resourcesync why museum museum/notes.txt")
     at.source.answers.clear()
     at.run("resourcesync why museum /objects/0002.txt")
+    at.run("resourcesync why museum /never.txt")
     for kind in ("config", "storage", "missing", "unreadable-file"):
         at.run(f"resourcesync why {kind}")
 

@@ -153,21 +153,30 @@ def full_disk() -> Iterator[None]:
 @pytest.mark.parametrize(
     "pull", [["SOURCE", "copies/museum"], ["museum"], ["museum", "copies/museum-2"], ["--all"]]
 )
-def test_a_pull_that_fails_names_the_command_that_makes_room(
+def test_a_pull_that_fails_names_the_command_that_makes_room_if_the_trash_has_something(
     source: TinySource, said: Said, pull: list[str]
 ) -> None:
     put(museum(source))
     assert run(["pull", "museum", "-qq"]) == 0
     assert run(["pull", source.url, "copies/museum-2", "-qq"]) == 0
-    source.offer({**FILES, "/large.bin": b"x" * 3 * ROOM})
 
-    with full_disk():
-        assert run(["pull", *(source.url if part == "SOURCE" else part for part in pull)]) == 8
+    def failing(files: dict[str, bytes], at: str) -> list[str]:
+        source.offer({**files, "/large.bin": b"x" * 3 * ROOM}, at=at)
+        said.readouterr()
+        with full_disk():
+            assert run(["pull", *(source.url if part == "SOURCE" else part for part in pull)]) == 8
+        return COMMAND.findall(said.readouterr().err)
 
-    commands = COMMAND.findall(said.readouterr().err)
+    assert failing(FILES, "2026-02-01T00:00:00Z") == []
+    fewer = dict(list(FILES.items())[1:])
+    source.offer(fewer, at="2026-02-02T00:00:00Z")
+    for place in ("museum", "copies/museum-2"):
+        assert run(["pull", place, "-qq", "--max-delete", "1"]) == 0
+    commands = failing(fewer, "2026-02-03T00:00:00Z")
     assert commands
     for words in commands:
         assert run(shlex.split(words)) == 0
+        assert said.readouterr().out.startswith("Emptied   1 file")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pytest
 from resourcesync import Catalogue, Publisher, Resource
 from resourcesync.cli.main import run
 from resourcesync.model.entries import CapabilityEntry
-from tests.support.commands.command_line import Said
+from tests.support.commands.command_line import Said, rows
 from tests.support.commands.run import files_of, free_port, resourcesync
 from tests.support.commands.started import Started
 from tests.support.documents.text import tell
@@ -118,6 +118,22 @@ def test_one_folder_has_two_sets_and_neither_lists_what_is_of_the_other(
 
     assert files_of(Path("all/files")) == {"a.pdf": b"file"}
     assert files_of(Path("all/records")) == {"a.xml": b"metadata"}
+
+
+def test_the_doctor_looks_at_the_mirror_of_each_set_and_once_at_their_source(
+    site: Path, port: int, said: Said
+) -> None:
+    run(["publish", "--all"])
+    with served(site, port):
+        run(["pull", f"http://127.0.0.1:{port}", "all", "--all-sets", "-q"])
+        put(Path("all/files/.resourcesync/quarantine/edited"), "mine")
+        said.readouterr()
+        assert run(["doctor", "all", "--json"]) == 0
+
+    checks = [(row["check"], row["level"]) for row in rows(said) if row["type"] == "verdict"]
+    assert [name for name, _ in checks].count("writing") == 2
+    assert ("quarantine", "warning") in checks
+    assert [name for name, _ in checks[-2:]] == ["tls", "clock"]
 
 
 @pytest.mark.founding(

@@ -107,6 +107,41 @@ def test_a_folder_that_cannot_be_looked_into_is_no_mirror_of_ours(
     assert [row["mirror"] for row in rows(said) if row["type"] == "mirror"] == ["mirror"]
 
 
+def test_a_name_of_both_tables_is_shown_once_as_each_and_that_of_a_mirror_is_no_folder(
+    source: TinySource, here: Path, said: Said
+) -> None:
+    (here / "site").mkdir()
+    run(["publish", "site", "--url", "https://s.example/"])
+    both = f'[mirror.big]\nsource = "{source.url}"\ndest = "m"\n[source.big]\npath = "site"\n'
+
+    def shown(*words: str) -> list[str]:
+        said.readouterr()
+        assert run(["status", "--json", *words]) == 0
+        names = {"mirror": "mirror", "source.status": "source"}
+        found = [f"{names[row['type']]} {row[names[row['type']]]}" for row in rows(said)[1:-1]]
+        return [each.replace(str(here), "") for each in found]
+
+    (here / "resourcesync.toml").write_text(both)
+    assert shown() == shown("big") == ["mirror big", "source big"]
+    (here / "resourcesync.toml").write_text(both.partition("[source")[0].replace("big", "site"))
+    assert shown() == shown("site") == ["mirror site"]
+
+
+def test_a_copy_that_an_audit_found_missing_or_changed_is_listed_as_suspect(
+    source: TinySource, here: Path, said: Said
+) -> None:
+    source.offer({f"/{name}": name.encode() for name in ("gone", "other", "well")})
+    run(["pull", source.url, "m"])
+    (here / "m/gone").unlink()
+    (here / "m/other").write_bytes(b"OTHER")
+    run(["audit", "m"])
+    said.readouterr()
+
+    run(["list", "m", "--json"])
+    proofs = {row["path"]: row["fixity"] for row in rows(said) if row["type"] == "copy"}
+    assert proofs == {"gone": "suspect", "other": "suspect", "well": "verified"}
+
+
 def test_a_failed_run_whose_row_is_damaged_is_told_by_its_code() -> None:
     with SqliteMirrorState(":memory:") as state:
         row = RunRow(run="1", started=1, ended=2, mode="", outcome="dns", counts="{}")

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 from resourcesync.adapters.mirror.installed_copies import FileTreeCopies
+from resourcesync.cli.render.status import notes_of
+from resourcesync.destination.audits.explain import ResourceVerdict
+from resourcesync.destination.mirror_health import CheckedMirror
 from resourcesync.destination.reports import MirrorState, Mode
 from resourcesync.mirror_state.database import SqliteMirrorState
 from resourcesync.mirror_state.rows import StateTransaction
@@ -95,6 +98,24 @@ def test_a_deletion_of_a_baseline_that_was_killed_does_not_outlive_the_next_base
 
     assert world.pull(mode="baseline").state is MirrorState.IN_SYNC
     assert world.in_sync()
+
+
+def test_a_deletion_of_a_pull_that_was_killed_waits_and_is_not_held(
+    world: World[PublishedSource], killed: Callable[..., None]
+) -> None:
+    world.pull()
+    world.source.remove("index.html")
+    world.source.publish_file("new.html", "new")
+    killed(FileTreeCopies, "install", bool)
+
+    left = world.status()
+    assert (left.deletions, left.held) == (1, 0)
+    assert left.share is not None
+    assert left.share < 1
+    assert "1 deletion pending until the next pull." in notes_of(CheckedMirror(left))
+    assert world.why("index.html").verdict is ResourceVerdict.UNDELETED
+    assert world.pull().deleted == 1
+    assert (world.status().deletions, world.status().share) == (0, 1)
 
 
 def test_a_deletion_that_a_baseline_took_back_is_gone_as_soon_as_its_cursor_is_written(

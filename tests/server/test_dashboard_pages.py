@@ -101,6 +101,7 @@ def test_held_deletions_are_called_so_and_never_listed() -> None:
         state=MirrorState.STOPPED,
         resources=500,
         listed=ListedCounts(unchanged=100),
+        deletions=400,
         held=400,
     )
     museum = replace(before.summary, seen=before.summary.seen._replace(status=status))

@@ -247,7 +247,6 @@ class MirrorConfiguration:
 
     @cached_property
     def _overlaps(self) -> Mapping[str, str]:
-        """What is wrong with the folders of the mirrors, as far as their tables are valid."""
         assert self.file is not None
         found = {}
         for name in self.names:

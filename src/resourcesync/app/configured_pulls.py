@@ -155,6 +155,7 @@ class Puller(NamedTuple):
             source=target.options.moved or target.address,
             names=place.set_names,
             every=place.all_sets,
+            is_now=place.all_sets and not target.is_configured,  # a table says it at each pull
             is_moved=bool(target.options.moved),
         )
         cancel = CancelToken(clock, self.stop)

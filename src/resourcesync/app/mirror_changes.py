@@ -59,7 +59,8 @@ class MirroredResource(msgspec.Struct, frozen=True, kw_only=True):
             ``application/octet-stream`` if unknown.
         fixity: How well its bytes are proven to be those that the Source lists: ``verified``,
             ``server-verified``, ``weak``, ``unverified``, ``restored`` or ``stale``; ``altered`` or
-            ``missing`` if an audit found its file so.
+            ``missing`` if an audit found its file so, ``suspect`` if a run was killed while it
+            replaced it.
         fetched: Time when the copy was put in place, UTC.
         confirmed: Last moment at which the Source is known to have had the resource, by its own
             clocks, UTC; ``None`` if unknown.
@@ -95,7 +96,7 @@ def _resource(folder: Path, copy: "Copy", uri: str) -> MirroredResource:
         digests=parse_digests(copy.digests) if is_known else (),
         lastmod=from_microseconds(copy.lastmod) if copy.lastmod is not None else None,
         media_type=_media_type(copy.uri, copy.path),
-        fixity=copy.signature if copy.is_suspect else copy.fixity,
+        fixity=copy.signature if copy.is_suspect else copy.fixity if is_known else "suspect",
         fetched=from_microseconds(copy.installed),
         confirmed=from_microseconds(copy.evidence) if copy.evidence else None,
     )

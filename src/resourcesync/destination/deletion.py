@@ -14,7 +14,7 @@ from resourcesync.destination import pending_tasks, planner
 from resourcesync.destination.options import Dependencies
 from resourcesync.destination.pull_session import SyncOutcome, SyncSession
 from resourcesync.destination.reports import DeletionResult, Failing
-from resourcesync.destination.sync_state import HELD_OF, SyncState, gone_rows
+from resourcesync.destination.sync_state import SyncState, gone_rows
 from resourcesync.destination.transfers.verification import installed_content
 from resourcesync.errors import StorageError
 from resourcesync.mirror_state.database import SqliteMirrorState
@@ -40,7 +40,7 @@ def plan_deletions(
     unannounced: a resource that goes under one address may come under another, which cannot be
     parsed.
     """
-    held_of = state.read_note(HELD_OF, int) or here
+    held_of = SyncState(state).held_of or here
     # A number given by the operator counts the pending deletions, as a pull shows them.
     gone = (state.read_note(_HELD_GONE, int) or 0) if limit.number is None else 0
     is_understood = not state.read_note("refused", int)
@@ -83,9 +83,9 @@ def delete_pending(
     if not tally.held:
         _delete_all(equipment, pending_rows(), tally)
     if tally.held:
-        state.commit(StateTransaction(notes={HELD_OF: str(tally.held_of)}))
+        SyncState(state).write(held_of=tally.held_of)
     elif generation is None and _is_hold_released(state):
-        state.commit(StateTransaction(notes={HELD_OF: "0", _HELD_GONE: "0"}))
+        SyncState(state).write(held_of=0, held_gone=0)
 
 
 def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
@@ -101,7 +101,7 @@ def _complete_deletions_without_copy(state: SqliteMirrorState) -> None:
 
 def _is_hold_released(state: SqliteMirrorState) -> bool:
     """True if no deletion is pending any more that was not allowed; those a policy retains are."""
-    has_notes = state.note(HELD_OF) or state.note(_HELD_GONE)
+    has_notes = SyncState(state).held_of or state.note(_HELD_GONE)
     left = (row for row in gone_rows(state) if row.task != PendingTask.DELETE or not row.code)
     return bool(has_notes) and not any(True for _ in left)
 
@@ -158,7 +158,6 @@ def _delete_group(
 
 
 def _report_failure(equipment: Dependencies, row: Pending, error: StorageError) -> Failing:
-    """Report a copy that could not be deleted; its file is unchanged."""
     is_edited = error.code == pending_tasks.LOCAL_CHANGE
     reason = pending_tasks.EDITED_REASON if is_edited else error.message
     fields = pending_tasks.failed_item("delete", row.loc, row.path, error.code, reason, kept=True)

@@ -1,7 +1,7 @@
 """Destination: pull, repair and audit of one mirror (§5)."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -34,10 +34,14 @@ from resourcesync.destination.sync_state import MirrorIdentity, SyncState, gone_
 from resourcesync.discovery.sets import SourceLists
 from resourcesync.discovery.uris import origin
 from resourcesync.errors import (
+    ROOM,
+    ROOM_IN_TRASH,
     BudgetError,
     ConfigurationError,
+    DiskFullError,
     NotAListError,
     ResourceMissingError,
+    StorageError,
     UnexpectedDocumentError,
 )
 from resourcesync.mirror_state.rows import ProcessedDocument, StateTransaction
@@ -106,6 +110,10 @@ class Destination:
             self._dependencies.check_folder()
             yield
         except BaseException as error:
+            if isinstance(error, DiskFullError) and error.hint == ROOM:
+                with suppress(StorageError):  # it cannot be read then
+                    if self._dependencies.state.has_trash():
+                        error.hint = ROOM_IN_TRASH
             is_kept = self._sync_state.identity is not None or self._dependencies.is_expected
             is_of_mirror = is_kept and not isinstance(error, ConfigurationError)
             if is_of_mirror and not options.dry_run:

@@ -354,7 +354,6 @@ class Incremental:
         return iter(()) if has_unusable else self._orphans()
 
     def _store_orphans(self, at: int) -> None:
-        """Store the deletion of copies that no entry links to any more."""
         pull = self._pull
         orphans, self._orphans = self._found_orphans(), lambda: iter(())
         while group := list(islice(orphans, _CHUNK)):
@@ -376,7 +375,6 @@ class Incremental:
         return self._execute(pulled)
 
     def _execute(self, pulled: SyncOutcome) -> SyncOutcome:
-        """Execute the stored tasks, of this run and of earlier ones."""
         if self._pull.options.lists_only:
             pulled.are_deletions_done = False
             return pulled

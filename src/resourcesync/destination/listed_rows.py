@@ -342,7 +342,6 @@ def _is_consistent(contents: Collection[Content]) -> bool:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Return the digests of several ``hash`` attributes, each once."""
     found: set[Digest] = {digest for text in texts for digest in parse_digests(text)}
     return format_digests(sorted(found))
 

@@ -144,7 +144,6 @@ class Repair:
         return known is ListingStatus.OPEN
 
     def _discard_listed(self, extra: set[str], listed: ListedRows) -> None:
-        """Remove what is listed again from the copies to delete."""
         for row in listed.rows():
             if row.change != ChangeKind.DELETED:
                 extra.discard(row.uri)

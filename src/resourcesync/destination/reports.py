@@ -401,7 +401,8 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         resting: Of the pending, those that failed so often that not every run tries them again.
         tried_again: Time of the next attempt of the first of the resting, UTC; ``None`` if there is
             none.
-        held: Deletions on hold.
+        deletions: Deletions that are to be done.
+        held: Of these, those that a limit holds; the others wait for the next pull.
         held_of: Number of copies when they were first held; 0 before a pull has held them.
         moved_from: The Source's address before a move after which the mirror was not in sync yet.
         as_of: The Source's time up to which the mirror is complete, UTC.
@@ -417,6 +418,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
         certificate_until: End of the first TLS certificate of the servers of the Source's lists, as
             the last run met it, UTC; ``None`` without TLS.
         size_bytes: Bytes of the copies; ``None`` if that takes too long to count.
+        has_trash: Its trash has a file.
         recheck_seconds: Time within which each copy that is known by its date only is requested
             again; 0: never; ``None``: no pull has completed yet.
         recheck_reached_seconds: Time in which that is really done.
@@ -435,6 +437,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     evidence: EvidenceCounts = EvidenceCounts()
     resting: int = 0
     tried_again: datetime | None = None
+    deletions: int = 0
     held: int = 0
     held_of: int = 0
     moved_from: str = ""
@@ -447,6 +450,7 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failing, ...] = ()
     certificate_until: datetime | None = None
     size_bytes: int | None = None
+    has_trash: bool = False
     recheck_seconds: float | None = None
     recheck_reached_seconds: float = 0.0
     is_counted: bool = True
@@ -470,12 +474,12 @@ class MirrorStatus(msgspec.Struct, frozen=True, kw_only=True):
             + listed.refused
             + retained.unknown
             + retained.edited
-            + self.held
+            + self.deletions
         )
 
     @property
     def share(self) -> float | None:
-        """Share of the listed that are right, 0 to 1; ``None`` if it is unknown.
+        """Share of the wanted that are right, 0 to 1; ``None`` if it is unknown.
 
         It is after a failed first pull, if the Source delivered nothing, and if an audit found more
         to do than is known here.

@@ -241,10 +241,10 @@ def build_report(
     tally, deletions, counts = pulled.tally, pulled.deletions, state.pending_counts()
     to_delete, held = counts.of_task(PendingTask.DELETE), deletions.held
     if not dry_run:
-        held = sync_state.deletions_to_confirm(counts) if pulled.are_deletions_done else 0
+        held = memory.on_hold(counts) if pulled.are_deletions_done else 0
     reasons = _failed_reasons(state, counts) + Counter(row.code for row in deletions.failures)
     failed = reasons.total()
-    resources, waits = state.count(), to_delete and not pulled.are_deletions_done
+    resources, waits = state.count(), to_delete and not (dry_run and pulled.are_deletions_done)
     requests, received = equipment.traffic()
     unfinished = memory.has_gap or tally.undecided or not pulled.is_complete
     listed = replace(count_listed(pulled, state, memory), **sync_state.listed_since(memory))

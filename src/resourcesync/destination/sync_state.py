@@ -37,8 +37,6 @@ T = TypeVar("T")
 
 CURSOR_NOTE: Final = "cursor"
 """Name of the note of the cursor."""
-HELD_OF: Final = "held-of"
-"""Name of the note of the number of copies when deletions were held; 0 if none is."""
 MOVING: Final = "moving"
 """Name of the note that copies are being moved to the paths of the mapping."""
 
@@ -160,6 +158,8 @@ class SyncState:
 
     Its row says the same, but a full disk may have room for this and not for that.
     """
+    held_of = _Note("held-of", int)
+    """Number of copies when deletions were held; 0 if none is."""
     is_refuted = _Flag("refuted")
     """An audit since the last complete run found that the mirror is not in sync."""
     has_uncertain_entries = _Flag("unsure")
@@ -170,6 +170,10 @@ class SyncState:
     def decode(self, key: str, kind: type[T]) -> T | None:
         """Return the value of a note; ``None`` if there is none."""
         return self._state.read_note(key, kind)
+
+    def on_hold(self, counts: rows.PendingCounts) -> int:
+        """Return how many deletions a limit holds; others wait for the next pull."""
+        return deletions_to_confirm(counts) if self.held_of else 0
 
     def is_note_set(self, key: str) -> bool:
         """True if the value of a note is "1"."""
@@ -357,8 +361,9 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         retained=retained,
         resting=resting,
         tried_again=from_microseconds(due) if resting else None,
-        held=(held := deletions_to_confirm(counts)),
-        held_of=(memory.decode(HELD_OF, int) or 0) if held else 0,
+        deletions=deletions_to_confirm(counts),
+        held=memory.on_hold(counts),
+        held_of=(memory.held_of or 0) if memory.on_hold(counts) else 0,
         moved_from=memory.moved_from,
         as_of=from_microseconds(cursor.checkpoint) if cursor.checkpoint else None,
         in_sync_at=memory.in_sync_at,
@@ -366,6 +371,7 @@ def status_of(folder: str, state: SqliteMirrorState, *, running: bool) -> report
         failures=failures_of(state, _MAX_SHOWN_FAILURES) if counts.rows else (),
         certificate_until=memory.certificate_until,
         size_bytes=state.size(),
+        has_trash=state.has_trash(),
         is_refuted=memory.is_refuted,
         is_counted=not (cursor.checkpoint is None or cursor.is_incomplete or cursor.has_gap),
         **_rechecks(memory, resources, counts),
@@ -402,7 +408,7 @@ def listed_since(memory: SyncState) -> dict[str, Any]:
 
 
 def deletions_to_confirm(counts: rows.PendingCounts) -> int:
-    """Return the number of deletions on hold; one that was tried and failed was allowed."""
+    """Return the number of deletions not allowed yet; one that was tried and failed was."""
     return counts.rows.get((rows.PendingTask.DELETE, ""), 0)
 
 
@@ -459,7 +465,6 @@ def count_unknown(state: SqliteMirrorState, counts: rows.PendingCounts) -> int:
 
 
 def _current_state(memory: SyncState, cursor: Cursor, pending: int) -> MirrorWord:
-    """Return the state after the last run, corrected by what an audit found since."""
     word = memory.last_state
     # After a killed run, or with other filters.
     is_behind = pending or cursor.is_incomplete or memory.has_gap or memory.refused_count

@@ -85,7 +85,7 @@ def _file_version(path: str, missing: tuple[int, int, int] | None = None) -> tup
 
 def mirror_error(error: OSError, doing: str) -> StorageError:
     """Return the error for a failure of the file system of a mirror."""
-    return storage_error(error, doing, kept="all complete copies", trash=True)
+    return storage_error(error, doing, kept="all complete copies")
 
 
 SETS_FILE: Final = "sets.json"

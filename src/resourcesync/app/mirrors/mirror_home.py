@@ -263,7 +263,6 @@ def not_a_mirror_error(folder: Path) -> errors.ResourceSyncError:
 
 
 def _advice_for(folder: Path) -> str:
-    """Return the advice for a folder that is not a mirror, or an address without ``https://``."""
     address = with_likely_scheme(str(folder))
     if not address or folder.exists():
         return f"make it one: resourcesync pull https://HOST/ {errors.quoted(folder, 'DIR')}"

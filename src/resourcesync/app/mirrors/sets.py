@@ -54,6 +54,8 @@ class SetRequest(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...] = ()
     every: bool = False
     """True for all sets, future ones included."""
+    is_now: bool = False
+    """True if new sets are looked for at once, not only once a day."""
     is_moved: bool = False
     """True if ``source`` is the new address of the Source that the folder follows."""
 
@@ -62,7 +64,7 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: Cance
     """Return the mirrors to pull, each with its folder.
 
     The Source's list of sets is requested when any are named or all are requested for the first
-    time, and once a day when all are followed.
+    time or now, and once a day when all are followed.
     """
     known, now = own_folder.read_sets(folder), to_microseconds(cancel.clock.now())
     if known is not None and wish.is_moved and wish.source:
@@ -71,7 +73,8 @@ def plan_sets(folder: Path, wish: SetRequest, *, network: Network, cancel: Cance
     every = wish.every or (known is not None and known.every)
     plan = partial(SetPlan, folder=folder, source=address)
     if known is not None and not wish.names:
-        is_due = every and not (known.every and 0 <= now - known.looked < _DAY)
+        is_fresh = known.every and 0 <= now - known.looked < _DAY
+        is_due = every and (wish.is_now or not is_fresh)
         if not is_due:
             return plan(followed=known, mirrors=mirrors_of(folder, known))
     try:

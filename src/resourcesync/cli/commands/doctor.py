@@ -31,9 +31,10 @@ def command(target: str | None, *, plugins: bool, **values: Any) -> Job:
     """Check a mirror or a Source for problems that disturb pulls.
 
     MIRROR is the folder of a mirror or of a future mirror, or a name in the configuration file;
-    its Source is checked too. SOURCE is an address. What is checked: whether the folder can be
-    written, and whether its file system distinguishes upper and lower case; what a mirror has in
-    quarantine; certificate and clock of the Source. Exit 0 without problems, 1 otherwise.
+    its Source is checked too. In a folder of several sets, each mirror is checked. SOURCE is an
+    address. What is checked: whether the folder can be written, and whether its file system
+    distinguishes upper and lower case; what a mirror has in quarantine; certificate and clock of
+    the Source. Exit 0 without problems, 1 otherwise.
 
     --plugins lists the built-in plug-ins and those of other installed packages; none is imported.
     Kinds: accounts are input adapters of publish, originals are object stores of publish.
@@ -69,18 +70,19 @@ def _verdicts(
     target: str, configuration: MirrorConfiguration, way: Mapping[str, Any]
 ) -> "Iterator[app.diagnosis.CheckResult]":
     """Yield the results for a mirror and its Source, or for a Source; no secret is read."""
-    settings, address = configuration.defaults, target
+    settings, addresses = configuration.defaults, {target}
     if "://" not in target:
         configuration.check_name(target)
-        folder, address = configuration.planned_folder(target), ""
+        folder, addresses = configuration.planned_folder(target), set[str]()
         if target in configuration:
             configuration.check_present(target)
             mirror = configuration.mirror(target)
-            settings, address = mirror.settings, mirror.source
-        yield from app.diagnosis.check_folder(folder)
-        if not address and app.mirror_home.is_mirror(folder):
-            address = app.mirror_home.read_status(folder).source
-    if address:
+            settings, addresses = mirror.settings, {mirror.source}
+        for each in app.mirror_home.each_mirror(folder):
+            yield from app.diagnosis.check_folder(each)
+            if target not in configuration and app.mirror_home.is_mirror(each):
+                addresses.add(app.mirror_home.read_status(each).source)
+    for address in sorted(filter(None, addresses)):
         chosen = overlay(configured_mirrors.values_of(settings), way)
         network = configured_mirrors.network_of(chosen)
         yield from app.diagnosis.check_source(address, network, app.system.SystemClock())

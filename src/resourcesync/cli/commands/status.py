@@ -93,9 +93,11 @@ def command(output: OutputOptions, **values: Any) -> Job:
         asked = StatusCheck(is_requested=check, limits=limits, paused=_paused(configuration))
         sources = ConfiguredSources(configuration.file)
         configured = (*configuration.names, *sources.names)
-        given: tuple[str, ...] = values["places"] or configured or _places_here()
-        named = [place for place in given if _is_source(place, sources)]
-        published = [sources.named(place) for place in named]
+        # A mirror and a Source may have the same name.
+        given: dict[str, None] = dict.fromkeys(values["places"] or configured or _places_here())
+        folders = (place for place in given if place not in configured and _is_source_folder(place))
+        named = {*sources.names, *folders}
+        published = [sources.named(place) for place in given if place in named]
         mirrors = [place for place in given if place in configuration or place not in named]
         found = read_statuses(mirrors, configuration, screen, asked, published)
         if style == "prom":
@@ -230,11 +232,9 @@ def _read_source(
         return _unreadable(source.name, Path(source.path), error, "source")
 
 
-def _is_source(place: str, sources: ConfiguredSources) -> bool:
-    """True if a place is a configured Source, or a published folder that is not a mirror."""
-    if place in sources.names or _is_mirror_folder(Path(place)):
-        return place in sources.names
-    return app.mirror_home.trace_of_source(Path(place)) is not None
+def _is_source_folder(place: str) -> bool:
+    folder = Path(place)
+    return not _is_mirror_folder(folder) and app.mirror_home.trace_of_source(folder) is not None
 
 
 def _read_apart(

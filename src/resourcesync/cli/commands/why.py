@@ -20,6 +20,7 @@ from resourcesync.cli.output import (
     Screen,
     TextLine,
 )
+from resourcesync.cli.render.pull import step_of_failure
 from resourcesync.model import formatting
 from resourcesync.model.digests import format_digests
 from resourcesync.model.timestamps import from_microseconds
@@ -200,7 +201,7 @@ _NEXT: Final = {
     **dict.fromkeys(("LOST", "ALTERED"), ("Next", "resourcesync repair {mirror}")),
     **dict.fromkeys(("DISAGREES", "REFUSED"), ("Check", "resourcesync validate {lists}")),
     **dict.fromkeys(
-        ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN", "UNLISTED"),
+        ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN", "UNLISTED", "UNDELETED"),
         ("Next", "resourcesync pull {mirror}"),
     ),
     "EDITED": ("Next", "move or remove {file}; then: resourcesync pull {mirror}"),
@@ -218,10 +219,15 @@ def next_step(found: "Explanation", mirror: Path) -> tuple[str, str] | None:
     is_proven = verdict == "AS_LISTED" and listed is not None and listed.hash != ""
     if is_proven or verdict not in _NEXT:
         return None
+    code = found.pending.code if found.pending is not None and verdict == "FAILED" else ""
+    if step := step_of_failure(code, str(mirror)):
+        return "Next", step
     (label, text), lists = _NEXT[verdict], found.list_uri or found.source
     if found.is_retained and verdict in {"LOST", "ALTERED"}:  # it cannot be fetched
         text += " --delete"
     values = {"lists": lists, "file": mirror / found.path, "address": found.address}
+    if verdict == "UNASKED" and found.source_error:
+        text = f"when the Source answers: {text}"
     return label, text.format(mirror=mirror, **values)
 
 

@@ -156,7 +156,6 @@ def _several(event: str, fields: Fields) -> Iterator[TextLine]:
 
 
 def _listing(of: str, fields: Fields) -> str:
-    """Return the name of the list of resources or changes, or of the dump in its place."""
     found = (f"{of}_{kind}" for kind in ("list", "dump"))
     names = (
         f"{name.replace('_', ' ').title()} {fields[name]}" for name in found if fields.get(name)
@@ -212,6 +211,8 @@ def _options(filters: Fields) -> dict[str, str]:
 
 _EITHER: Final = re.compile(r"\[([^|\]]*)\|([^\]]*)\]")
 _TABLES: Final = read_tables(Path(__file__).with_name("words.txt"))
+_AT_SOURCE: Final = (ResourceMissingError.default_code, SourceRefusedError.default_code)
+"""Codes of failures that no rerun mends, with words of their own."""
 
 
 def say(
@@ -259,6 +260,12 @@ def deletions_in_words(report: RunReport | MirrorStatus) -> str:
     of = max(held, report.held_of or report.resources)  # a second wrong move may hold more
     share = formatting.share(held, of)
     return f"would delete {formatting.count(held)} of {formatting.count(of)} ({share})"
+
+
+def step_of_failure(code: str, folder: str) -> str:
+    """Return the next step for one resource that failed: that of a pull; empty if it is a rerun."""
+    words = _TABLES["faults"][code].split() if code in _AT_SOURCE else ()
+    return _EITHER.sub(r"\1", " ".join(words)).format(n=1, folder=folder)
 
 
 def _numbers(report: Any, of: str = "") -> Iterator[tuple[str, object]]:
@@ -337,7 +344,6 @@ def _dry_run_lines(report: RunReport, plan: Mapping[str, object]) -> list[TextLi
 
 
 def _release_steps(report: RunReport, folder: str, repeated: str) -> Iterator[TextLine]:
-    """Yield the commands that release held deletions; first, that a wrong move is undone."""
     again = f"resourcesync pull {folder}"
     if former := report.faults.moved_from:
         yield TextLine(f"{_NEXT}if the Source did not move: {again} --moved {former}")
@@ -413,8 +419,7 @@ def _hash_note(report: RunReport) -> str:
 def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLine]:
     retained, faults, listed = report.retained, report.faults, report.listed
     counts = {
-        "missing": report.reasons.get(ResourceMissingError.default_code, 0),
-        "forbidden": report.reasons.get(SourceRefusedError.default_code, 0),
+        **{code: report.reasons.get(code, 0) for code in _AT_SOURCE},
         "accept": listed.right if faults.absent_below else 0,
         "unusable": listed.refused - faults.unread,
         "other_failed": report.failed
@@ -426,7 +431,7 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
         held = TextLine(f"{_INDENT}{deletions_in_words(report)}; none of these was deleted")
         return [TextLine(text, "Stopped", QUIET), held]
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
-    others = counts["other_failed"] - counts["missing"] - counts["forbidden"]
+    others = counts["other_failed"] - counts["missing"] - counts["refused"]
     is_known = bool(report.failed - others or listed.refused)
     is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
     counts["again"] = max(others, 0) if is_known else 1

@@ -1,5 +1,6 @@
 """Mirrors as ``status``, ``watch`` and the pages show them: their fields, the table, and notes."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -112,7 +113,6 @@ def _ago(moment: datetime | None, now: datetime) -> str:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return a table as lines; the first row has the names of the columns."""
     columns = []
     for head, *cells in zip(*rows, strict=True):
         width = max(map(len, (head, *cells)))
@@ -177,9 +177,11 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
     is_running = mirror.state is MirrorState.SYNCING  # then what was not tried yet is no failure
     failures = [failing for failing in mirror.failures if failing.tries or not is_running][:3]
     notes += [f"! {failing.uri}   {_failure(failing, ended)}" for failing in failures]
-    unusable = {"unusable": listed.refused}
+    is_complete = len(mirror.failures) >= listed.pending  # only then the counts are right
+    counts = Counter(failing.code for failing in mirror.failures if is_complete)
+    counts["unusable"] = listed.refused
     for said in (
-        *say("faults", mirror, mirror.mirror, more=unusable),
+        *say("faults", mirror, mirror.mirror, more=counts),
         *say("remarks", mirror, mirror.mirror),
     ):
         notes += said.split("\n")
@@ -187,7 +189,6 @@ def notes_of(seen: CheckedMirror, next_pull: str = "") -> list[str]:
 
 
 def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
-    """Yield that rechecks or the mirror are late, that no room is left, or the Source quiet."""
     mirror, as_of = seen.status, seen.status.as_of
     if mirror.is_recheck_late:
         reached = formatting.span(mirror.recheck_reached_seconds)
@@ -198,7 +199,8 @@ def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
         free = formatting.size(seen.disk.free)
         yield f"no space left on its disk ({free} free): pulls store nothing."
         again = f"resourcesync trash empty {quoted(mirror.mirror, 'MIRROR')} --all"
-        yield f"next   free disk space, such as in its trash: {again}"
+        more = f", such as in its trash: {again}" if mirror.has_trash else ""
+        yield f"next   free disk space{more}"
     if seen.is_late and seen.max_lag is not None:
         found = f"was last found in sync {formatting.age(seen.lag or 0)} ago"
         found = "was never found in sync" if seen.lag is None else found
@@ -210,10 +212,9 @@ def _exceeded_limits(seen: CheckedMirror) -> Iterator[str]:
 
 def _pending_deletions(mirror: MirrorStatus) -> Iterator[str]:
     again = f"resourcesync pull {mirror.mirror}"
+    if mirror.deletions > mirror.held:
+        yield f"{formatting.counted(mirror.deletions, 'deletion')} pending until the next pull."
     if not mirror.held:
-        return
-    if mirror.judged is not MirrorState.STOPPED:
-        yield f"{formatting.counted(mirror.held, 'deletion')} pending until the next pull."
         return
     yield f"{deletions_in_words(mirror)}; held back."
     if mirror.moved_from:
@@ -231,7 +232,6 @@ def _uncounted(mirror: MirrorStatus) -> Iterator[str]:
 
 
 def _failure(failing: Failing, ended: datetime | None) -> str:
-    """Return the reason of a failure, and the time of the next try if it waits beyond a run."""
     if failing.due is None or ended is None or failing.due <= ended:
         return failing.reason
     return f"{failing.reason}; next try after {formatting.moment(failing.due)}"
@@ -251,7 +251,6 @@ def _tried_again(mirror: MirrorStatus, next_pull: str) -> str:
 
 
 def _why_failed(mirror: MirrorStatus) -> Iterator[str]:
-    """Yield the time, reason and exit code of the last failed run, and the next step."""
     failed = mirror.failed_run or FailedRun(code=mirror.outcome)
     is_cut = mirror.failed_run is not None and failed.is_stop
     if mirror.judged is not MirrorState.FAILING and not is_cut:

@@ -24,7 +24,6 @@ from resourcesync.destination.listed_rows import ListingStatus, listing_status
 from resourcesync.destination.mapping.names import NameMapping
 from resourcesync.destination.options import FindingWriter
 from resourcesync.destination.pull_session import SyncSession
-from resourcesync.destination.reports import MirrorState
 from resourcesync.destination.sync_state import SyncState, count_unavailable, serves_too_little
 from resourcesync.errors import SourceNotFoundError, StorageError
 from resourcesync.mirror_state.rows import PROVEN_ALL, Copy, Pending, PendingTask, StateTransaction
@@ -290,7 +289,7 @@ class Audit:
             self._has_gap = True  # the next pull decides
         self._counts.extra += not is_kept
         is_held = waiting is not None and waiting.task == PendingTask.DELETE
-        self._counts.held += is_held and self._pull.sync_state.last_state is MirrorState.STOPPED
+        self._counts.held += is_held and bool(self._pull.sync_state.held_of)
         reason = "no longer listed (kept)" if is_kept else bad or "not listed by the Source"
         self._add_finding(FindingKind.EXTRA, copy.uri, copy.path, reason)
 
@@ -427,7 +426,6 @@ def _lacks_changes(memory: SyncState, *, offline: bool) -> bool:
 
 
 def _request(copy: Copy, row: planner.ListedEntry) -> tuple[str, Sequence[str]]:
-    """Return the path of a copy, and the algorithms to check what is installed and listed."""
     if row.hash == copy.digests and row.hash.startswith("sha-256:") and " " not in row.hash:
         return copy.path, _ONE_STRONG  # as most
     known = (*parse_digests(copy.digests), *usable(parse_digests(row.hash)))
@@ -439,7 +437,6 @@ def _datetime_of(value: int | None) -> datetime | None:
 
 
 def _missing_reason(waiting: Pending | None) -> str:
-    """Return the reason of a missing copy, as far as a pull has recorded it."""
     if waiting is None or waiting.task != PendingTask.FETCH:
         return "missing"
     reason = waiting.reason

@@ -43,6 +43,7 @@ class ResourceVerdict(StrEnum):
     UNPROVEN = "the list has too little information to check the copy: check it at the Source"
     ABSENT = "the Source lists it and does not deliver it, which this mirror accepts"
     EDITED = "deleted at the Source; the file was changed in the mirror and is kept"
+    UNDELETED = "deleted at the Source, and not here yet"
     HELD = "deleted at the Source; the deletion here is held back"
     KEPT = "the Source does not list it; the copy is kept"
     UNLISTED = "the Source does not list it; the next pull decides about the copy"
@@ -92,6 +93,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     source_error: str = ""
     pending: rows.Pending | None = None
     is_retained: bool = False
+    is_holding: bool = False
     is_accepted: bool = False
     refused: rows.RefusedRow | None = None
     trash: rows.TrashRow | None = None
@@ -132,7 +134,8 @@ class Explanation(msgspec.Struct, kw_only=True):
             is_sound = self.copy is None or (self.is_present and not self.is_altered)
             return ResourceVerdict.ABSENT if is_sound else None
         if pending.task == rows.PendingTask.DELETE:
-            return ResourceVerdict.EDITED if self.is_altered else ResourceVerdict.HELD
+            held = ResourceVerdict.HELD if self.is_holding else ResourceVerdict.UNDELETED
+            return ResourceVerdict.EDITED if self.is_altered else held
         if pending.code == pending_tasks.STALE:
             return None if self.is_altered or not self.is_present else ResourceVerdict.STALE
         if pending.code in _DISAGREEING:
@@ -242,7 +245,6 @@ def _is_known(state: SqliteMirrorState, uri: str) -> bool:
 
 
 def _uri_at_source(pull: SyncSession, name: str) -> str:
-    """Return the URI of a path at the Source, where its path in the mirror differs."""
     identity = pull.sync_state.identity
     if identity is None:
         return name
@@ -276,6 +278,7 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
     known.pending = None if pending is None or pending.task == rows.PendingTask.RETAIN else pending
     known.is_retained = pending is not None and pending_tasks.is_retained(pending)
     known.is_accepted = pending is not None and SyncState(state).accepts(pending.code)
+    known.is_holding = bool(SyncState(state).held_of)
     known.refused = next((row for row in state.refused() if row.uri == uri), None)
     known.trash = state.trash_of(uri)
     known.last_change = next(state.changes_of(uri), None)
@@ -286,7 +289,6 @@ def load_recorded(state: SqliteMirrorState, known: Explanation) -> None:
 
 
 def _read_file(pull: SyncSession, known: Explanation) -> None:
-    """Read the file in place, and compare it with what was installed."""
     copies, copy = pull.dependencies.copies, known.copy
     known.quarantined = copies.quarantined(known.path) if known.path else ()
     digests = () if copy is None else parse_digests(copy.digests)

@@ -73,7 +73,6 @@ class Recheck:
             )
 
     def _in_time(self, fetches: Iterator[Fetch], seconds: float) -> Generator[Fetch, None, None]:
-        """Yield fetches until the time for them is over, at least one."""
         clock = self._pull.dependencies.clock
         end = clock.monotonic() + seconds
         for fetch in fetches:

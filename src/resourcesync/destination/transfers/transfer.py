@@ -412,7 +412,6 @@ class ResourceTransfer:
     def _without_patch(
         self, attempt: FetchAttempt, error: errors.ResourceSyncError, *, tries: int
     ) -> FetchAttempt:
-        """Report why a patch failed; return the attempt without it."""
         self._commit_batch.add_failed_patch(attempt.fetch, error.message)
         fetch = attempt.fetch._replace(listed=planner.without_patch(attempt.fetch.listed))
         failed = attempt.after_failure("patch", error.message, mismatch=False, tries=tries)

@@ -88,7 +88,7 @@ def _cause(cause: PendingCause, detail: views.MirrorDetail) -> Iterator[Piece]:
     yield formatting.count(cause.number)
     yield cause.reason
     due = from_microseconds(cause.due)
-    if is_deletion and detail.summary.status.judged is MirrorState.STOPPED:
+    if is_deletion and detail.summary.status.held:
         yield "when it is released"
     else:
         yield ("from ", layout.time_tag(due)) if due > detail.now else "with the next pull"
