@@ -58,6 +58,28 @@ def test_an_audit_of_what_is_served_compares_bytes_not_validators(tmp_path: Path
     assert [found.path for found in world.audit(method="remote").findings] == ["0001.html"]
 
 
+@pytest.mark.parametrize("task", ["pull", "repair"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_an_audit_found_changed_is_fetched_without_a_condition_also_if_its_date_moved(
+    tmp_path: Path, task: str, fails: bool
+) -> None:
+    world = World(tmp_path / "mirror", FrozenSite(2))
+    world.pull()
+    world.source.pages["0001.html"] = world.source.pages["0001.html"].upper()  # the same ETag
+    world.source.dates = dict.fromkeys(world.source.dates, "2024-02-01")
+    if fails:
+        world.network.answers[BASE + "0001.html"] = Answer(status=500)
+        world.pull()
+        world.network.answers.clear()
+    assert not world.audit(method="remote").in_sync
+    assert world.status().state is MirrorState.BEHIND
+
+    report = world.pull() if task == "pull" else world.repair()
+
+    assert report.state is MirrorState.IN_SYNC
+    assert world.audit(method="remote").in_sync
+
+
 def test_a_page_that_is_as_before_again_is_well_for_all_after_the_next_audit(
     site: World[PlainSite],
 ) -> None:
