@@ -277,7 +277,8 @@ def build_report(
 def _list_faults(
     pulled: SyncOutcome, listed: reports.ListedCounts, state: SqliteMirrorState, memory: SyncState
 ) -> reports.ListFaults:
-    is_lacking = sync_state.serves_too_little(memory, listed.absent, listed.right, listed.total)
+    lacking = listed.absent + listed.skipped
+    is_lacking = sync_state.serves_too_little(memory, lacking, listed.right, listed.total)
     return reports.ListFaults(
         gap=memory.has_gap,
         unread=pulled.unread_parts,

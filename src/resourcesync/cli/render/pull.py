@@ -239,7 +239,7 @@ def say(
     values = {
         "folder": folder,
         "resources": formatting.count(report.resources),
-        "absent": formatting.count(report.listed.absent),
+        "absent": formatting.count(report.listed.absent + report.listed.skipped),
         "listed": formatting.count(report.listed.total),
         "since": f" since {formatting.moment(as_of)}" if isinstance(as_of, datetime) else "",
     }

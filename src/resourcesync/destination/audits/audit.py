@@ -148,8 +148,9 @@ class Audit:
 
     def _lacks_pages(self) -> bool:
         counts = self._counts
-        listed = counts.listed - counts.unknown + counts.absent + counts.skipped
-        return serves_too_little(self._pull.sync_state, counts.absent, counts.accurate, listed)
+        lacking = counts.absent + counts.skipped
+        listed = counts.listed - counts.unknown + lacking
+        return serves_too_little(self._pull.sync_state, lacking, counts.accurate, listed)
 
     def _record_proof(self) -> None:
         """Record that every byte of every copy was read now and matches."""
