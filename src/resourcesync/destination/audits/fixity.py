@@ -454,7 +454,7 @@ def _compare_answer(
     match outcome:
         case ports.FetchFailure():
             error = outcome.error
-            reason = f"the Source: {error.message}"
+            reason = f"the Source: {error.cause}"
             return FailedCheck(FindingKind.FAILED, reason, is_local=False, code=error.code)
         case ports.FetchResponse():
             codings = content_codings(outcome.headers.get("content-encoding", ""))
