@@ -379,7 +379,7 @@ def decide(
     listed = row if is_news else without_patch(row)
     # A change says more than its date: it is fetched.
     may_be_same = match is not Match.DIFFERENT or (not is_news and has_moved_date(copy, row))
-    return _fetch((listed, copy, may_be_same, False))
+    return _fetch((listed, copy, may_be_same, copy.is_incoming))
 
 
 def _as_question(

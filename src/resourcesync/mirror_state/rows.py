@@ -168,6 +168,11 @@ class Copy(NamedTuple):
         """True if an audit was served other bytes or none, and no answer had these since."""
         return self.fixity == Fixity.STALE
 
+    @property
+    def is_incoming(self) -> bool:
+        """True while its first file is being put in place, and after a run killed meanwhile."""
+        return self.length < 0 and not self.signature
+
 
 make_copy: Final[Callable[[tuple[Any, ...]], Copy]] = partial(tuple.__new__, Copy)
 """Makes a copy of all its fields; its own constructor is Python code, and millions are made."""
