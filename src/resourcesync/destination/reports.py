@@ -259,6 +259,8 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
             back. What is missing is then unknown.
         unread: Parts of a list that could not be read: their content is unknown, so nothing is
             deleted, and the next run reads all again. They count as refused.
+        undecided: Listed resources about which lists of the Source contradict each other, and of
+            which no answer decided what is right.
         absent_below: Common start of the addresses of the absent and skipped, if they are all that
             is listed, or most of it in a mirror that never was in sync and does not accept that.
             Else empty.
@@ -269,6 +271,7 @@ class ListFaults(msgspec.Struct, frozen=True, kw_only=True):
 
     gap: bool = False
     unread: int = 0
+    undecided: int = 0
     absent_below: str = ""
     skew_seconds: float = 0.0
     moved_from: str = ""

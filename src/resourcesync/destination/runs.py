@@ -282,6 +282,7 @@ def _list_faults(
     return reports.ListFaults(
         gap=memory.has_gap,
         unread=pulled.unread_parts,
+        undecided=pulled.tally.undecided,
         absent_below=sync_state.absent_folder(state) if is_lacking else "",
         moved_from=memory.moved_from,
     )

@@ -198,7 +198,9 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
 
 _NEXT: Final = {
     **dict.fromkeys(("LOST", "ALTERED"), ("Next", "resourcesync repair {mirror}")),
-    **dict.fromkeys(("DISAGREES", "REFUSED"), ("Check", "resourcesync validate {lists}")),
+    **dict.fromkeys(
+        ("DISAGREES", "REFUSED", "UNDECIDED"), ("Check", "resourcesync validate {lists}")
+    ),
     **dict.fromkeys(
         ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN"),
         ("Next", "resourcesync pull {mirror}"),

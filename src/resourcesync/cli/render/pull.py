@@ -420,7 +420,7 @@ def _not_in_sync(report: RunReport, folder: str, code: ExitCode) -> list[TextLin
         return [TextLine(text, "Stopped", QUIET), held]
     # A rerun does not help for entries that cannot be used, nor for what the Source must mend.
     others = counts["other_failed"] - counts["missing"] - counts["forbidden"]
-    is_known = bool(report.failed - others or listed.refused)
+    is_known = bool(report.failed - others or listed.refused or faults.undecided)
     is_known = is_known or bool(faults.gap or faults.skew_seconds or faults.absent_below)
     counts["again"] = max(others, 0) if is_known else 1
     lines = [TextLine(text, "Not in sync", QUIET)]
