@@ -139,6 +139,21 @@ def test_a_mirror_that_was_in_sync_loses_nothing_by_a_missing_part(
     assert source.in_sync()
 
 
+def test_what_an_unread_part_may_list_is_not_called_unlisted(site: World[PublishedSource]) -> None:
+    site.pull(SITEMAP, delete="absent")
+    whole = site.network.answers[PARTS[2]]
+    site.network.answers[PARTS[2]] = Answer(status=404)
+    lists(site, PARTS[1], "2/a.html")
+
+    report = site.pull(SITEMAP)
+
+    assert (report.faults.unread, report.retained.unlisted) == (1, 0)
+    assert (site.status().retained.unlisted, site.status().resources) == (0, 6)
+    site.network.answers[PARTS[2]] = whole
+    assert site.pull(SITEMAP, delete="never").state is MirrorState.IN_SYNC
+    assert site.status().retained.unlisted == 1
+
+
 @pytest.mark.parametrize("answer", [UNREADABLE[name] for name in ("empty", "gone", "faulty")])
 def test_audit_repair_and_why_go_on_with_the_other_parts(
     site: World[PublishedSource], answer: Answer | Exception

@@ -31,6 +31,9 @@ OLD_ANSWER_REASON: Final = (
 LOCAL_CHANGE: Final = "local-change"
 """Error code: a file is not as installed."""
 
+PART_UNREAD: Final = "part-unread"
+"""Code of a refused part of a list that cannot be read."""
+
 EDITED: Final = "edited"
 """Value of ``Pending.code``: a file to be deleted was changed locally, and is kept."""
 

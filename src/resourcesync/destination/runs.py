@@ -314,10 +314,10 @@ def _fetched_counts(pulled: SyncOutcome) -> reports.FetchedCounts:
 def _retained_counts(
     pulled: SyncOutcome, state: SqliteMirrorState, counts: PendingCounts
 ) -> reports.RetainedCounts:
-    planned = pulled.filtered_count
+    planned, stored = pulled.filtered_count, sync_state.count_retained(state, counts)
     return replace(
-        sync_state.count_retained(state, counts),
-        unlisted=pulled.retained_count,
+        stored,
+        unlisted=stored.unlisted if pulled.unread_parts else pulled.retained_count,
         filtered=counts.with_codes(planner.FILTERED) if planned is None else planned,
     )
 

@@ -381,8 +381,11 @@ def deletions_to_confirm(counts: rows.PendingCounts) -> int:
 def count_retained(state: SqliteMirrorState, counts: rows.PendingCounts) -> reports.RetainedCounts:
     """Return the numbers of copies that are not what the Source lists, as they are stored."""
     filtered, restored = counts.with_codes(FILTERED), counts.with_codes(pending_tasks.RESTORED)
+    unlisted = counts.of_task(rows.PendingTask.RETAIN) - filtered - restored
+    if unlisted and any(row.code == pending_tasks.PART_UNREAD for row in state.refused()):
+        unlisted = sum(map(is_gone, state.pending(rows.PendingTask.RETAIN)))  # it may list others
     return reports.RetainedCounts(
-        unlisted=counts.of_task(rows.PendingTask.RETAIN) - filtered - restored,
+        unlisted=unlisted,
         filtered=filtered,
         restored=restored,
         edited=counts.with_codes(pending_tasks.EDITED),

@@ -25,6 +25,7 @@ from resourcesync.destination.lists.list_documents import (
     parts_of,
 )
 from resourcesync.destination.lists.selection import ResourceSelection
+from resourcesync.destination.pending_tasks import PART_UNREAD
 from resourcesync.destination.planner import ListedEntry
 from resourcesync.discovery.document_fetcher import DocumentFetcher, FetchedDocument, fetch
 from resourcesync.mirror_state.rows import ProcessedDocument
@@ -36,9 +37,6 @@ from resourcesync.model.vocabulary import Capability, Dialect
 
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
-
-PART_UNREAD: Final = "part-unread"
-"""Code of a refused part of a list that cannot be read."""
 
 
 _SERVER_FAULT: Final = 500
