@@ -522,19 +522,21 @@ class DecisionCounts(NamedTuple):
     missed: int = 0
 
 
-def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts:
-    """Count decisions."""
+def count_decisions(
+    decisions: Iterable[Decision], mode: Mode, was_absent: Callable[[str], bool]
+) -> DecisionCounts:
+    """Count decisions; ``was_absent``: not served to an earlier run, which is accepted."""
     same = create = update = delete = untold = postponed = outdated = 0
-    retained = filtered = size = unsized = missed = 0
+    retained = filtered = size = unsized = missed = absent = 0
     unsure = False
     for decision in decisions:
         match decision:
             case UpToDate():
                 same += 1
-            case Fetch(row, before, _, is_missing):
-                is_new = before is None or is_missing
-                create += is_new
-                update += not is_new
+            case Fetch(row):
+                create += decision.creates
+                update += not decision.creates
+                absent += was_absent(row.uri)
                 size += row.length or 0
                 unsized += row.length is None
                 unsure = unsure or not (row.hash or row.lastmod is not None)
@@ -558,6 +560,7 @@ def count_decisions(decisions: Iterable[Decision], mode: Mode) -> DecisionCounts
         unsignalled=untold,
         size=size,
         unsized=unsized,
+        absent=absent,
     )
     return DecisionCounts(plan, retained, filtered, postponed, outdated, unsure, missed)
 

@@ -464,8 +464,7 @@ def serves_too_little(memory: SyncState, lacking: int, served: int, listed: int)
     """True if so few of the listed pages are served that no mirror of them is in sync.
 
     Nothing delivered never is. Until a mirror was in sync once, or the operator accepts it, nor is
-    one of a site that lacks more than half of its pages: most of its addresses are wrong, or lead
-    elsewhere. The skipped are lacking like the absent.
+    one of a site that lacks more than half of its pages (absent or skipped): most are wrong.
     """
     if not lacking or not served:
         return lacking > 0

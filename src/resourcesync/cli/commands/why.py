@@ -198,13 +198,12 @@ def _linked(found: "Explanation") -> Iterator[tuple[str, str]]:
 
 _NEXT: Final = {
     **dict.fromkeys(("LOST", "ALTERED"), ("Next", "resourcesync repair {mirror}")),
-    **dict.fromkeys(
-        ("DISAGREES", "REFUSED", "UNDECIDED"), ("Check", "resourcesync validate {lists}")
-    ),
+    **dict.fromkeys(("DISAGREES", "REFUSED"), ("Check", "resourcesync validate {lists}")),
     **dict.fromkeys(
         ("FAILED", "WAITING", "OUTDATED", "STALE", "SOUND_AGAIN"),
         ("Next", "resourcesync pull {mirror}"),
     ),
+    "UNDECIDED": ("Check", "resourcesync validate {lists}"),
     "EDITED": ("Next", "move or remove {file}; then: resourcesync pull {mirror}"),
     "HELD": ("Next", "resourcesync pull {mirror} --dry-run"),  # shows all held deletions
     "KEPT": ("Next", "resourcesync pull {mirror} --mode baseline --delete absent"),

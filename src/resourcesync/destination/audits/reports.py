@@ -122,9 +122,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     def accuracy(self) -> float | None:
         """Share of the present resources that are equal to what is listed, 0 to 1.
 
-        Without those that could not be checked. An upper limit if some are unproven; ``None`` if
-        nothing else is wrong, if none could be checked, and if the Source serves nothing of what it
-        lists.
+        An upper limit if some are unproven; ``None`` if nothing else is wrong, if none could be
+        checked, and if the Source serves nothing of what it lists. The unchecked do not count.
         """
         if not self.present and (self.absent or self.skipped):
             return None

@@ -38,7 +38,6 @@ from resourcesync.model.vocabulary import Capability, Dialect
 if TYPE_CHECKING:
     from resourcesync.documents.reader import Document
 
-
 _SERVER_FAULT: Final = 500
 
 
