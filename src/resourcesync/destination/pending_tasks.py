@@ -70,8 +70,7 @@ def next_try(tries: int, now: int) -> int:
     """
     if tries < _IMMEDIATE_TRIES:
         return now
-    doublings = min(tries - _IMMEDIATE_TRIES, 16)
-    return now + min(_MAX_WAIT, _MINUTE << doublings)
+    return now + min(_MAX_WAIT, _MINUTE << min(tries - _IMMEDIATE_TRIES, 16))
 
 
 def is_resting(row: Pending) -> bool:

@@ -598,8 +598,7 @@ def has_old_bytes(row: ListedEntry, copy: Copy | None, found: Sequence[Digest]) 
         return False
     if has_bytes(copy, format_digests(found)):
         return False
-    listed = row.rivals[0][0] if row.rivals else row.hash
-    return not agree(found, usable(parse_digests(listed)))
+    return not agree(found, usable(parse_digests(row.rivals[0][0] if row.rivals else row.hash)))
 
 
 def has_bytes(copy: Copy | None, digests: str) -> bool:

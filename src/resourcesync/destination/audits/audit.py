@@ -107,8 +107,7 @@ class Audit:
             rows = fixity.stored_rows(self._pull.state)
             if not offline:
                 at, rows = self._read_listed_rows(held)
-            inspector = held.enter_context(self._pull.dependencies.copies.inspect())
-            self._compare(rows, inspector)
+            self._compare(rows, held.enter_context(self._pull.dependencies.copies.inspect()))
         self._suspects.flush()
         self._find_foreign_files()
         self._record_proof()

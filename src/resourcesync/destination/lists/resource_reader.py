@@ -444,8 +444,7 @@ def _earliest(*times: int | None) -> int | None:
 
 def _versioned(row: ListedEntry, version: int) -> ListedEntry:
     """Return a row with a version: if it has no other, the moment of its package."""
-    is_mute = not row.hash and row.lastmod is None
-    return row._replace(lastmod=version) if is_mute else row
+    return row._replace(lastmod=version) if not row.hash and row.lastmod is None else row
 
 
 def document_record(fetched: FetchedDocument) -> ProcessedDocument:
